@@ -1,0 +1,22 @@
+# Each target sets up what it needs; the second time that costs a second. Extra arguments: make test ARGS="-k syphon"
+PYTHON ?= python3
+ARGS ?=
+
+.PHONY: demo test bench check setup
+
+# The recipes are plain commands on purpose: make then runs them without a shell in between, and the set-up notices
+# when make is killed.
+demo:
+	@$(PYTHON) tools/bootstrap.py demo $(ARGS)
+
+test:
+	@$(PYTHON) tools/bootstrap.py test $(ARGS)
+
+bench:
+	@$(PYTHON) tools/bootstrap.py bench $(ARGS)
+
+check:
+	@$(PYTHON) tools/bootstrap.py check $(ARGS)
+
+setup:
+	@$(PYTHON) tools/bootstrap.py setup

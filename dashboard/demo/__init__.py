@@ -1,0 +1,1 @@
+"""What `manage.py demo` needs beside the control plane itself."""

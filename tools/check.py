@@ -1,0 +1,35 @@
+"""`make check`: lint, formatting, types, import contracts, Django's deployment checks, missing migrations."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+CHECKS: list[list[str]] = [
+    ["ruff", "check", "."],
+    ["ruff", "format", "--check", "."],
+    ["lint-imports"],
+    ["mypy"],
+    ["python", "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+    ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
+]
+
+
+def main() -> int:
+    failed = []
+    with tempfile.TemporaryDirectory() as state:
+        # The deployment checks judge the settings of a production server, not those of this checkout's .env file.
+        environment = {**os.environ, "STATE_DIR": state, "DATABASE_URL": f"sqlite:///{state}/check.sqlite3"}
+        for check in CHECKS:
+            print("$", *check, flush=True)
+            if subprocess.run([str(BIN / check[0]), *check[1:]], env=environment, check=False).returncode:
+                failed.append(" ".join(check))
+    for check in failed:
+        print(f"failed: {check}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
