@@ -1,0 +1,59 @@
+"""What happened to a pair, told once: the same record for callbacks, Redis and the database."""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+KINDS = frozenset(
+    {
+        "failing",
+        "failed_over",
+        "recovered",
+        "forced",
+        "held",
+        "released",
+        "queue_pulled",
+        "queue_returned",
+        "dead_lettered",
+        "set_aside",
+        "syphon_started",
+        "syphon_paused",
+        "syphon_resumed",
+        "syphon_stopped",
+        "capacity_warning",
+    }
+)
+"""Every kind of event there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened. ``id`` stays the same however often the event is delivered."""
+
+    id: str
+    """32 hex digits (UUID4)."""
+    time: datetime
+    """When, aware and UTC."""
+    pair: str
+    entity: str
+    """The entity's path; a backlog queue's for what concerns that queue; ``*`` where there is none."""
+    kind: str
+    """One of ``KINDS``."""
+    reason: str
+    """Why, in words for an operator; no credential is ever in it."""
+    process: str
+    """Who saw it: ``<host>:<pid>:<8 hex digits>``."""
+    operator: str | None = None
+    """The person who did it, where one did."""
+
+    def to_json(self) -> str:
+        """The event as one line of JSON."""
+        return json.dumps(asdict(self) | {"time": self.time.isoformat()})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Event":
+        """The event that ``to_json`` wrote; ValueError or KeyError where the text is none."""
+        fields: dict[str, Any] = json.loads(text)
+        when = datetime.fromisoformat(fields["time"])
+        return cls(**{name: fields.get(name) for name in cls.__slots__} | {"time": when})

@@ -1,0 +1,117 @@
+"""The options of a pair. They check themselves when built, so that a wrong one never reaches an outage."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+_ZERO = timedelta(0)
+_INSTANT = timedelta(microseconds=1)
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+
+_DURATIONS: dict[str, tuple[timedelta, timedelta]] = {
+    "failover_interval": (_ZERO, timedelta(minutes=60)),
+    "ping_primary_interval": (timedelta(seconds=1), timedelta(minutes=30)),
+    "syphon_retry_interval": (timedelta(seconds=1), timedelta(minutes=2)),
+    "send_timeout": (_INSTANT, timedelta(hours=1)),
+    "ping_timeout": (_INSTANT, timedelta(minutes=30)),
+    "creation_retry_interval": (_ZERO, timedelta(minutes=30)),
+    "backlog_probation": (_INSTANT, timedelta(minutes=30)),
+    "close_grace": (_ZERO, timedelta(minutes=1)),
+}
+_FLAGS = ("enable_syphon", "enable_pings", "require_headroom", "require_secondary", "flap_damping")
+_CHOICES = {"ttl_policy": ("restore", "remaining"), "server_busy": ("raise", "wait")}
+_NAMES = ("primary_namespace", "pair")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendAvailabilityOptions:
+    """How a pair behaves. Keyword-only; a value out of bounds is a ValueError that names option and value."""
+
+    backlog_queue_count: int = 10
+    """Backlog queues in the secondary namespace, at least 1."""
+    failover_interval: timedelta = timedelta(minutes=1)
+    """How long failures of an entity are accepted before its sends go to the backlog; 0: at the first failure."""
+    ping_primary_interval: timedelta = timedelta(minutes=1)
+    """Time between two pings of a failed-over entity, 1 s to 30 min."""
+    enable_syphon: bool = False
+    """Whether this process brings the backlog home: False in senders, True in receivers."""
+    primary_namespace: str | None = None
+    """Name of the primary where its host tells none (127.0.0.1, localhost)."""
+    send_timeout: timedelta = timedelta(seconds=30)
+    """The longest a send takes, fallback to the backlog included, where the call gives no ``timeout``."""
+    syphon_retry_interval: timedelta = timedelta(seconds=1)
+    """Pause between two runs of the syphon on one backlog queue, 1 s to 2 min."""
+    require_headroom: bool = True
+    """Refuse, also while healthy, messages that would not fit the backlog queue once rewritten."""
+    require_secondary: bool = True
+    """Fail to open while the secondary is unreachable; False: open without backlog and go on trying."""
+    ttl_policy: Literal["restore", "remaining"] = "restore"
+    """What a message's time-to-live becomes on its way home: in full, or less the time in the backlog."""
+    max_restore_attempts: int = 10
+    """Refusals by the destination after which the syphon dead-letters a message."""
+    max_rate: float | None = None
+    """Messages per second the syphon sends to one destination at most; None: no limit."""
+    preserve_session_order: bool = False
+    """All messages of a session go to one backlog queue, also those of several senders."""
+    flap_damping: bool = True
+    """Ping an entity that fails again soon after its recovery at growing intervals."""
+    creation_retry_interval: timedelta = timedelta(seconds=30)
+    """Pause between the three tries to create the backlog queues."""
+    ping_timeout: timedelta = timedelta(minutes=2)
+    """The longest a ping takes."""
+    backlog_probation: timedelta = timedelta(minutes=1)
+    """How long a backlog queue that failed stays out of the rotation; doubled each time, up to 30 min."""
+    close_grace: timedelta = timedelta(seconds=5)
+    """How long closing waits for what is in flight."""
+    classify: Callable[..., Any] | None = None
+    """Replaces ``pairing.classify``: takes an error and whether the entity is known, returns a ``Fault``."""
+    coordination: str | None = field(default=None, repr=False)
+    """Redis URL through which the processes of a fleet share health; None: each decides alone."""
+    server_busy: Literal["raise", "wait"] = "raise"
+    """What a busy server means to a send: an error with ``retry_after``, or waiting inside the timeout."""
+    pair: str | None = None
+    """Name of the pair; None: the primary namespace's."""
+    enable_pings: bool = True
+    """Whether this client pings failed-over entities by itself; False where a worker calls ``ping_due``."""
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _DURATIONS.items():
+            self._check(name, f"must be a timedelta from {low} to {high}", _duration(low, high))
+        for name in (*_FLAGS, "preserve_session_order"):
+            self._check(name, "must be True or False", lambda value: isinstance(value, bool))
+        for name, allowed in _CHOICES.items():
+            self._check(name, f"must be one of {', '.join(allowed)}", lambda value, a=allowed: value in a)
+        for name in _NAMES:
+            self._check(name, "must be a non-empty name or None", _is_name)
+        for name in ("backlog_queue_count", "max_restore_attempts"):
+            self._check(name, "must be a whole number, at least 1", _is_count)
+        self._check("max_rate", "must be a positive number or None", _is_rate)
+        self._check("classify", "must be callable or None", lambda value: value is None or callable(value))
+        if not _is_redis_url(self.coordination):  # the value may hold a password: it is not repeated
+            raise ValueError(f"coordination must be a Redis URL ({', '.join(_REDIS_SCHEMES)}) or None")
+
+    def _check(self, name: str, rule: str, holds: Callable[[Any], bool]) -> None:
+        value = getattr(self, name)
+        if not holds(value):
+            raise ValueError(f"{name} {rule}, not {value!r}")
+
+
+def _duration(low: timedelta, high: timedelta) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, timedelta) and low <= value <= high
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_rate(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
+
+
+def _is_name(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.strip() == value != "")
+
+
+def _is_redis_url(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.startswith(_REDIS_SCHEMES))
