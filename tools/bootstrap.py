@@ -7,6 +7,8 @@ project into it, and finds (or, as root on Debian, installs) redis-server, a Jav
 skipped when it was done before and its inputs have not changed. What cannot be had is said in one sentence.
 """
 
+from __future__ import annotations
+
 import argparse
 import hashlib
 import os
@@ -16,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -236,7 +239,7 @@ def ensure_packages(name: str) -> None:
     stamp(name).write_text(digest(name))
 
 
-# -- dying with those who started us ------------------------------------------------------------------------------------
+# -- dying with those who started us ----------------------------------------------------------------------------------
 
 
 def die_with_parent() -> None:
@@ -257,7 +260,7 @@ def start_guardian() -> None:
     guardian.start(suitable_python())
 
 
-# -- commands -----------------------------------------------------------------------------------------------------------
+# -- commands ---------------------------------------------------------------------------------------------------------
 
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": ("run", ["manage.py", "demo"]),
@@ -280,6 +283,13 @@ def set_up(command: str) -> None:
         ensure_browser()
 
 
+def become(program: list[str]) -> NoReturn:
+    """Go on as the command itself: same process, so that signals and the exit status are the command's own."""
+    os.environ["PATH"] = os.pathsep.join([str(VENV / "bin"), search_path()])
+    sys.stdout.flush()
+    os.execv(PYTHON, [str(PYTHON), *program])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Set up this checkout, then run a command in it.")
     parser.add_argument("command", choices=sorted(COMMANDS))
@@ -296,12 +306,10 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     program = COMMANDS[given.command][1]
-    if not program:
-        say("ready: everything is set up")
-        return 0
-    os.environ["PATH"] = os.pathsep.join([str(VENV / "bin"), search_path()])
-    sys.stdout.flush()
-    os.execv(PYTHON, [str(PYTHON), *program, *given.arguments])
+    if program:
+        become([*program, *given.arguments])
+    say("ready: everything is set up")
+    return 0
 
 
 if __name__ == "__main__":
