@@ -1,0 +1,78 @@
+"""What every room's tests may ask for: a real Redis of their own, and a real browser."""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import redis
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_redis(directory: Path, port: int) -> subprocess.Popen[bytes]:
+    """A redis-server with nothing of anybody else's: own port, own folder, nothing kept. Returns once it answers."""
+    program = shutil.which("redis-server")
+    assert program, "no redis-server found: run the tests with `make test`, which brings one"
+    process = subprocess.Popen(
+        [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", directory],
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if b"Ready to accept connections" in line:
+            break
+    else:
+        pytest.fail("redis-server did not start")
+    return process
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Redis server that lives as long as this test session."""
+    port = free_port()
+    process = start_redis(tmp_path_factory.mktemp("redis"), port)
+    yield f"redis://127.0.0.1:{port}/0"
+    process.terminate()
+    process.wait(10)
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+@pytest.fixture
+def redis_client(redis_url: str) -> Iterator["redis.Redis"]:
+    """A client of that Redis, emptied before the test."""
+    client = redis.Redis.from_url(redis_url, decode_responses=True)
+    client.flushall()
+    yield client
+    client.close()
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+QUIET_BROWSER = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, object]:
+    """Playwright with the machine's own Chromium; tests are skipped (or fail, in CI) where there is none."""
+    found = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        problem = "no Chromium found (apt install chromium, or set BROWSER_PATH)"
+        (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(problem)
+    return {"executable_path": found, "args": QUIET_BROWSER}
