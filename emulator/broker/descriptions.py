@@ -207,8 +207,6 @@ def _validate_holder(entity: QueueDescription | SubscriptionDescription) -> None
         raise DescriptionError("The value of LockDuration must be above zero and at most 5 minutes.")
     if not 1 <= entity.max_delivery_count <= MAX_DELIVERY_COUNT:
         raise DescriptionError("The value of MaxDeliveryCount must be at least 1.")
-    if entity.requires_session and entity.forward_to:
-        raise DescriptionError("An entity that requires sessions cannot forward: ForwardTo must be empty.")
 
 
 def _validate_common(entity: EntityDescription) -> None:
@@ -227,6 +225,8 @@ def _validate_quota(entity: QueueDescription | TopicDescription) -> None:
     shortest, longest = DUPLICATE_DETECTION_WINDOW_S
     if not shortest <= entity.duplicate_detection_history_time_window_s <= longest:
         raise DescriptionError("DuplicateDetectionHistoryTimeWindow must be between 20 seconds and 7 days.")
+    if entity.enable_express and entity.requires_duplicate_detection:
+        raise DescriptionError("EnableExpress and RequiresDuplicateDetection cannot be enabled together.")
     if entity.max_message_size_in_kilobytes != STANDARD_MESSAGE_KB:
         raise DescriptionError("MaxMessageSizeInKilobytes can be set on premium namespaces only.")
 
