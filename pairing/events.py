@@ -56,4 +56,5 @@ class Event:
         """The event that ``to_json`` wrote; ValueError or KeyError where the text is none."""
         fields: dict[str, Any] = json.loads(text)
         when = datetime.fromisoformat(fields["time"])
-        return cls(**{name: fields.get(name) for name in cls.__slots__} | {"time": when})
+        known: dict[str, Any] = {name: fields[name] for name in ("id", "pair", "entity", "kind", "reason", "process")}
+        return cls(time=when, operator=fields.get("operator"), **known)

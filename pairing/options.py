@@ -21,7 +21,7 @@ _DURATIONS: dict[str, tuple[timedelta, timedelta]] = {
 }
 _FLAGS = ("enable_syphon", "enable_pings", "require_headroom", "require_secondary", "flap_damping")
 _CHOICES = {"ttl_policy": ("restore", "remaining"), "server_busy": ("raise", "wait")}
-_NAMES = ("primary_namespace", "pair")
+_NAMES = ("primary_namespace", "secondary_namespace", "pair")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,8 @@ class SendAvailabilityOptions:
     """Whether this process brings the backlog home: False in senders, True in receivers."""
     primary_namespace: str | None = None
     """Name of the primary where its host tells none (127.0.0.1, localhost)."""
+    secondary_namespace: str | None = None
+    """Name of the secondary where its host tells none; None: the namespace is asked when the client opens."""
     send_timeout: timedelta = timedelta(seconds=30)
     """The longest a send takes, fallback to the backlog included, where the call gives no ``timeout``."""
     syphon_retry_interval: timedelta = timedelta(seconds=1)
@@ -81,7 +83,7 @@ class SendAvailabilityOptions:
         for name in (*_FLAGS, "preserve_session_order"):
             self._check(name, "must be True or False", lambda value: isinstance(value, bool))
         for name, allowed in _CHOICES.items():
-            self._check(name, f"must be one of {', '.join(allowed)}", lambda value, a=allowed: value in a)
+            self._check(name, f"must be one of {', '.join(allowed)}", allowed.__contains__)
         for name in _NAMES:
             self._check(name, "must be a non-empty name or None", _is_name)
         for name in ("backlog_queue_count", "max_restore_attempts"):

@@ -1,0 +1,281 @@
+"""Whether sends to an entity go to the primary: the state machine of one entity path. No I/O, no clock of its own.
+
+The theory (docs/specification.md, section 5)::
+
+    healthy --qualifying failure--> failing --the failover interval passes--> failed over --ping or operator--> healthy
+       ^                              | any success                               ^
+       +------------------------------+            an operator's forced failover -+ (also from healthy)
+
+Time, not the next failure, engages a failover: whoever asks the machine tells it the time first. An operator's hold is
+not a state but a note on one: a held entity is pinged and stays where it is. What another process saw arrives as
+``News`` and is adopted or disputed (section 11); forced beats organic, and a higher version beats a lower one.
+
+Every method that changes something returns the transitions in their order, for the shell to tell the world.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Origin = Literal["organic", "forced"]
+
+_FLAP_WINDOW_S = 600.0
+_MOST_DAMPING = 4
+_BUSY_S = 10.0
+
+
+class State(StrEnum):
+    """Where an entity stands; a ``str`` equal to its name in lower case."""
+
+    HEALTHY = "healthy"
+    FAILING = "failing"
+    FAILED_OVER = "failed_over"
+
+
+HEALTHY, FAILING, FAILED_OVER = State.HEALTHY, State.FAILING, State.FAILED_OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One step of the machine, in the words of an event."""
+
+    path: str
+    kind: str
+    reason: str
+    at: float
+    state: State
+    operator: str | None = None
+    adopted: bool = False
+    """Whether another process had it first, and has told everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What another process or an operator says of an entity; times on this machine's clock."""
+
+    state: State
+    since: float
+    reason: str
+    version: int
+    origin: Origin = "organic"
+    held_by: str | None = None
+    expires: float | None = None
+
+
+class PathAvailability:
+    """The state machine of one entity path, with the notes that its pings and the fleet need."""
+
+    __slots__ = (
+        "_damping",
+        "_interval_s",
+        "_ping_interval_s",
+        "_recovered_at",
+        "_relapses",
+        "disputed",
+        "expires",
+        "held_by",
+        "known",
+        "last_ping_reason",
+        "last_sent_at",
+        "origin",
+        "path",
+        "ping_at",
+        "reason",
+        "since",
+        "state",
+        "version",
+    )
+
+    def __init__(
+        self, path: str, *, failover_interval_s: float, ping_interval_s: float, flap_damping: bool, now: float
+    ) -> None:
+        self.path = path
+        self._interval_s = failover_interval_s
+        self._ping_interval_s = ping_interval_s
+        self._damping = flap_damping
+        self._recovered_at: float | None = None
+        self._relapses = 0
+        self.state = HEALTHY
+        self.since = now
+        self.reason = ""
+        self.origin: Origin = "organic"
+        self.held_by: str | None = None
+        self.expires: float | None = None
+        self.known = False
+        """Whether the entity is known to have existed."""
+        self.disputed = False
+        """Whether the fleet calls the entity failed over while this process's sends were accepted."""
+        self.last_sent_at: float | None = None
+        self.ping_at: float | None = None
+        self.last_ping_reason = ""
+        self.version = 0
+
+    @property
+    def ping_interval_s(self) -> float:
+        """Seconds between two pings: the configured interval, stretched where the entity flaps."""
+        return self._ping_interval_s * min(1 << self._relapses, _MOST_DAMPING)
+
+    # What time does ------------------------------------------------------------------------------------------------
+
+    def expire(self, now: float) -> list[Transition]:
+        """Let the time pass: an overdue failing entity fails over, an expired hold is released."""
+        if self.state is FAILING and now >= self.since + self._interval_s:
+            return [self._fail_over(self.since + self._interval_s, self.reason)]
+        if self.expires is not None and now >= self.expires:
+            return self._released("the hold has expired", None, now)
+        return []
+
+    # What a sender sees --------------------------------------------------------------------------------------------
+
+    def sent(self, now: float) -> list[Transition]:
+        """The primary accepted a message: the entity exists, and a failing one is healthy again."""
+        self.known = True
+        self.last_sent_at = now
+        if self.state is not FAILING:
+            return []
+        return [self._recover("a send was accepted before the failover interval was over", now)]
+
+    def failed(self, now: float, reason: str, *, began: float) -> list[Transition]:
+        """A send that began at ``began`` failed in a way that qualifies."""
+        steps = self.expire(now)
+        if self.state is not HEALTHY:
+            return steps
+        if self._recovered_at is not None and began < self._recovered_at:
+            return steps  # it began before the recovery, and says nothing of the time after
+        if self._interval_s == 0:
+            return [*steps, self._fail_over(now, reason)]
+        self._enter(FAILING, now, reason)
+        return [*steps, self._step("failing", now)]
+
+    # What a ping sees ----------------------------------------------------------------------------------------------
+
+    def ping_due(self, now: float) -> bool:
+        """Whether the entity should be pinged now."""
+        return self.state is FAILED_OVER and self.ping_at is not None and now >= self.ping_at
+
+    def pinged(self, accepted: bool, reason: str, now: float, *, busy: bool = False) -> list[Transition]:
+        """A ping was answered; a held entity only notes it. Server busy keeps the next ping 10 s away at least."""
+        if self.state is not FAILED_OVER:
+            return []
+        self.last_ping_reason = reason
+        self.ping_at = now + max(self.ping_interval_s, _BUSY_S if busy else 0.0)
+        if not accepted:
+            return []
+        self.known = True
+        if self.held_by is not None:
+            return []
+        return [self._recover("a ping was accepted", now)]
+
+    # What an operator does -----------------------------------------------------------------------------------------
+
+    def force(
+        self, reason: str, now: float, *, operator: str, hold: bool = True, expires: float | None = None
+    ) -> list[Transition]:
+        """Fail over by hand; ``hold`` keeps it so until released, marked healthy or ``expires``."""
+        self._engage(now, reason, "forced")
+        self.held_by, self.expires = (operator, expires) if hold else (None, None)
+        return [self._step("forced", now, operator=operator)]
+
+    def hold(self, now: float, *, operator: str) -> list[Transition]:
+        """Keep a failed-over entity from returning by itself; nothing where it is not failed over."""
+        if self.state is not FAILED_OVER or self.held_by == operator:
+            return []
+        self.held_by, self.expires = operator, None
+        return [self._step("held", now, operator=operator)]
+
+    def release(self, now: float, *, operator: str | None) -> list[Transition]:
+        """End the hold: the entity stays failed over and a ping is due at once."""
+        if self.state is not FAILED_OVER:
+            return []
+        return self._released("released", operator, now)
+
+    def mark_healthy(self, now: float, *, operator: str) -> list[Transition]:
+        """End hold and failover together."""
+        if self.state is HEALTHY:
+            return []
+        return [self._recover("marked healthy by hand", now, operator=operator)]
+
+    # What the fleet says -------------------------------------------------------------------------------------------
+
+    def adopt(self, news: News, now: float) -> list[Transition]:
+        """Take over what another process saw, unless it is old, weaker, or this process knows better."""
+        if not self._outranks(news):
+            return []
+        self.version = news.version
+        match news.state:
+            case State.FAILED_OVER:
+                return self._adopt_failover(news, now)
+            case State.HEALTHY if self.state is FAILED_OVER:
+                return [self._recover(news.reason, now, adopted=True)]
+            case State.HEALTHY:
+                self.disputed = False
+        return []
+
+    def _outranks(self, news: News) -> bool:
+        if news.version > self.version:
+            return True
+        return news.origin == "forced" and self.origin != "forced" and news.state is FAILED_OVER is not self.state
+
+    def _adopt_failover(self, news: News, now: float) -> list[Transition]:
+        self.disputed = news.origin == "organic" and self.state is not FAILED_OVER and self._knows_better(news)
+        if self.disputed:
+            return []
+        if self.state is FAILED_OVER:
+            return self._adopt_hold(news, now)
+        self._engage(news.since, news.reason, news.origin)
+        self.ping_at = now + self.ping_interval_s
+        self.held_by, self.expires = news.held_by, news.expires
+        kind = "forced" if news.origin == "forced" else "failed_over"
+        return [self._step(kind, now, operator=news.held_by, adopted=True)]
+
+    def _adopt_hold(self, news: News, now: float) -> list[Transition]:
+        held_before, self.held_by, self.expires = self.held_by, news.held_by, news.expires
+        self.origin, self.reason = news.origin, news.reason
+        if held_before is None and news.held_by is not None:
+            return [self._step("held", now, operator=news.held_by, adopted=True)]
+        if held_before is not None and news.held_by is None:
+            self.ping_at = now
+            return [self._step("released", now, adopted=True)]
+        return []
+
+    def _knows_better(self, news: News) -> bool:
+        """An organic failover began one interval before it engaged; a send accepted since then speaks against it."""
+        return self.last_sent_at is not None and self.last_sent_at > news.since - self._interval_s
+
+    # The steps -----------------------------------------------------------------------------------------------------
+
+    def _fail_over(self, at: float, reason: str) -> Transition:
+        self._engage(at, reason, "organic")
+        return self._step("failed_over", at)
+
+    def _engage(self, at: float, reason: str, origin: Origin) -> None:
+        began = self.since if self.state is FAILING else at
+        if self.state is not FAILED_OVER:
+            if origin == "organic" and self._damping:
+                flapped = self._recovered_at is not None and began < self._recovered_at + _FLAP_WINDOW_S
+                self._relapses = self._relapses + 1 if flapped else 0
+            self._enter(FAILED_OVER, at, reason)
+        self.reason, self.origin, self.disputed = reason, origin, False
+        self.ping_at = at + self.ping_interval_s
+        self.last_ping_reason = ""
+
+    def _recover(self, reason: str, now: float, *, operator: str | None = None, adopted: bool = False) -> Transition:
+        if self.state is FAILED_OVER:
+            self._recovered_at = now
+        self._enter(HEALTHY, now, reason)
+        self.origin, self.held_by, self.expires, self.ping_at, self.disputed = "organic", None, None, None, False
+        return self._step("recovered", now, operator=operator, adopted=adopted)
+
+    def _released(self, reason: str, operator: str | None, now: float) -> list[Transition]:
+        was_held, self.held_by, self.expires = self.held_by is not None, None, None
+        self.ping_at = now
+        if not was_held:
+            return []
+        step = self._step("released", now, operator=operator)
+        return [Transition(step.path, step.kind, reason, step.at, step.state, operator)]
+
+    def _enter(self, state: State, at: float, reason: str) -> None:
+        self.state, self.since, self.reason = state, at, reason
+
+    def _step(self, kind: str, at: float, *, operator: str | None = None, adopted: bool = False) -> Transition:
+        return Transition(self.path, kind, self.reason, at, self.state, operator, adopted)

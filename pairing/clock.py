@@ -1,0 +1,50 @@
+"""Time as the library sees it: seconds that never jump, and the UTC times they stand for."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+_TOLERATED_S = 0.5
+
+
+class Clock(Protocol):
+    """What the library asks of time; ``pairing.testing.ManualClock`` is one that tests turn by hand."""
+
+    def now(self) -> float:
+        """Seconds on a clock that never goes backwards; only differences mean anything."""
+        ...
+
+    def utc(self, at: float) -> datetime:
+        """The aware UTC time of the moment ``at``."""
+        ...
+
+    def at(self, when: datetime) -> float:
+        """The moment of an aware time, the inverse of ``utc``."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock: decisions follow the steady one, what people read follows the wall's."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+        self.now = time.monotonic
+
+    def utc(self, at: float) -> datetime:
+        """The aware UTC time of the moment ``at``; stable from call to call unless the wall clock was set."""
+        return datetime.fromtimestamp(at + self._wall_offset(), UTC)
+
+    def at(self, when: datetime) -> float:
+        """The moment of an aware time."""
+        return when.timestamp() - self._wall_offset()
+
+    def _wall_offset(self) -> float:
+        offset = time.time() - time.monotonic()
+        if abs(offset - self._offset) > _TOLERATED_S:  # the wall clock was set, or the machine slept
+            self._offset = offset
+        return self._offset
+
+
+def seconds(duration: timedelta) -> float:
+    """A duration as float seconds, as the hot paths want it."""
+    return duration.total_seconds()

@@ -1,0 +1,125 @@
+"""Which errors of azure-servicebus mean an outage, and which are the caller's own: one table.
+
+docs/specification.md, section 5, decides; docs/wire.md, section 8, tells what the SDK raises when.
+"""
+
+import re
+import struct
+from enum import Enum
+
+from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.servicebus import exceptions as sdk
+from azure.servicebus.exceptions import ServiceBusError
+
+RETRY_AFTER_S = 10.0
+"""How long a busy server wants to be left alone."""
+
+
+class Fault(Enum):
+    """What a failed send means, and so what happens next."""
+
+    OUTAGE = "outage"
+    """It qualifies: the entity is failing, and fails over when the failover interval passes."""
+    BUSY = "busy"
+    """The server asks to be left alone for 10 s; it does not qualify."""
+    CALLER = "caller"
+    """The message or the call is at fault: a backlog queue would not take it either."""
+    CONFIGURATION = "configuration"
+    """Wrong key, missing right: somebody must change the configuration."""
+
+
+TABLE: dict[type[BaseException], Fault] = {
+    sdk.OperationTimeoutError: Fault.OUTAGE,
+    sdk.ServiceBusConnectionError: Fault.OUTAGE,
+    sdk.ServiceBusCommunicationError: Fault.OUTAGE,
+    sdk.MessagingEntityDisabledError: Fault.OUTAGE,
+    sdk.ServiceBusQuotaExceededError: Fault.OUTAGE,
+    sdk.ServiceBusServerBusyError: Fault.BUSY,
+    sdk.ServiceBusAuthenticationError: Fault.CONFIGURATION,
+    sdk.ServiceBusAuthorizationError: Fault.CONFIGURATION,
+    sdk.MessageSizeExceededError: Fault.CALLER,
+    sdk.MessagingEntityAlreadyExistsError: Fault.CALLER,
+    sdk.MessageAlreadySettled: Fault.CALLER,
+    sdk.MessageLockLostError: Fault.CALLER,
+    sdk.MessageNotFoundError: Fault.CALLER,
+    sdk.SessionLockLostError: Fault.CALLER,
+    sdk.SessionCannotBeLockedError: Fault.CALLER,
+    sdk.AutoLockRenewFailed: Fault.CALLER,
+    sdk.AutoLockRenewTimeout: Fault.CALLER,
+    ClientAuthenticationError: Fault.CONFIGURATION,  # azure-identity could not get a token
+    ValueError: Fault.CALLER,
+    TypeError: Fault.CALLER,
+    TimeoutError: Fault.OUTAGE,
+    OSError: Fault.OUTAGE,  # ConnectionError is one
+}
+"""By class, the most derived first; the missing entity and the nameless error are decided below."""
+
+CALLERS_CONDITIONS = frozenset(
+    {
+        "amqp:not-allowed",
+        "amqp:not-implemented",
+        "amqp:decode-error",
+        "amqp:invalid-field",
+        "amqp:precondition-failed",
+        "amqp:illegal-state",
+        "amqp:frame-size-too-small",
+        "com.microsoft:argument-error",
+        "com.microsoft:argument-out-of-range",
+        "com.microsoft:precondition-failed",
+    }
+)
+"""AMQP conditions that blame the caller in an error without a class of its own."""
+
+_GONE = "amqp:resource-deleted"
+_CANNOT_ENCODE = (ValueError, TypeError, struct.error)
+_SECRETS = re.compile(r"(?i)(SharedAccessKey|SharedAccessSignature|sig|password)=[^;&\s'\"]+")
+_URL_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
+
+
+def classify(error: BaseException, *, known: bool) -> Fault:
+    """What a failed send means. ``known``: the entity is known to have existed, so that its absence is an outage."""
+    if isinstance(error, sdk.MessagingEntityNotFoundError) or condition(error) == _GONE:
+        return Fault.OUTAGE if known else Fault.CALLER
+    if type(error) is ServiceBusError:
+        return _nameless(error)
+    for class_ in type(error).__mro__:
+        if class_ in TABLE:
+            return TABLE[class_]
+    return Fault.CALLER if isinstance(error, ServiceBusError) else Fault.OUTAGE
+
+
+def _nameless(error: ServiceBusError) -> Fault:
+    if isinstance(error.inner_exception, _CANNOT_ENCODE):
+        return Fault.CALLER
+    return Fault.CALLER if condition(error) in CALLERS_CONDITIONS else Fault.OUTAGE
+
+
+def is_ambiguous(error: BaseException) -> bool:
+    """Whether the error hides its cause: a torn or silent link, which one attempt on a fresh link tells apart."""
+    if type(error) is ServiceBusError:
+        return condition(error) is None and not isinstance(error.inner_exception, _CANNOT_ENCODE)
+    torn = (sdk.ServiceBusConnectionError, sdk.ServiceBusCommunicationError, sdk.OperationTimeoutError, OSError)
+    return isinstance(error, torn)
+
+
+def condition(error: BaseException) -> str | None:
+    """The AMQP condition of an error of the SDK, where it has one."""
+    told = getattr(error, "_condition", None)
+    value = getattr(told, "value", told)
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def describe(error: BaseException) -> str:
+    """The error in words for an operator: its class and its text, without anything secret."""
+    if isinstance(error, sdk.ServiceBusAuthenticationError):
+        return "refused: wrong key, or no such entity"
+    if isinstance(error, sdk.ServiceBusAuthorizationError):
+        return "refused: a right is missing"
+    text = str(error.message if isinstance(error, AzureError) else error).strip().splitlines()
+    first = text[0][:300] if text else ""
+    return without_secrets(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+
+
+def without_secrets(text: str) -> str:
+    """The text with keys, signatures and passwords blotted out."""
+    return _URL_PASSWORD.sub("…@", _SECRETS.sub(r"\1=…", text))
