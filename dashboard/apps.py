@@ -1,0 +1,19 @@
+"""The control plane's app, and its admin site."""
+
+from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
+
+
+class DashboardConfig(AppConfig):
+    """Models, pages and commands of the control plane."""
+
+    name = "dashboard"
+    verbose_name = "Control plane"
+    default_auto_field = "django.db.models.BigAutoField"
+
+
+class ControlPlaneAdminConfig(AdminConfig):
+    """Django's admin, open to the group administrator."""
+
+    default = False
+    default_site = "dashboard.admin_site.ControlPlaneAdminSite"

@@ -1,0 +1,18 @@
+"""Write what PAIRS_FILE says into the database."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from dashboard.pairs import load_pairs
+from dashboard.sync import sync
+
+
+class Command(BaseCommand):
+    """Pairs that are no longer in the file are kept, marked as not configured: their backlog may hold messages."""
+
+    help = "Read PAIRS_FILE and bring the pairs and their entities in the database up to date. Safe to repeat."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for line in sync(load_pairs()):
+            self.stdout.write(line)

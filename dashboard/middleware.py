@@ -1,0 +1,50 @@
+"""Two middlewares: members only, and errors a person can act on."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from dashboard.access import Refused, Right, may
+from dashboard.control import ControlError
+
+
+class MembersOnlyMiddleware:
+    """Refuses people who are signed in but in no group. Strangers are sent to the login by Django's own middleware."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Callable[..., HttpResponse], *_: object) -> HttpResponse | None:
+        if (
+            not getattr(view, "login_required", True)
+            or not request.user.is_authenticated
+            or may(request.user, Right.VIEW)
+        ):
+            return None
+        return render(request, "errors/403.html", {"reason": "You are signed in, but in no group yet."}, status=403)
+
+
+class ControlPlaneErrorsMiddleware:
+    """Turns a refused or failed deed into a page, or for htmx into a message."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, Refused):
+            return self._answer(request, "errors/403.html", str(error), 403)
+        if isinstance(error, ControlError):
+            return self._answer(request, "errors/503.html", str(error), 503)
+        return None
+
+    def _answer(self, request: HttpRequest, template: str, reason: str, status: int) -> HttpResponse:
+        name = f"{template}#fragment" if getattr(request, "htmx", False) else template
+        return render(request, name, {"reason": reason, "debug": settings.DEBUG}, status=status)

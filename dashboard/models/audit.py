@@ -1,0 +1,48 @@
+"""The audit trail: what operators did. Written before the deed, completed once after it, never changed again."""
+
+from typing import Any
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """One action of one person. An entry without an outcome tells of a deed whose end nobody saw."""
+
+    request_id = models.CharField(max_length=36, unique=True, help_text="The same click sent twice is one entry.")
+    at = models.DateTimeField()
+    operator = models.CharField(max_length=150)
+    verb = models.CharField(max_length=40)
+    pair = models.CharField(max_length=63)
+    target = models.CharField(max_length=300, default="*")
+    reason = models.TextField(blank=True)
+    outcome = models.CharField(
+        max_length=9,
+        blank=True,
+        choices=(("done", "done"), ("unchanged", "unchanged"), ("refused", "refused"), ("failed", "failed")),
+    )
+    detail = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("-at", "-id")
+        verbose_name = "audit entry"
+        verbose_name_plural = "audit entries"
+        indexes = (
+            models.Index(fields=("-at", "-id"), name="audit_by_time"),
+            models.Index(fields=("pair", "-at"), name="audit_by_pair"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.verb} {self.target}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self.pk is not None:
+            raise TypeError("An audit entry is written once.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise TypeError("An audit entry is never deleted.")
+
+    @classmethod
+    def complete(cls, request_id: str, outcome: str, detail: str = "") -> bool:
+        """Write the outcome of a deed, once. False: it had one already."""
+        return bool(cls.objects.filter(request_id=request_id, outcome="").update(outcome=outcome, detail=detail))

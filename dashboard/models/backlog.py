@@ -1,0 +1,62 @@
+"""Backlog queues of secondary namespaces, and how deep they were."""
+
+from django.db import models
+
+from dashboard.models.pair import Pair
+
+COUNTS = ("active", "scheduled", "dead_lettered", "transfer", "transfer_dead_lettered")
+
+
+class BacklogQueue(models.Model):
+    """One backlog queue as it was last seen. `index` is null where the name does not end in a number."""
+
+    pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="backlog_queues")
+    path = models.CharField(max_length=300)
+    index = models.PositiveIntegerField(null=True, blank=True)
+    active = models.PositiveBigIntegerField(default=0)
+    scheduled = models.PositiveBigIntegerField(default=0)
+    dead_lettered = models.PositiveBigIntegerField(default=0)
+    transfer = models.PositiveBigIntegerField(default=0)
+    transfer_dead_lettered = models.PositiveBigIntegerField(default=0)
+    size_bytes = models.PositiveBigIntegerField(default=0)
+    max_size_bytes = models.PositiveBigIntegerField(default=0)
+    status = models.CharField(max_length=30, default="Active")
+    deviations = models.JSONField(default=dict, blank=True, help_text="{property: [expected, actual]}")
+    is_orphan = models.BooleanField(default=False)
+    created_at = models.DateTimeField(null=True, blank=True)
+    accessed_at = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField()
+    is_gone = models.BooleanField(default=False, help_text="The namespace no longer has it.")
+
+    class Meta:
+        ordering = ("pair", "index", "path")
+        constraints = (models.UniqueConstraint(fields=("pair", "path"), name="backlog_queue_once_per_pair"),)
+        indexes = (models.Index(fields=("pair", "is_gone"), name="backlog_queue_by_pair"),)
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def messages(self) -> int:
+        """Messages still to be brought home, dead-lettered ones left out."""
+        return self.active + self.scheduled
+
+    @property
+    def share_full(self) -> float:
+        """How full it is, 0 to 1; 0 where its size limit is not known."""
+        return self.size_bytes / self.max_size_bytes if self.max_size_bytes else 0.0
+
+
+class DepthSample(models.Model):
+    """The counts of one backlog queue at one moment."""
+
+    queue = models.ForeignKey(BacklogQueue, on_delete=models.CASCADE, related_name="samples")
+    at = models.DateTimeField()
+    active = models.PositiveBigIntegerField()
+    scheduled = models.PositiveBigIntegerField(default=0)
+    dead_lettered = models.PositiveBigIntegerField(default=0)
+    size_bytes = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("queue", "at"), name="queue_sampled_once_a_moment"),)
+        indexes = (models.Index(fields=("at",), name="depth_by_time"),)

@@ -1,0 +1,84 @@
+"""Entities of primary namespaces, and what is known of their health."""
+
+from django.db import models
+from django.urls import reverse
+
+from dashboard.models.pair import Pair
+
+
+class EntityHealth(models.Model):
+    """The last health that was heard of one entity. Changes only by compare and set on its version (projection.py)."""
+
+    class Kind(models.TextChoices):
+        QUEUE = "queue"
+        TOPIC = "topic"
+
+    class State(models.TextChoices):
+        UNKNOWN = "unknown"
+        HEALTHY = "healthy"
+        FAILING = "failing"
+        FAILED_OVER = "failed_over"
+
+    pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="entities")
+    path = models.CharField(max_length=260)
+    kind = models.CharField(max_length=5, choices=Kind, default=Kind.QUEUE)
+    state = models.CharField(max_length=11, choices=State, default=State.UNKNOWN)
+    since = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(blank=True)
+    held_by = models.CharField(max_length=150, null=True, blank=True)
+    expires = models.DateTimeField(null=True, blank=True)
+    origin = models.CharField(max_length=7, default="organic", choices=(("organic", "organic"), ("forced", "forced")))
+    version = models.BigIntegerField(default=0)
+    process = models.CharField(max_length=300, blank=True)
+    applied_at = models.DateTimeField(null=True, blank=True)
+    is_configured = models.BooleanField(default=False, help_text="PAIRS_FILE names it.")
+
+    last_ping_at = models.DateTimeField(null=True, blank=True)
+    last_ping_accepted = models.BooleanField(null=True, blank=True)
+    last_ping_reason = models.TextField(blank=True)
+    ping_count = models.PositiveIntegerField(default=0)
+    next_ping_at = models.DateTimeField(null=True, blank=True)
+
+    waiting = models.PositiveBigIntegerField(null=True, blank=True, help_text="Messages for it in the backlog.")
+    waiting_is_complete = models.BooleanField(default=True, help_text="False: at least so many.")
+    waiting_at = models.DateTimeField(null=True, blank=True)
+    oldest_waiting_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("path",)
+        verbose_name = "entity"
+        verbose_name_plural = "entities"
+        constraints = (
+            models.UniqueConstraint(fields=("pair", "path"), name="entity_once_per_pair"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=("unknown", "healthy", "failing", "failed_over")),
+                name="entity_state_is_known",
+            ),
+            models.CheckConstraint(condition=models.Q(kind__in=("queue", "topic")), name="entity_kind_is_known"),
+            models.CheckConstraint(
+                condition=models.Q(state="unknown") | models.Q(since__isnull=False), name="entity_state_has_a_beginning"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(held_by__isnull=True) | models.Q(state="failed_over"),
+                name="only_failed_over_is_held",
+            ),
+        )
+        indexes = (models.Index(fields=("pair", "state"), name="entity_by_state"),)
+
+    def __str__(self) -> str:
+        return self.path
+
+    def get_absolute_url(self) -> str:
+        return reverse("entity-detail", args=[self.pair.name, self.path])
+
+
+class WaitingSample(models.Model):
+    """How many messages for one entity sat in the backlog at one moment; what sparklines are drawn from."""
+
+    entity = models.ForeignKey(EntityHealth, on_delete=models.CASCADE, related_name="samples")
+    at = models.DateTimeField()
+    waiting = models.PositiveBigIntegerField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("entity", "at"), name="entity_sampled_once_a_moment"),)
+        indexes = (models.Index(fields=("at",), name="waiting_by_time"),)

@@ -1,0 +1,69 @@
+"""Failover events: what happened, told once by the process that saw it."""
+
+from django.db import models
+
+
+class FailoverEvent(models.Model):
+    """One fact. Its id is its identity across redelivery, so it is stored once; facts outlive the pairs they tell of."""
+
+    class Kind(models.TextChoices):
+        FAILING = "failing"
+        FAILED_OVER = "failed_over"
+        RECOVERED = "recovered"
+        FORCED = "forced"
+        HELD = "held"
+        RELEASED = "released"
+        QUEUE_PULLED = "queue_pulled"
+        QUEUE_RETURNED = "queue_returned"
+        DEAD_LETTERED = "dead_lettered"
+        SET_ASIDE = "set_aside"
+        SYPHON_STARTED = "syphon_started"
+        SYPHON_PAUSED = "syphon_paused"
+        SYPHON_RESUMED = "syphon_resumed"
+        SYPHON_STOPPED = "syphon_stopped"
+        CAPACITY_WARNING = "capacity_warning"
+
+    event_id = models.CharField(max_length=36, unique=True)
+    time = models.DateTimeField()
+    pair = models.CharField(max_length=260)
+    entity = models.CharField(max_length=260)
+    kind = models.CharField(max_length=20, choices=Kind)
+    reason = models.TextField(blank=True)
+    process = models.CharField(max_length=300, blank=True)
+    operator = models.CharField(max_length=150, null=True, blank=True)
+
+    class Meta:
+        ordering = ("-time", "-id")
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(
+                    kind__in=(
+                        "failing",
+                        "failed_over",
+                        "recovered",
+                        "forced",
+                        "held",
+                        "released",
+                        "queue_pulled",
+                        "queue_returned",
+                        "dead_lettered",
+                        "set_aside",
+                        "syphon_started",
+                        "syphon_paused",
+                        "syphon_resumed",
+                        "syphon_stopped",
+                        "capacity_warning",
+                    )
+                ),
+                name="event_kind_is_known",
+            ),
+        )
+        indexes = (
+            models.Index(fields=("-time", "-id"), name="event_by_time"),
+            models.Index(fields=("pair", "-time"), name="event_by_pair"),
+            models.Index(fields=("pair", "entity", "-time"), name="event_by_entity"),
+            models.Index(fields=("kind", "-time"), name="event_by_kind"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.entity}"

@@ -1,0 +1,219 @@
+"""What the fleet reports, written into the database. Called by the collectors; every function is safe to repeat.
+
+Redis holds what is true now, the database what people look at and what is kept. A fact may arrive twice, late, or by
+two collectors at once: health changes by compare and set on its version, events by their id, samples by their moment.
+Call `announce_change` of dashboard.redis after a batch, so that open pages look again.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from dashboard.models import BacklogQueue, DepthSample, EntityHealth, FailoverEvent, Heartbeat, Pair, WaitingSample
+from pairing.events import Event
+
+
+class Health(Protocol):
+    """pairing.coordination.SharedHealth, and whatever else tells the same."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def since(self) -> datetime: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def held_by(self) -> str | None: ...
+    @property
+    def expires(self) -> datetime | None: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def process(self) -> str: ...
+
+
+class QueueInfo(Protocol):
+    """pairing.administration.BacklogQueueInfo."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
+    @property
+    def active(self) -> int: ...
+    @property
+    def scheduled(self) -> int: ...
+    @property
+    def dead_lettered(self) -> int: ...
+    @property
+    def transfer(self) -> int: ...
+    @property
+    def transfer_dead_lettered(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def max_size_bytes(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def created_at(self) -> datetime | None: ...
+    @property
+    def accessed_at(self) -> datetime | None: ...
+    @property
+    def deviations(self) -> Mapping[str, tuple[Any, Any]]: ...
+
+
+def apply_health(pair: str, health: Health) -> bool:
+    """Take over one entity's health. False: what is known is as new, or newer.
+
+    A lower version that began after the known one was written down tells that Redis lost its memory: it is taken too.
+    """
+    entity = entity_row(pair, health.path)
+    newer = Q(version__lt=health.version) | Q(version__gt=health.version, applied_at__lt=health.since)
+    changed = EntityHealth.objects.filter(newer, pk=entity.pk).update(
+        state=health.state,
+        since=health.since,
+        reason=health.reason,
+        held_by=health.held_by if health.state == "failed_over" else None,
+        expires=health.expires,
+        origin=health.origin,
+        version=health.version,
+        process=health.process,
+        applied_at=timezone.now(),
+    )
+    return bool(changed)
+
+
+def entity_row(pair: str, path: str, kind: str = "queue") -> EntityHealth:
+    """The row of an entity, made when it is first heard of. Raises Pair.DoesNotExist for a pair nobody configured."""
+    entity, _ = EntityHealth.objects.get_or_create(pair=Pair.objects.get(name=pair), path=path, defaults={"kind": kind})
+    return entity
+
+
+def record_events(events: Iterable[Event]) -> int:
+    """Store events; the ones already stored are left alone. Returns how many are new."""
+    rows = {
+        event.id: FailoverEvent(
+            event_id=event.id,
+            time=event.time,
+            pair=event.pair,
+            entity=event.entity,
+            kind=str(event.kind),
+            reason=event.reason,
+            process=event.process,
+            operator=event.operator,
+        )
+        for event in events
+    }
+    with transaction.atomic():
+        known = set(FailoverEvent.objects.filter(event_id__in=rows).values_list("event_id", flat=True))
+        FailoverEvent.objects.bulk_create((row for key, row in rows.items() if key not in known), ignore_conflicts=True)
+    return len(rows) - len(known)
+
+
+def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime) -> None:
+    """Store what a sampler saw of all backlog queues of a pair at one moment. Queues it did not see are marked gone."""
+    row = Pair.objects.get(name=pair)
+    seen = list(queues)
+    with transaction.atomic():
+        samples = [_sample(_queue(row, info, at), info, at) for info in seen]
+        DepthSample.objects.bulk_create(samples, ignore_conflicts=True)
+        missing = row.backlog_queues.exclude(path__in=[info.path for info in seen]).filter(seen_at__lt=at)
+        missing.update(is_gone=True, **dict.fromkeys(("active", "scheduled", "dead_lettered", "size_bytes"), 0))
+
+
+def _queue(pair: Pair, info: QueueInfo, at: datetime) -> BacklogQueue:
+    orphan = info.index is None or info.index >= pair.backlog_queue_count
+    queue, created = BacklogQueue.objects.get_or_create(pair=pair, path=info.path, defaults={"seen_at": at})
+    if created or queue.seen_at < at:
+        BacklogQueue.objects.filter(pk=queue.pk, seen_at__lte=at).update(
+            index=info.index,
+            active=info.active,
+            scheduled=info.scheduled,
+            dead_lettered=info.dead_lettered,
+            transfer=info.transfer,
+            transfer_dead_lettered=info.transfer_dead_lettered,
+            size_bytes=info.size_bytes,
+            max_size_bytes=info.max_size_bytes,
+            status=str(info.status),
+            deviations={name: [str(value) for value in pair] for name, pair in info.deviations.items()},
+            is_orphan=orphan or not pair.is_configured,
+            created_at=info.created_at,
+            accessed_at=info.accessed_at,
+            seen_at=at,
+            is_gone=False,
+        )
+    return queue
+
+
+def _sample(queue: BacklogQueue, info: QueueInfo, at: datetime) -> DepthSample:
+    return DepthSample(
+        queue=queue,
+        at=at,
+        active=info.active,
+        scheduled=info.scheduled,
+        dead_lettered=info.dead_lettered,
+        size_bytes=info.size_bytes,
+    )
+
+
+def record_waiting(
+    pair: str,
+    waiting: Mapping[str, int],
+    at: datetime,
+    *,
+    complete: bool = True,
+    oldest: Mapping[str, datetime] | None = None,
+) -> None:
+    """Store how many messages for each entity sit in the backlog, as found by peeking its queues.
+
+    Entities left out have none, unless `complete` is False: the peek stopped early, and counts are lower bounds.
+    `oldest` is when the oldest message for an entity was put there.
+    """
+    oldest = oldest or {}
+    for path in waiting:
+        entity_row(pair, path)
+    with transaction.atomic():
+        for entity in EntityHealth.objects.filter(pair__name=pair).exclude(waiting_at__gt=at):
+            count = waiting.get(entity.path, 0 if complete else entity.waiting or 0)
+            if count or entity.waiting or entity.waiting_at is None:
+                WaitingSample.objects.get_or_create(entity=entity, at=at, defaults={"waiting": count})
+            EntityHealth.objects.filter(pk=entity.pk).update(
+                waiting=count, waiting_is_complete=complete, waiting_at=at, oldest_waiting_at=oldest.get(entity.path)
+            )
+
+
+def record_ping(
+    pair: str,
+    path: str,
+    *,
+    at: datetime,
+    accepted: bool,
+    reason: str = "",
+    count: int | None = None,
+    next_due: datetime | None = None,
+) -> bool:
+    """Store the last ping of an entity. False: a later one is known."""
+    entity = entity_row(pair, path)
+    later = Q(last_ping_at__isnull=True) | Q(last_ping_at__lt=at)
+    changed = EntityHealth.objects.filter(later, pk=entity.pk).update(
+        last_ping_at=at,
+        last_ping_accepted=accepted,
+        last_ping_reason=reason,
+        ping_count=entity.ping_count + 1 if count is None else count,
+        next_ping_at=next_due,
+    )
+    return bool(changed)
+
+
+def record_heartbeat(process: str, role: str, at: datetime) -> None:
+    """Store that a worker was alive at `at`. Roles: `pings`, `syphons`, `collectors`, `beat`, or one worker's list."""
+    Heartbeat.objects.update_or_create(process=process, defaults={"role": role, "seen_at": at})

@@ -1,0 +1,5 @@
+"""Template tags of the control plane."""
+
+from django import template
+
+register = template.Library()

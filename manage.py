@@ -1,0 +1,23 @@
+#!/usr/bin/env python
+"""Django's command line for the control plane. A configuration that cannot work is one sentence, not a traceback."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command in sys.argv."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+
+    try:
+        settings._setup()  # Django would swallow the sentence, and then not know the command
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
