@@ -1,1 +1,1 @@
-"""What `manage.py demo` needs beside the control plane itself."""
+"""The demo: everything a visitor needs on one machine, supervised by one process."""

@@ -1,83 +1,146 @@
-"""Ends everything a run has started, however the run itself ended.
+"""The process that outlives the demo (or the set-up) and ends what that could not: `guardian.py NAME=VALUE [PID]`.
 
-A supervisor that is killed with SIGKILL cannot clean up after itself. So it starts a guardian, in a session of its own
-where no Ctrl-C reaches it, and holds the writing end of a pipe whose reading end is the guardian's standard input. When
-the supervisor is gone, by whatever cause, the pipe closes; the guardian then ends every process whose environment
-carries the run's marker: first SIGTERM, then SIGKILL. Environments are inherited, so grandchildren are found as well.
+Everything to be ended carries NAME=VALUE in its environment. The demo also holds the write end of a pipe to it, and
+tells by lines `+pid` and `-pid` which sessions it has started and seen end: redis-server overwrites its environment,
+and whoever has changed its environment still has its session. When the pipe is closed, however the demo died, and
+process PID, where one was named, is gone, all of them get SIGTERM and a few seconds later SIGKILL.
 
-Standard library only and no imports from this project: the set-up script runs it before anything is installed.
-Processes are found through /proc; where there is none (macOS) the guardian has nothing to look at and just ends.
+The set-up runs this file before anything is installed: standard library only, readable by older Pythons.
 """
 
+from __future__ import annotations
+
+import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
-import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
-MARKER = "PAIRING_RUN_MARKER"
-GRACE_S = 6.0
-POLL_S = 0.1
+SET_UP = "PAIRED_NAMESPACES_SETUP"
+DEMO = "PAIRED_NAMESPACES_DEMO"
+_PROCESSES = Path("/proc")
+_GRACE_S = 4.0
+_LIMIT_S = 10.0
+_POLL_S = 0.2
 
 
-def start(python: str = sys.executable) -> str:
-    """Start a guardian over this process and everything it starts from now on; returns the marker.
-
-    Also sets the marker in this process's environment, from where children inherit it. This process itself carries it
-    only after an exec, so the guardian never ends its own starter by name, only what was started.
-    """
-    marker = uuid.uuid4().hex
-    reading, writing = os.pipe()
-    # The end of the pipe must live as long as this process, an exec included; children close it (close_fds).
-    os.set_inheritable(writing, True)
-    unmarked = {name: value for name, value in os.environ.items() if name != MARKER}
-    subprocess.Popen([python, __file__, marker], stdin=reading, start_new_session=True, env=unmarked)
-    os.close(reading)
-    os.environ[MARKER] = marker
-    return marker
+def start(python: str = sys.executable) -> None:
+    """From now on nothing that this process starts, also after an exec, outlives it. Does nothing without /proc."""
+    if not _PROCESSES.joinpath("self", "stat").exists():
+        return
+    os.environ[SET_UP] = secrets.token_hex(8)
+    _launch(python, f"{SET_UP}={os.environ[SET_UP]}", str(os.getpid()), stdin=subprocess.DEVNULL)
 
 
-def marked(marker: str) -> list[int]:
-    """Process ids whose environment carries the marker (those we may look at)."""
-    needle = f"{MARKER}={marker}".encode()
-    found = []
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            if needle in (directory / "environ").read_bytes().split(b"\0"):
-                found.append(int(directory.name))
-        except OSError:
-            continue  # gone already, or another user's
-    return found
+def _launch(python: str, *arguments: str, stdin: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        (python, "-I", __file__, *arguments),
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={name: value for name, value in os.environ.items() if name not in (SET_UP, DEMO)},  # ends nobody's guardian
+        cwd="/",
+        start_new_session=True,
+        bufsize=0,
+    )
 
 
-def send(processes: list[int], number: signal.Signals) -> None:
-    for process in processes:
-        try:
-            os.kill(process, number)
-        except OSError:
-            continue
+class Guardian:
+    """The demo's side: starts the guardian and tells it about children."""
+
+    def __init__(self, marker: str) -> None:
+        self._marker = marker
+        self._sessions: set[int] = set()
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return _launch(sys.executable, self._marker, stdin=subprocess.PIPE)
+
+    def watch(self, pid: int) -> None:
+        """From now on the session `pid` does not outlive the demo."""
+        self._sessions.add(pid)
+        self._tell(f"+{pid}\n")
+
+    def forget(self, pid: int) -> None:
+        """The session has ended; its number may be given to others."""
+        self._sessions.discard(pid)
+        self._tell(f"-{pid}\n")
+
+    def check(self) -> None:
+        """Replaces a guardian that has died."""
+        if self._process.poll() is not None:
+            self._process = self._start()
+            for pid in self._sessions:
+                self._tell(f"+{pid}\n")
+
+    def close(self) -> None:
+        """Lets the guardian sweep what is left; returns when it has."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LIMIT_S + 1)
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # check() starts another and tells it everything
+            self._process.stdin.write(line.encode())
 
 
-def end(marker: str, grace_s: float = GRACE_S) -> None:
-    """End all marked processes; returns when none is left."""
-    send(marked(marker), signal.SIGTERM)
-    deadline = time.monotonic() + grace_s
-    while left := marked(marker):
-        if time.monotonic() > deadline:
-            send(left, signal.SIGKILL)
-        time.sleep(POLL_S)
+def survivors(marker: str, sessions: set[int]) -> Iterator[int]:
+    """The living processes of these sessions, or with the marker in their environment; never the caller itself."""
+    for entry in _PROCESSES.iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError, ValueError):
+                alive, session = _stat(entry)
+                if alive and (session in sessions or marker.encode() in (entry / "environ").read_bytes().split(b"\0")):
+                    yield int(entry.name)
 
 
-def watch(marker: str) -> None:
-    """Wait until the starter is gone, then end what it left behind."""
-    while sys.stdin.buffer.read(4096):
-        pass
-    end(marker)
+def _stat(process: Path) -> tuple[bool, int]:
+    """Whether it lives, and its session: a zombie that nobody reaps needs no killing."""
+    state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+    return state not in "ZX", int(session)
+
+
+def sweep(marker: str, sessions: set[int]) -> None:
+    """Ends all of them: asks first, kills after the grace; returns when none is left or the limit has passed."""
+    begin = time.monotonic()
+    asked: set[int] = set()
+    for left in iter(lambda: set(survivors(marker, sessions)), set()):
+        waited = time.monotonic() - begin
+        if waited > _LIMIT_S:
+            return
+        for pid in left if waited > _GRACE_S else left - asked:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL if waited > _GRACE_S else signal.SIGTERM)
+        asked |= left
+        time.sleep(_POLL_S)
+
+
+def await_end(pid: int) -> None:
+    """Returns once the process is gone, reaped or not."""
+    process = _PROCESSES / str(pid)
+    with contextlib.suppress(OSError, ValueError):
+        born = (process / "stat").read_text().rpartition(")")[2].split()[19]
+        while _stat(process)[0] and (process / "stat").read_text().rpartition(")")[2].split()[19] == born:
+            time.sleep(_POLL_S)
+
+
+def main(marker: str, pid: str = "") -> None:
+    """Reads until the demo is gone, then sweeps."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # it ends by itself, as soon as the demo has
+    sessions: set[int] = set()
+    for line in sys.stdin:
+        (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))
+    if pid:
+        await_end(int(pid))
+    sweep(marker, sessions)
 
 
 if __name__ == "__main__":
-    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(ignored, signal.SIG_IGN)
-    watch(sys.argv[1])
+    main(*sys.argv[1:])

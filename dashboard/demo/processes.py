@@ -1,0 +1,100 @@
+"""One child process of the demo: started in a session of its own, so that it can be stopped with all its offspring.
+
+On Linux the kernel sends it SIGTERM when the demo dies; what that does not reach, the guardian does.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run. `essential`: the demo ends when it does; `restart`: it is started again then."""
+
+    name: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)  # holds keys
+    essential: bool = False
+    restart: bool = False
+    stop_order: int = 0  # lower ones are stopped first
+
+
+class Child:
+    """A running Program, its output in `<logs>/<name>.log`."""
+
+    def __init__(self, program: Program, log: Path, *, capture: bool = False) -> None:
+        self.program = program
+        self.log = log
+        self.started_at = time.monotonic()
+        with open_private(log) as output:
+            self._process = subprocess.Popen(
+                program.argv,
+                env=dict(program.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if capture else output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=_die_with(os.getpid()),
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process, and at once its session and process group."""
+        return self._process.pid
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """What a captured child prints."""
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def ended(self) -> int | None:
+        """Its exit code, None while it runs."""
+        return self._process.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the whole group, also to what the leader has left behind."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def reap(self) -> None:
+        """Waits for the end of the leader, to be called after SIGKILL."""
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def last_line(self) -> str:
+        """The last line of its log that says something."""
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        return lines[-1] if lines else "it said nothing"
+
+
+def open_private(path: Path) -> IO[bytes]:
+    """A file for appending that only its owner can read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def _die_with(parent: int) -> Callable[[], None] | None:
+    """To be run between fork and exec: asks the kernel for SIGTERM when the demo's process dies."""
+    if _libc is None:
+        return None
+    prctl = _libc.prctl
+
+    def ask_kernel() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died in between
+            os._exit(1)
+
+    return ask_kernel

@@ -1,0 +1,131 @@
+"""Keeps the demo's processes: starts them in order, starts again what dies, stops everything in reverse.
+
+Signals only set a flag that every wait looks at, so that none can fall between starting a child and knowing it.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from types import FrameType
+
+from dashboard.demo.errors import DemoError
+from dashboard.demo.guardian import Guardian
+from dashboard.demo.processes import Child, Program
+
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_POLL_S = 0.1
+_GRACE_S = 3.0
+_STEADY_S = 10.0  # who lived that long is started again at once
+_MAX_PAUSE_S = 10.0
+
+
+class Stopped(Exception):
+    """Somebody asked the demo to end."""
+
+
+class Supervisor:
+    """The running programs by name. For the main thread only: the kernel ties a child to the thread that starts it."""
+
+    def __init__(self, guardian: Guardian, logs: Path) -> None:
+        self._guardian = guardian
+        self._logs = logs
+        self._children: dict[str, Child] = {}
+        self._pauses: dict[str, float] = {}
+        self._due: dict[str, tuple[float, Program]] = {}
+        self._stop = threading.Event()
+        self._hurry = False
+
+    def heed_signals(self) -> None:
+        """SIGINT, SIGTERM and SIGHUP become Stopped in the next wait; a second one cuts the grace short."""
+        for number in _STOP_SIGNALS:
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._hurry = self._stop.is_set()
+        self._stop.set()
+
+    def start(self, program: Program, *, capture: bool = False) -> Child:
+        """A new child, watched from now on."""
+        child = Child(program, self._logs / f"{program.name}.log", capture=capture)
+        self._guardian.watch(child.pid)
+        self._children[program.name] = child
+        return child
+
+    def run(self, program: Program, limit_s: float) -> None:
+        """Runs a program to its end; DemoError with its last words where that is not a good one."""
+        child = self.start(program)
+        try:
+            self._await_end(child, limit_s)
+        finally:
+            self._end([child], 0.0 if child.ended() is not None else _GRACE_S)
+
+    def _await_end(self, child: Child, limit_s: float) -> None:
+        deadline = time.monotonic() + limit_s
+        while (code := child.ended()) is None:
+            if time.monotonic() > deadline:
+                raise DemoError(f"{child.program.name} took longer than {limit_s:.0f} s; see {child.log}.")
+            self.pause(_POLL_S)
+        if code:
+            raise DemoError(child.last_line())
+
+    def wait_until(self, condition: Callable[[], bool], limit_s: float, failure: str) -> None:
+        """Returns once the condition holds, looking after the children meanwhile; DemoError(failure) at the limit."""
+        deadline = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise DemoError(failure)
+            self.check()
+            self.pause(_POLL_S)
+
+    def pause(self, seconds: float) -> None:
+        """Waits; raises Stopped where the demo is to end."""
+        self._stop.wait(seconds)
+        if self._stop.is_set():
+            raise Stopped
+
+    def check(self) -> None:
+        """Looks after the children: an essential one that has ended is a DemoError, others are started again."""
+        self._guardian.check()
+        for child in list(self._children.values()):
+            if (code := child.ended()) is not None:
+                self._bury(child, code)
+        for name, (due, program) in list(self._due.items()):
+            if time.monotonic() >= due:
+                del self._due[name]
+                self.start(program)
+
+    def _bury(self, child: Child, code: int) -> None:
+        self._end([child], 0.0)
+        program = child.program
+        if program.essential:
+            raise DemoError(f"{program.name} has ended (exit code {code}): {child.last_line()} (log: {child.log}).")
+        if program.restart:
+            pause = self._pause_before(program.name, time.monotonic() - child.started_at)
+            self._due[program.name] = (time.monotonic() + pause, program)
+
+    def _pause_before(self, name: str, lived_s: float) -> float:
+        self._pauses[name] = 0.0 if lived_s > _STEADY_S else min(_MAX_PAUSE_S, self._pauses.get(name, 0.0) * 2 + 0.5)
+        return self._pauses[name]
+
+    def stop(self) -> None:
+        """Stops all in the order of their stop_order, each wave with its grace; returns when none is left."""
+        self._due.clear()
+        by_order = sorted(self._children.values(), key=lambda child: child.program.stop_order)
+        for _, wave in groupby(by_order, key=lambda child: child.program.stop_order):
+            self._end(list(wave), _GRACE_S)
+
+    def _end(self, children: list[Child], grace_s: float) -> None:
+        for child in children:
+            child.signal(signal.SIGTERM)
+        deadline = time.monotonic() + grace_s
+        while any(child.ended() is None for child in children) and time.monotonic() < deadline and not self._hurry:
+            time.sleep(_POLL_S / 2)
+        for child in children:
+            child.signal(signal.SIGKILL)
+            child.reap()
+            self._guardian.forget(child.pid)
+            if self._children.get(child.program.name) is child:
+                del self._children[child.program.name]

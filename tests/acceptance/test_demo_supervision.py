@@ -1,0 +1,129 @@
+"""Killing the demo leaves nothing behind, and what dies in it comes back (docs/operations.md)."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dashboard.demo import guardian
+from dashboard.demo.errors import DemoError
+from dashboard.demo.guardian import Guardian
+from dashboard.demo.processes import Program
+from dashboard.demo.supervisor import Supervisor
+
+SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
+DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+STUBBORN = (sys.executable, "-c", DEAF)
+FAREWELL_S = 15  # what the contract grants
+
+
+def eventually(condition: Callable[[], bool], limit_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.fixture
+def marker() -> Iterator[str]:
+    marker = f"{guardian.DEMO}=test-{os.getpid()}-{time.monotonic_ns()}"
+    yield marker
+    for pid in guardian.survivors(marker, set()):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def supervisor(marker: str, tmp_path: Path) -> Iterator[Supervisor]:
+    watch = Guardian(marker)
+    supervisor = Supervisor(watch, tmp_path)
+    yield supervisor
+    supervisor.stop()
+    watch.close()
+
+
+def program(marker: str, argv: tuple[str, ...] = SLEEPER, **what: bool) -> Program:
+    name, value = marker.split("=")
+    return Program("sleeper", argv, {**os.environ, name: value}, **what)
+
+
+def test_what_dies_is_started_again(supervisor: Supervisor, marker: str) -> None:
+    first = supervisor.start(program(marker, restart=True))
+    first.signal(signal.SIGKILL)
+
+    def came_back() -> bool:
+        supervisor.check()
+        return any(pid != first.pid for pid in guardian.survivors(marker, set()))
+
+    assert eventually(came_back)
+
+
+def test_the_end_of_an_essential_program_is_told_with_its_last_words(supervisor: Supervisor, marker: str) -> None:
+    supervisor.start(program(marker, (sys.executable, "-c", "raise SystemExit('no room at the inn')"), essential=True))
+    with pytest.raises(DemoError, match="no room at the inn"):
+        supervisor.wait_until(lambda: False, 20, "it went on")
+
+
+def test_stopping_ends_a_program_that_ignores_the_request(supervisor: Supervisor, marker: str) -> None:
+    child = supervisor.start(program(marker, STUBBORN), capture=True)
+    assert child.stdout.readline() == b"up\n"
+    supervisor.stop()
+    assert not set(guardian.survivors(marker, {child.pid}))
+
+
+DEMO_OF_TWO = """
+import sys, os, time
+from pathlib import Path
+from dashboard.demo.guardian import Guardian
+from dashboard.demo.processes import Program
+from dashboard.demo.supervisor import Supervisor
+name, value = sys.argv[1].split("=")
+supervisor = Supervisor(Guardian(sys.argv[1]), Path(sys.argv[2]))
+forker = "import subprocess, sys; subprocess.run([sys.executable, '-c', %r], start_new_session=True)"
+stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+supervisor.start(Program("a", (sys.executable, "-c", stubborn), {**os.environ, name: value}))
+supervisor.start(Program("b", (sys.executable, "-c", forker % stubborn), {**os.environ, name: value}))
+anonymous = supervisor.start(Program("c", (sys.executable, "-c", stubborn), {}))
+print(anonymous.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.acceptance
+def test_killing_the_demo_outright_leaves_no_process_behind(marker: str, tmp_path: Path) -> None:
+    demo = subprocess.Popen([sys.executable, "-c", DEMO_OF_TWO, marker, tmp_path], stdout=subprocess.PIPE)
+    assert demo.stdout is not None
+    anonymous = int(demo.stdout.readline())  # without the marker: known by its session alone
+    assert eventually(lambda: len(set(guardian.survivors(marker, {anonymous}))) == 4)
+    demo.kill()
+    demo.wait()
+    demo.stdout.close()
+    assert eventually(lambda: not set(guardian.survivors(marker, {anonymous})), FAREWELL_S)
+
+
+@pytest.mark.acceptance
+def test_killing_the_set_up_leaves_no_process_behind() -> None:
+    script = """
+import os, subprocess, sys
+from dashboard.demo import guardian
+guardian.start()
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print(os.environ[guardian.SET_UP], flush=True)
+os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"])
+"""
+    set_up = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert set_up.stdout is not None
+    marker = f"{guardian.SET_UP}={set_up.stdout.readline().decode().strip()}"
+    assert eventually(lambda: len(set(guardian.survivors(marker, set()))) == 2)
+    set_up.kill()
+    set_up.stdout.close()  # not waited for: a zombie is as good as gone
+    assert eventually(lambda: not set(guardian.survivors(marker, set())), FAREWELL_S)
+    set_up.wait()
