@@ -1,0 +1,55 @@
+"""Which rows cannot be billed, and why; the first reason that applies is the one counted (docs/costs.md, "Bad input")."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from pipeline.schemas import KINDS, LARGEST_MESSAGE_BYTES, TRANSFERS, USAGE
+
+COUNTS = ("operations", "messages", "bytes", "billing_units")
+
+
+def usage_reason(not_after: datetime | None) -> Column:
+    """Why a usage row is not billed; null for a good row. `not_after`: a later minute is a clock running ahead."""
+    rules: list[tuple[Column, str]] = [
+        *((F.col(name).isNull(), f"{name} is missing") for name in USAGE),
+        (~F.col("kind").isin(*KINDS), "the kind is unknown"),
+        *((F.col(name) < 0, f"{name} is negative") for name in COUNTS),
+        (_impossible_units(), "billing_units is less than messages"),
+        (_impossible_size(), "bytes is more than the messages can hold"),
+        (F.to_date("minute") != F.to_date("date"), "the minute is not of the folder's day"),
+        (F.col("minute") != F.date_trunc("minute", "minute"), "the minute is not a whole minute"),
+    ]
+    if not_after is not None:
+        rules.append((F.col("minute") > F.lit(not_after), "the minute lies in the future"))
+    return _first_reason(rules)
+
+
+def _impossible_units() -> Column:
+    """A message that was sent or received cost at least one unit; a peek or an attempt need not have."""
+    return F.col("kind").isin(*TRANSFERS) & (F.col("billing_units") < F.col("messages"))
+
+
+def _impossible_size() -> Column:
+    # Divided, not multiplied: the product of two wild counts could overflow, and that would end the whole job.
+    return F.expr(f"bytes div {LARGEST_MESSAGE_BYTES}") > F.greatest("messages", "operations")
+
+
+def connection_reason() -> Column:
+    """Why a row of connection peaks does not count; null for a good row."""
+    return _first_reason(
+        [
+            *((F.col(name).isNull(), f"{name} is missing") for name in ("hour", "scope", "namespace", "peak")),
+            (F.col("peak") < 0, "peak is negative"),
+            (F.to_date("hour") != F.to_date("date"), "the hour is not of the folder's day"),
+        ]
+    )
+
+
+def _first_reason(rules: list[tuple[Column, str]]) -> Column:
+    nothing: Column = F.lit(None).cast("string")
+    return reduce(lambda rest, rule: F.when(rule[0], F.lit(rule[1])).otherwise(rest), reversed(rules), nothing)

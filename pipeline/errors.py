@@ -1,0 +1,13 @@
+"""What can go wrong in a job, told in one sentence to the person who started it."""
+
+
+class PipelineError(Exception):
+    """The job cannot go on; the text is one sentence that says what to do."""
+
+
+class PriceError(PipelineError):
+    """The price list does not answer the question asked of it."""
+
+
+class InputError(PipelineError):
+    """The usage data cannot be read, or too little of it can be trusted."""

@@ -1,0 +1,103 @@
+"""`python -m pipeline.jobs.charges`: a month's charges, from usage files to a result file.
+
+A process of its own, so that the web never waits for a JVM; also what `spark-submit` is given on a cluster.
+Progress goes to standard output as JSON lines, an error to standard error as one sentence (exit status 2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pipeline.charges import Outcome, Request, compute, utc_now
+from pipeline.errors import PipelineError
+from pipeline.months import Month
+from pipeline.prices import PriceList, read_prices
+from pipeline.progress import failed, to_stdout
+from pipeline.results import write_results
+from pipeline.schemas import ALLOCATIONS
+
+SAMPLE_PRICES = Path(__file__).parent.parent / "data" / "prices-sample.json"
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="python -m pipeline.jobs.charges", description="Compute a month's charges.")
+    options.add_argument("--month", required=True, help="YYYY-MM")
+    options.add_argument("--usage", required=True, help="folder or URL that holds usage/ and connections/")
+    options.add_argument("--result", required=True, type=Path, help="the file to write")
+    options.add_argument("--prices", type=Path, default=SAMPLE_PRICES, help="answer of the Retail Prices API")
+    options.add_argument("--region", help="armRegionName, where the price list has several")
+    options.add_argument("--allocation", choices=ALLOCATIONS, default=ALLOCATIONS[0])
+    options.add_argument("--hours-in-month", type=int, help="divisor of the connections (default: the calendar's)")
+    options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the job; returns the exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        run(options)
+    except PipelineError as error:
+        failed(str(error))
+        return 2
+    except Exception as error:
+        if (told := spark_error(error)) is None:
+            raise
+        failed(told)
+        return 2
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    month = Month.parse(options.month)
+    if options.hours_in_month is not None and options.hours_in_month <= 0:
+        raise PipelineError("--hours-in-month must be more than 0.")
+    prices = read_prices(options.prices, month, options.region)
+    request = Request(
+        month=month,
+        usage=options.usage.rstrip("/"),
+        prices=prices,
+        allocation=options.allocation,
+        hours_in_month=options.hours_in_month,
+        max_quarantined=options.max_quarantined,
+    )
+    to_stdout("starting Spark", 0.0, 0)
+    outcome = _compute(request)
+    write_results(options.result, _description(options, month), outcome.counts, prices, outcome.priced)
+
+
+def _compute(request: Request) -> Outcome:
+    from pipeline.spark import build_session  # a wrong month or price list is told without loading Spark
+
+    spark = build_session("charges")
+    try:
+        return compute(spark, request, utc_now(), to_stdout)
+    finally:
+        spark.stop()
+
+
+def _description(options: argparse.Namespace, month: Month) -> dict[str, Any]:
+    return {
+        "month": str(month),
+        "allocation": options.allocation,
+        "hours_in_month": options.hours_in_month or month.hours,
+        "sample_prices": options.prices == SAMPLE_PRICES,
+    }
+
+
+def spark_error(error: Exception) -> str | None:
+    """Spark's own complaint in one sentence; None where the error is not Spark's."""
+    java = getattr(error, "java_exception", None)
+    text = java.getMessage() if java is not None else str(error)
+    if java is None and not type(error).__module__.startswith(("pyspark", "py4j")):
+        return None
+    return f"Spark could not finish: {str(text).splitlines()[0].rstrip('.')}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

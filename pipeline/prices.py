@@ -1,0 +1,203 @@
+"""Prices as data: the JSON answer of the Azure Retail Prices API, turned into ladders (docs/pricing.md, sections 1 and 10.2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import PriceError
+from pipeline.ladder import Ladder, Tier
+from pipeline.months import Month
+
+BASE = "Standard Base Unit"
+OPERATIONS = "Standard Messaging Operations"
+CONNECTIONS = "Standard Brokered Connection"
+MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRow:
+    """One row of the list: from `minimum` (in units of `unit`) on, one `unit` of the meter costs `price`."""
+
+    sku: str
+    meter: str
+    unit: str
+    minimum: Decimal
+    price: Decimal
+    currency: str
+    region: str
+    valid_from: datetime
+    valid_to: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """The Standard tier's prices valid in one month, in one currency."""
+
+    currency: str
+    base_per_hour: Fraction
+    operations: Ladder
+    connections: Ladder | None
+    rows: tuple[PriceRow, ...]
+
+
+def read_prices(path: Path, month: Month, region: str | None = None) -> PriceList:
+    """The prices in the file that are valid in the month; raises PriceError in one sentence."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise PriceError(f"The price list {path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise PriceError(f"The price list {path} is not UTF-8 text.") from error
+    try:
+        return price_list(list(parse_items(text)), month, region)
+    except PriceError as error:
+        raise PriceError(f"The price list {path} cannot be used: {error}") from error
+
+
+def parse_items(text: str) -> Iterator[dict[str, Any]]:
+    """The items of one page, of a list of pages or items, or of pages written one after the other."""
+    decoder = json.JSONDecoder(parse_float=Decimal, parse_int=Decimal)
+    rest = text.lstrip()
+    while rest:
+        try:
+            page, end = decoder.raw_decode(rest)
+        except json.JSONDecodeError as error:
+            raise PriceError(f"it is not JSON ({error.msg}).") from error
+        yield from _items(page)
+        rest = rest[end:].lstrip()
+
+
+def _items(page: Any) -> Iterator[dict[str, Any]]:
+    match page:
+        case {"Items": list(items)}:
+            yield from _items(items)
+        case list():
+            for entry in page:
+                yield from _items(entry)
+        case {"meterName": _}:
+            yield page
+        case _:
+            raise PriceError("it has no “Items”, as the answer of the Retail Prices API would.")
+
+
+def price_list(items: Sequence[dict[str, Any]], month: Month, region: str | None = None) -> PriceList:
+    """The Standard prices among the items, those valid in the month."""
+    rows = [row for row in map(_row, items) if row is not None and _wanted(row, region)]
+    _one("currencies", {row.currency for row in rows}, "ask the API for one (currencyCode)")
+    _one("regions", {row.region for row in rows if row.region}, "name one with --region")
+    valid = [row for row in rows if row.valid_from < month.end and (row.valid_to is None or row.valid_to > month.start)]
+    base = _current([row for row in valid if row.meter == BASE and per_hour(row.unit)], month)
+    operations = _current([row for row in valid if row.meter == OPERATIONS], month)
+    connections = _current([row for row in valid if row.meter == CONNECTIONS], month)
+    for needed, found in ((f"{BASE} per hour", base), (OPERATIONS, operations)):
+        if not found:
+            raise PriceError(f"it has no row for “{needed}” valid in {month}.")
+    return PriceList(
+        currency=operations[0].currency,
+        base_per_hour=Fraction(base[0].price),
+        operations=_ladder(operations),
+        connections=_ladder(connections) if connections else None,
+        rows=(*base, *operations, *connections),
+    )
+
+
+def _row(item: dict[str, Any]) -> PriceRow | None:
+    """The item as a price row; None where it is no pay-as-you-go price."""
+    if item.get("type", "Consumption") != "Consumption" or item.get("skuName") != "Standard":
+        return None
+    try:
+        return PriceRow(
+            sku=item["skuName"],
+            meter=item["meterName"],
+            unit=str(item["unitOfMeasure"]),
+            minimum=Decimal(item["tierMinimumUnits"]),
+            price=_price(item),
+            currency=str(item["currencyCode"]),
+            region=str(item.get("armRegionName") or ""),
+            valid_from=_time(item.get("effectiveStartDate")) or datetime(1970, 1, 1, tzinfo=UTC),
+            valid_to=_time(item.get("effectiveEndDate")),
+        )
+    except KeyError as error:
+        raise PriceError(f"a row of “{item.get('meterName')}” has no {error}.") from error
+    except (InvalidOperation, TypeError, ValueError) as error:
+        raise PriceError(f"a row of “{item.get('meterName')}” has a number or date that cannot be read.") from error
+
+
+def _price(item: dict[str, Any]) -> Decimal:
+    price = Decimal(item["retailPrice"])
+    if not price.is_finite() or price < 0:
+        raise PriceError(f"a row of “{item['meterName']}” has the price {price}.")
+    return price
+
+
+def _time(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _wanted(row: PriceRow, region: str | None) -> bool:
+    in_region = region is None or not row.region or row.region.lower() == region.lower()
+    return row.meter in (BASE, OPERATIONS, CONNECTIONS) and in_region
+
+
+def _one(what: str, found: set[str], remedy: str) -> None:
+    if len(found) > 1:
+        raise PriceError(f"it has rows of several {what} ({', '.join(sorted(found))}): {remedy}.")
+
+
+def per_hour(unit: str) -> bool:
+    """Whether the unit of measure is an hour; the list spells it `1/Hour` and `1 Hour`."""
+    return re.fullmatch(r"1\s*[/ ]\s*hours?", unit.strip(), re.IGNORECASE) is not None
+
+
+def _current(rows: list[PriceRow], month: Month) -> list[PriceRow]:
+    """One ladder of rows: the newest that is valid when the month begins, or else the first that begins in it.
+
+    Rows of a newer date that do not start at 0 amend the ladder before them, tier by tier.
+    """
+    ladder: dict[Decimal, PriceRow] = {}
+    by_date = sorted(rows, key=lambda row: row.valid_from)
+    for valid_from, version in groupby(by_date, key=lambda row: row.valid_from):
+        if ladder and valid_from > month.start:
+            break
+        tiers = _tiers(list(version))
+        ladder = tiers if 0 in tiers else ladder | tiers
+    return [ladder[minimum] for minimum in sorted(ladder)]
+
+
+def _tiers(rows: list[PriceRow]) -> dict[Decimal, PriceRow]:
+    tiers: dict[Decimal, PriceRow] = {}
+    for row in rows:
+        known = tiers.setdefault(row.minimum, row)
+        if known.price != row.price or known.unit != row.unit:
+            raise PriceError(f"it has two different prices for “{row.meter}” from {row.minimum} on.")
+    return tiers
+
+
+def _ladder(rows: list[PriceRow]) -> Ladder:
+    try:
+        return Ladder(tuple(_tier(row) for row in rows))
+    except PriceError as error:
+        raise PriceError(f"“{rows[0].meter}”: {error}") from error
+
+
+def _tier(row: PriceRow) -> Tier:
+    match = re.fullmatch(r"(\d+)\s*([KMB]?)", row.unit.strip(), re.IGNORECASE)
+    if match is None or int(match[1]) == 0:
+        raise PriceError(f"the unit of measure “{row.unit}” is not known.")
+    size = int(match[1]) * MULTIPLES[match[2].upper()]
+    start = row.minimum * size
+    if start != start.to_integral_value() or start < 0:
+        raise PriceError(f"a tier starts at {row.minimum} × {row.unit}, which is no whole number of units.")
+    return Tier(int(start), Fraction(row.price) / size)

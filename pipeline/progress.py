@@ -1,0 +1,24 @@
+"""How a job says where it is: one JSON object per line on standard output, for whoever started it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+Progress = Callable[[str, float, int], None]
+
+
+def to_stdout(stage: str, share: float, rows: int) -> None:
+    """The stage that begins, the share of the work that is done (0 to 1), and the rows seen so far."""
+    print(json.dumps({"stage": stage, "share": share, "rows": rows}), file=sys.stdout, flush=True)
+
+
+def failed(sentence: str) -> None:
+    """Why the job ends without a result: for the program that started it, and for a person who did."""
+    print(json.dumps({"error": sentence}), file=sys.stdout, flush=True)
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def silent(stage: str, share: float, rows: int) -> None:
+    """For callers nobody watches."""

@@ -1,0 +1,141 @@
+"""The result file of a charges run: JSON lines, one record each, that the control plane stores (docs/costs.md).
+
+The first line is the `run`, then per billing scope and rule an `invoice` followed by its `line`s and `day`s.
+Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits after the point.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pipeline.invoice import Invoice, Line
+from pipeline.prices import PriceList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Rows read, and what became of them; `adds_up` or something vanished. `rejected`: files left out, and why."""
+
+    read: int = 0
+    accepted: int = 0
+    copies: int = 0
+    quarantined: int = 0
+    files: int = 0
+    files_rejected: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    rejected: Sequence[tuple[str, str]] = ()
+
+    @property
+    def adds_up(self) -> bool:
+        return self.read == self.accepted + self.copies + self.quarantined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """What one kind used and cost on one day."""
+
+    date: str
+    kind: str
+    operations: int
+    units: int
+    exact: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """An invoice with its days."""
+
+    invoice: Invoice
+    days: tuple[Day, ...]
+
+
+def decimal_text(amount: Fraction) -> str:
+    """The amount with twelve digits after the point, rounded half up."""
+    scaled = (amount * 10**12 * 2 + 1).__floor__() // 2
+    return f"{scaled // 10**12}.{scaled % 10**12:012d}"
+
+
+def write_results(
+    path: Path, run: Mapping[str, Any], counts: Counts, prices: PriceList, priced: Iterable[Priced]
+) -> None:
+    """Writes the file whole: a reader sees all of it or nothing."""
+    beside = path.with_suffix(".part")
+    with beside.open("w", encoding="utf-8") as out:
+        for record in _records(run, counts, prices, priced):
+            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    beside.replace(path)
+
+
+def _records(
+    run: Mapping[str, Any], counts: Counts, prices: PriceList, priced: Iterable[Priced]
+) -> Iterable[dict[str, Any]]:
+    yield {"record": "run", **run, "counts": asdict(counts), "prices": price_records(prices)}
+    for each in priced:
+        yield _invoice(each.invoice)
+        yield from (_line(line) for line in each.invoice.lines)
+        yield from (_day(day) for day in each.days)
+
+
+def price_records(prices: PriceList) -> list[dict[str, str]]:
+    """The price rows that were used, as texts."""
+    return [
+        {
+            "meter": row.meter,
+            "unit": row.unit,
+            "from": format(row.minimum, "f"),
+            "price": format(row.price, "f"),
+            "currency": row.currency,
+            "region": row.region,
+            "valid_from": row.valid_from.date().isoformat(),
+        }
+        for row in prices.rows
+    ]
+
+
+def _invoice(invoice: Invoice) -> dict[str, Any]:
+    return {
+        "record": "invoice",
+        "month": str(invoice.month),
+        "scope": invoice.scope,
+        "rule": invoice.rule,
+        "allocation": invoice.allocation,
+        "currency": invoice.currency,
+        "exact": decimal_text(invoice.exact),
+        "cents": invoice.cents,
+        "units": invoice.units,
+        "tiers": list(invoice.tiers),
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "record": "line",
+        "namespace": line.namespace,
+        "entity": line.entity,
+        "kind": line.kind,
+        "pair": line.pair,
+        "operations": line.operations,
+        "messages": line.messages,
+        "bytes": line.bytes,
+        "units": line.units,
+        "included": line.included,
+        "quantity": decimal_text(line.quantity),
+        "exact": decimal_text(line.exact),
+        "cents": line.cents,
+    }
+
+
+def _day(day: Day) -> dict[str, Any]:
+    return {
+        "record": "day",
+        "date": day.date,
+        "kind": day.kind,
+        "operations": day.operations,
+        "units": day.units,
+        "exact": decimal_text(day.exact),
+    }
