@@ -84,11 +84,11 @@ def as_message(message: Sendable) -> ServiceBusMessage:
     raise TypeError(f"cannot send a {type(message).__name__}: neither message nor mapping")
 
 
-def ensure_message_id(message: ServiceBusMessage) -> str:
-    """The id of the message; one without gets a UUID4, so that a second delivery can be told from a second message."""
-    if not message.message_id:
+def ensure_message_id(message: ServiceBusMessage) -> None:
+    """Gives a message without an id a UUID4, so that a second delivery can be told from a second message."""
+    properties = message.raw_amqp_message.properties
+    if properties is None or not properties.message_id:
         message.message_id = str(uuid4())
-    return str(message.message_id)
 
 
 def check_reserved(message: ServiceBusMessage) -> None:
