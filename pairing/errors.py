@@ -1,6 +1,23 @@
 """The errors of the library. Everything the SDK raises about the caller's own message passes through unchanged."""
 
 from collections.abc import Mapping
+from enum import Enum
+
+RETRY_AFTER_S = 10.0
+"""How long a busy server wants to be left alone."""
+
+
+class Fault(Enum):
+    """What a failed send means, and so what happens next."""
+
+    OUTAGE = "outage"
+    """It qualifies: the entity is failing, and fails over when the failover interval passes."""
+    BUSY = "busy"
+    """The server asks to be left alone for 10 s; it does not qualify."""
+    CALLER = "caller"
+    """The message or the call is at fault: a backlog queue would not take it either."""
+    CONFIGURATION = "configuration"
+    """Wrong key, missing right: somebody must change the configuration."""
 
 
 class PairingError(Exception):

@@ -5,28 +5,12 @@ docs/specification.md, section 5, decides; docs/wire.md, section 8, tells what t
 
 import re
 import struct
-from enum import Enum
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
-RETRY_AFTER_S = 10.0
-"""How long a busy server wants to be left alone."""
-
-
-class Fault(Enum):
-    """What a failed send means, and so what happens next."""
-
-    OUTAGE = "outage"
-    """It qualifies: the entity is failing, and fails over when the failover interval passes."""
-    BUSY = "busy"
-    """The server asks to be left alone for 10 s; it does not qualify."""
-    CALLER = "caller"
-    """The message or the call is at fault: a backlog queue would not take it either."""
-    CONFIGURATION = "configuration"
-    """Wrong key, missing right: somebody must change the configuration."""
-
+from pairing.errors import Fault
 
 TABLE: dict[type[BaseException], Fault] = {
     sdk.OperationTimeoutError: Fault.OUTAGE,
