@@ -13,7 +13,16 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from dashboard.models import BacklogQueue, DepthSample, EntityHealth, FailoverEvent, Heartbeat, Pair, WaitingSample
+from dashboard.models import (
+    BacklogQueue,
+    DepthSample,
+    EntityHealth,
+    FailoverEvent,
+    Heartbeat,
+    Pair,
+    PairDepth,
+    WaitingSample,
+)
 from pairing.events import Event
 
 
@@ -126,6 +135,15 @@ def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime) -> None:
     with transaction.atomic():
         samples = [_sample(_queue(row, info, at), info, at) for info in seen]
         DepthSample.objects.bulk_create(samples, ignore_conflicts=True)
+        PairDepth.objects.get_or_create(
+            pair=row,
+            at=at,
+            defaults={
+                "messages": sum(info.active + info.scheduled for info in seen),
+                "dead_lettered": sum(info.dead_lettered for info in seen),
+                "size_bytes": sum(info.size_bytes for info in seen),
+            },
+        )
         missing = row.backlog_queues.exclude(path__in=[info.path for info in seen]).filter(seen_at__lt=at)
         missing.update(is_gone=True, **dict.fromkeys(("active", "scheduled", "dead_lettered", "size_bytes"), 0))
 

@@ -1,7 +1,7 @@
 """The control plane's rows, one file per noun."""
 
 from dashboard.models.audit import AuditEntry
-from dashboard.models.backlog import BacklogQueue, DepthSample
+from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
 from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
@@ -16,6 +16,7 @@ __all__ = [
     "FailoverEvent",
     "Heartbeat",
     "Pair",
+    "PairDepth",
     "SyphonPause",
     "WaitingSample",
 ]

@@ -47,6 +47,23 @@ class BacklogQueue(models.Model):
         return self.size_bytes / self.max_size_bytes if self.max_size_bytes else 0.0
 
 
+class PairDepth(models.Model):
+    """The counts of all backlog queues of one pair together, at one moment; what charts of a pair are drawn from."""
+
+    pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="depths")
+    at = models.DateTimeField()
+    messages = models.PositiveBigIntegerField()
+    dead_lettered = models.PositiveBigIntegerField(default=0)
+    size_bytes = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("pair", "at"), name="pair_sampled_once_a_moment"),)
+        indexes = (models.Index(fields=("at",), name="pair_depth_by_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.pair_id}: {self.messages}"
+
+
 class DepthSample(models.Model):
     """The counts of one backlog queue at one moment."""
 
@@ -60,3 +77,6 @@ class DepthSample(models.Model):
     class Meta:
         constraints = (models.UniqueConstraint(fields=("queue", "at"), name="queue_sampled_once_a_moment"),)
         indexes = (models.Index(fields=("at",), name="depth_by_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.queue_id}: {self.active}"

@@ -82,3 +82,6 @@ class WaitingSample(models.Model):
     class Meta:
         constraints = (models.UniqueConstraint(fields=("entity", "at"), name="entity_sampled_once_a_moment"),)
         indexes = (models.Index(fields=("at",), name="waiting_by_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.entity_id}: {self.waiting}"

@@ -1,0 +1,114 @@
+"""What a person should see for an entity, a pair and the fleet, from rows and now. Pure: no database, no clock.
+
+An entity that nobody has reported is healthy as long as workers are alive: senders report failures, not good news.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+HEARTBEAT_LIMIT = timedelta(seconds=20)
+"""A fleet whose newest heartbeat is older is called silent."""
+
+
+class Status(StrEnum):
+    """What a person sees. The worst comes first."""
+
+    FAILED_OVER = "failed-over"
+    HELD = "held"
+    FAILING = "failing"
+    UNKNOWN = "unknown"
+    DRAINING = "draining"
+    HEALTHY = "healthy"
+
+    @property
+    def word(self) -> str:
+        return WORDS[self]
+
+    @property
+    def rank(self) -> int:
+        return tuple(Status).index(self)
+
+
+WORDS = {
+    Status.FAILED_OVER: "Failed over",
+    Status.HELD: "Held",
+    Status.FAILING: "Failing",
+    Status.UNKNOWN: "Unknown",
+    Status.DRAINING: "Draining",
+    Status.HEALTHY: "Healthy",
+}
+MEANINGS = {
+    Status.FAILED_OVER: "Sends go to the backlog until a ping is accepted.",
+    Status.HELD: "Sends go to the backlog until somebody releases it.",
+    Status.FAILING: "Sends raise; at the end of the failover interval they go to the backlog.",
+    Status.UNKNOWN: "Nothing was reported, and no worker is alive to report.",
+    Status.DRAINING: "Sends go to the primary; the backlog is still coming home.",
+    Status.HEALTHY: "Sends go to the primary.",
+}
+
+
+def entity_status(state: str, held_by: str | None, waiting: int | None, *, fleet_is_silent: bool) -> Status:
+    """What to show for an entity in this shared state, with so many messages in the backlog (None: not known)."""
+    match state:
+        case "failed_over":
+            return Status.HELD if held_by else Status.FAILED_OVER
+        case "failing":
+            return Status.FAILING
+        case "unknown" if fleet_is_silent:
+            return Status.UNKNOWN
+        case _:
+            return Status.DRAINING if waiting else Status.HEALTHY
+
+
+def verbs(status: Status) -> tuple[str, ...]:
+    """What an operator can do to an entity that looks so, the likeliest first."""
+    match status:
+        case Status.FAILED_OVER:
+            return ("hold", "mark_healthy")
+        case Status.HELD:
+            return ("release", "mark_healthy")
+        case Status.FAILING:
+            return ("fail_over", "mark_healthy")
+        case _:
+            return ("fail_over",)
+
+
+def is_silent(last_heartbeat: datetime | None, now: datetime) -> bool:
+    """Whether no worker has been heard of for too long."""
+    return last_heartbeat is None or now - last_heartbeat > HEARTBEAT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One sentence about everything, and the status that colours it."""
+
+    status: Status
+    sentence: str
+    detail: str
+
+
+def headline(statuses: Iterable[Status], in_backlog: int) -> Headline:
+    """What somebody who looks for one second should know. `in_backlog`: messages in all backlog queues."""
+    seen = list(statuses)
+    waiting = f"{in_backlog:,} {_plural(in_backlog, 'message')} in the backlog" if in_backlog else "The backlog is empty"
+    away = sum(status in (Status.FAILED_OVER, Status.HELD) for status in seen)
+    failing, unknown, draining = (seen.count(s) for s in (Status.FAILING, Status.UNKNOWN, Status.DRAINING))
+    total = f"{len(seen):,} {_plural(len(seen), 'entity', 'entities')}"
+    if not seen:
+        return Headline(Status.UNKNOWN, "Nothing to watch yet", waiting)
+    if away:
+        worst = Status.FAILED_OVER if Status.FAILED_OVER in seen else Status.HELD
+        return Headline(worst, f"{away:,} of {total} failed over", waiting)
+    if failing:
+        return Headline(Status.FAILING, f"{failing:,} of {total} failing", waiting)
+    if unknown:
+        return Headline(Status.UNKNOWN, f"{unknown:,} of {total} unknown", waiting)
+    if draining or in_backlog:
+        return Headline(Status.DRAINING, "All healthy, backlog coming home", waiting)
+    return Headline(Status.HEALTHY, f"All {total} healthy" if len(seen) > 1 else "Healthy", waiting)
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return one if count == 1 else many or f"{one}s"
