@@ -254,8 +254,8 @@ def die_with_parent() -> None:
 
 def start_guardian() -> None:
     """Whatever is left behind, also after kill -9 and also of the command that follows, is ended by a guardian."""
-    sys.path.insert(0, str(ROOT / "dashboard" / "demo"))
-    import guardian
+    sys.path.insert(0, str(ROOT))
+    from dashboard.demo import guardian
 
     guardian.start(suitable_python())
 
