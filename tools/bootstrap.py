@@ -128,7 +128,7 @@ def usable_java() -> str | None:
     if on_path and java_version(on_path) >= MINIMUM_JAVA:
         return ""
     shim = VENV / "java"
-    return str(shim) if (shim / "bin" / "java").exists() else None
+    return str(shim) if java_version(str(shim / "bin" / "java")) >= MINIMUM_JAVA else None
 
 
 def ensure_java() -> None:
