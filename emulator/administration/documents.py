@@ -197,11 +197,18 @@ def _value(name: str, kind: Kind, text: str) -> Any:
         raise DescriptionError(f"The value of {name} is wrong: {error}") from None
 
 
-def write(entity: QueueDescription | TopicDescription | SubscriptionDescription, runtime: Runtime, host: str) -> str:
+def write(
+    entity: QueueDescription | TopicDescription | SubscriptionDescription,
+    runtime: Runtime,
+    host: str,
+    hidden: frozenset[str] = frozenset(),
+) -> str:
     """Return the description's XML, in the service's order; `host` completes forwarding addresses."""
     table = _TABLES[type(entity)]
     parts = []
     for name in ORDER[type(entity)]:
+        if name in hidden:
+            continue
         if name in table:
             field, kind = table[name]
             value = getattr(entity, field)

@@ -1,0 +1,6 @@
+"""Entities over HTTP: what `ServiceBusAdministrationClient` talks to (docs/wire.md, section 10)."""
+
+from emulator.administration.messages import AdminRequest, AdminResponse
+from emulator.administration.service import Administration
+
+__all__ = ["AdminRequest", "AdminResponse", "Administration"]

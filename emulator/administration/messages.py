@@ -1,0 +1,38 @@
+"""A request to the administration and its answer, without the socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from emulator.administration import atom
+
+ENTRY = "application/atom+xml;type=entry;charset=utf-8"
+FEED = "application/atom+xml;type=feed;charset=utf-8"
+PROBLEM = "application/xml;charset=utf-8"
+
+MAX_BODY_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AdminRequest:
+    """An HTTP request: `target` as it stands in the request line, header names in lower case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AdminResponse:
+    """What to answer. An empty body has no content type."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = ""
+
+
+def refusal(status: int, detail: str) -> AdminResponse:
+    """An answer that says why not."""
+    return AdminResponse(status, atom.error(status, detail), PROBLEM)
