@@ -16,6 +16,7 @@ STEP = 65_536
 NEAR = 4_096
 """How near a step or a limit the bound must be for the exact size to be worth its price."""
 
+_DATA = AmqpMessageBodyType.DATA
 _EMPTY_BATCH = ServiceBusMessageBatch().size_in_bytes
 _SECTIONS = 96  # descriptors and lengths of all sections, the header, two times
 _VALUE = 5  # the longest constructor and length
@@ -46,7 +47,7 @@ def size_bound(message: ServiceBusMessage) -> int | None:
     """Not less than the encoded size and less than 4 KiB more, in microseconds; None where only encoding tells."""
     raw = message.raw_amqp_message
     size = _SECTIONS
-    if raw.body_type is AmqpMessageBodyType.DATA:
+    if raw.body_type is _DATA:
         size += sum([8 + len(data) for data in raw.body])
     elif raw.body is not None:
         return None
@@ -87,7 +88,7 @@ def _is_near(bound: int, limit: int | None) -> bool:
 def _is_plain(message: ServiceBusMessage) -> bool:
     """Whether no value needs its type named beside it."""
     raw = message.raw_amqp_message
-    if raw.footer or (raw.body_type is not AmqpMessageBodyType.DATA and raw.body is not None):
+    if raw.footer or (raw.body_type is not _DATA and raw.body is not None):
         return False
     if raw.properties and isinstance(raw.properties.message_id, bytes):
         return False

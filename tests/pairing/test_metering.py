@@ -1,0 +1,161 @@
+"""Usage is counted cheaply and told exactly once after deduplication (docs/specification.md, section 10)."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairing.metering import KINDS, UsageMeter, UsageRecord, billing_units
+
+START = datetime(2026, 10, 31, 23, 59, 30, tzinfo=UTC)
+
+
+class TurnedByHand:
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.set_back = timedelta(0)
+
+    def now(self) -> float:
+        return self.seconds
+
+    def utc(self, at: float) -> datetime:
+        return START + timedelta(seconds=at - 1000) - self.set_back
+
+    def at(self, when: datetime) -> float:
+        return 1000 + (when - START).total_seconds()
+
+
+@pytest.fixture
+def clock():
+    return TurnedByHand()
+
+
+@pytest.fixture
+def meter(clock):
+    return UsageMeter("contoso", "host:1:abc", clock)
+
+
+@pytest.mark.parametrize(("size", "units"), [(0, 1), (1, 1), (65536, 1), (65537, 2), (131072, 2), (262144, 4)], ids=str)
+def test_a_billing_unit_is_64_kb_and_at_least_one(size, units):
+    assert billing_units(size) == units
+
+
+def test_a_minute_is_reported_once_when_it_is_over(meter, clock):
+    for _ in range(3):
+        meter.count("send", "contoso", "orders", messages=2, bytes=100, billing_units=2)
+    meter.count("send", "contoso", "orders")  # attempted, not accepted
+    assert meter.drain(clock.now()) == []
+    clock.seconds += 31
+    [record] = meter.drain(clock.now())
+    assert record == UsageRecord(
+        record_id="contoso/host:1:abc/20261031T2359/send/contoso/orders",
+        minute=START.replace(second=0),
+        scope="contoso",
+        pair="contoso",
+        namespace="contoso",
+        entity="orders",
+        kind="send",
+        reporter="host:1:abc",
+        seq=1,
+        operations=4,
+        messages=6,
+        bytes=300,
+        billing_units=6,
+    )
+    assert meter.drain(clock.now(), everything=True) == []
+
+
+def test_the_running_minute_can_be_told_early_and_comes_again_with_a_higher_seq_only_if_it_grew(meter, clock):
+    meter.count("ping", "contoso", "orders")
+    [early] = meter.drain(clock.now(), everything=True)
+    assert meter.drain(clock.now(), everything=True) == []
+    meter.count("ping", "contoso", "orders")
+    clock.seconds += 60
+    [late] = meter.drain(clock.now())
+    assert late.record_id == early.record_id
+    assert (early.seq, early.operations, late.seq, late.operations) == (1, 1, 2, 2)
+
+
+def test_entities_namespaces_kinds_and_minutes_are_kept_apart(meter, clock):
+    for minute in range(2):
+        meter.count("send", "contoso", "orders", messages=minute)
+        meter.count("send", "contoso-dr", "orders", messages=minute)
+        meter.count("send", "contoso", "payments", messages=minute)
+        meter.count("receive", "contoso", "orders", messages=minute)
+        clock.seconds += 60
+    records = meter.drain(clock.now())
+    assert len(records) == len({record.record_id for record in records}) == 8
+
+
+def test_a_wall_clock_that_is_set_back_never_reuses_the_identity_of_a_reported_record(meter, clock):
+    meter.count("send", "contoso", "orders")
+    clock.seconds += 60
+    first = meter.drain(clock.now())
+    meter.count("send", "contoso", "orders")
+    clock.set_back = timedelta(minutes=2)
+    clock.seconds += 60
+    meter.count("send", "contoso", "orders")
+    second = meter.drain(clock.now(), everything=True)
+    assert {record.record_id for record in first}.isdisjoint(record.record_id for record in second)
+    assert sum(record.operations for record in first + second) == 3
+
+
+def test_memory_stays_bounded_and_no_number_is_lost_where_nobody_drains(clock):
+    meter = UsageMeter("contoso", "host:1:abc", clock, most_pending=100)
+    for minute in range(200):
+        for entity in range(10):
+            meter.count("send", "contoso", f"entity-{entity}", messages=minute)
+        clock.seconds += 60
+    records = meter.drain(clock.now())
+    assert len(records) <= 110
+    assert sum(record.operations for record in records) == 2000
+    assert sum(record.messages for record in records) == 10 * sum(range(200))
+
+
+def test_counts_of_many_threads_add_up(meter, clock):
+    def work():
+        for _ in range(2000):
+            meter.count("send", "contoso", "orders", messages=1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    [record] = meter.drain(clock.now(), everything=True)
+    assert record.operations == record.messages == 16000
+
+
+def test_an_unknown_kind_is_refused_by_name(meter):
+    with pytest.raises(ValueError, match="guess"):
+        meter.count("guess", "contoso", "orders")
+
+
+def test_a_record_survives_json(meter, clock):
+    for kind in sorted(KINDS):
+        meter.count(kind, "contoso", "orders/ü", bytes=2**40)
+    records = meter.drain(clock.now(), everything=True)
+    assert [UsageRecord.from_json(record.to_json()) for record in records] == records
+
+
+@given(st.lists(st.tuples(st.sampled_from(["count", "turn", "drain", "early"]), st.integers(1, 3)), max_size=60))
+def test_after_deduplication_every_operation_is_told_exactly_once(steps):
+    clock = TurnedByHand()
+    meter = UsageMeter("contoso", "host:1:abc", clock, most_pending=2)
+    counted, told = 0, []
+    for step, number in steps:
+        match step:
+            case "count":
+                meter.count("send", "contoso", f"entity-{number}", operations=number)
+                counted += number
+            case "turn":
+                clock.seconds += 20 * number
+            case "drain":
+                told += meter.drain(clock.now())
+            case "early":
+                told += meter.drain(clock.now(), everything=True)
+    told += meter.drain(clock.now(), everything=True)
+    latest = {record.record_id: record for record in sorted(told, key=lambda record: record.seq)}
+    assert sum(record.operations for record in latest.values()) == counted
