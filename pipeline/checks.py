@@ -1,4 +1,4 @@
-"""Which rows cannot be billed, and why; the first reason that applies is the one counted (docs/costs.md, "Bad input")."""
+"""Which rows cannot be billed, and why; the first reason that applies is counted (docs/costs.md, "Bad input")."""
 
 from __future__ import annotations
 

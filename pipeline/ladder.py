@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -46,11 +47,12 @@ class Ladder:
         """What `units` cost when `before` others were used already; exact."""
         return self.price_of(self.spread(before, units))
 
-    def price_of(self, units_by_tier: tuple[Fraction, ...] | tuple[int, ...]) -> Fraction:
+    def price_of(self, units_by_tier: Sequence[Fraction | int]) -> Fraction:
         """What units already sorted into the tiers cost; exact."""
-        return sum((tier.price * units for tier, units in zip(self.tiers, units_by_tier, strict=True)), Fraction(0))
+        pairs = zip(self.tiers, units_by_tier, strict=True)
+        return sum((tier.price * units for tier, units in pairs), Fraction(0))
 
-    def included(self, units_by_tier: tuple[Fraction, ...] | tuple[int, ...]) -> Fraction:
+    def included(self, units_by_tier: Sequence[Fraction | int]) -> Fraction:
         """How many of the sorted units have the price 0."""
         pairs = zip(self.tiers, units_by_tier, strict=True)
         return sum((Fraction(units) for tier, units in pairs if tier.price == 0), Fraction(0))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable
 
 Progress = Callable[[str, float, int], None]
@@ -18,6 +20,16 @@ def failed(sentence: str) -> None:
     """Why the job ends without a result: for the program that started it, and for a person who did."""
     print(json.dumps({"error": sentence}), file=sys.stdout, flush=True)
     print(sentence, file=sys.stderr, flush=True)
+
+
+def end_with_stdin() -> None:
+    """Ends this process as soon as whoever holds the other end of its standard input is gone."""
+
+    def watch() -> None:
+        sys.stdin.buffer.read()
+        os._exit(3)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def silent(stage: str, share: float, rows: int) -> None:

@@ -101,7 +101,7 @@ def _preflight(spark: SparkSession, status: Any, day: str, columns: dict[str, st
 def _footer(spark: SparkSession, status: Any) -> tuple[str, int]:
     """The file's schema as Parquet prints it, and its number of rows."""
     jvm: Any = spark._jvm
-    hadoop = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    hadoop = spark._jsc.hadoopConfiguration()
     source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromStatus(status, hadoop)
     reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
     try:
@@ -176,7 +176,7 @@ def _children(spark: SparkSession, path: str) -> Iterable[Any]:
     jvm: Any = spark._jvm
     where = jvm.org.apache.hadoop.fs.Path(path)
     try:
-        system = where.getFileSystem(spark._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
+        system = where.getFileSystem(spark._jsc.hadoopConfiguration())
         if not system.exists(where):
             return []
         return sorted(system.listStatus(where), key=lambda status: str(status.getPath().getName()))

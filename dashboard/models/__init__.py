@@ -2,6 +2,7 @@
 
 from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
+from dashboard.models.charge import Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
@@ -11,10 +12,14 @@ from dashboard.models.syphon import SyphonPause
 __all__ = [
     "AuditEntry",
     "BacklogQueue",
+    "Charge",
+    "ChargeRun",
+    "DailyCharge",
     "DepthSample",
     "EntityHealth",
     "FailoverEvent",
     "Heartbeat",
+    "Invoice",
     "Pair",
     "PairDepth",
     "SyphonPause",

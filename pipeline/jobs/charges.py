@@ -16,8 +16,8 @@ from typing import Any
 from pipeline.charges import Outcome, Request, compute, utc_now
 from pipeline.errors import PipelineError
 from pipeline.months import Month
-from pipeline.prices import PriceList, read_prices
-from pipeline.progress import failed, to_stdout
+from pipeline.prices import read_prices
+from pipeline.progress import end_with_stdin, failed, to_stdout
 from pipeline.results import write_results
 from pipeline.schemas import ALLOCATIONS
 
@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--region", help="armRegionName, where the price list has several")
     options.add_argument("--allocation", choices=ALLOCATIONS, default=ALLOCATIONS[0])
     options.add_argument("--hours-in-month", type=int, help="divisor of the connections (default: the calendar's)")
+    options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
     return options
 
@@ -66,6 +67,8 @@ def run(options: argparse.Namespace) -> None:
         hours_in_month=options.hours_in_month,
         max_quarantined=options.max_quarantined,
     )
+    if options.end_with_stdin:
+        end_with_stdin()
     to_stdout("starting Spark", 0.0, 0)
     outcome = _compute(request)
     write_results(options.result, _description(options, month), outcome.counts, prices, outcome.priced)

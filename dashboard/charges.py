@@ -1,0 +1,136 @@
+"""The monthly charges: the job is started, its result stored whole, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from dashboard.jobs import JobFailed, run_job
+from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
+
+CHUNK = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargesRequest:
+    """What is to be computed; empty fields take the configured or the documented default."""
+
+    month: str
+    usage: str = ""
+    prices: str = ""
+    region: str = ""
+    rule: str = "published"
+    allocation: str = "time"
+    hours_in_month: int | None = None
+    started_by: str = ""
+
+    def arguments(self, result: Path) -> list[str]:
+        """The job's arguments."""
+        words = ["--month", self.month, "--usage", self.usage or str(settings.USAGE_DIR), "--result", str(result)]
+        words += ["--allocation", self.allocation]
+        if prices := self.prices or configured_prices():
+            words += ["--prices", prices]
+        if self.region:
+            words += ["--region", self.region]
+        if self.hours_in_month is not None:
+            words += ["--hours-in-month", str(self.hours_in_month)]
+        return words
+
+
+def configured_prices() -> str:
+    """The price list of PRICES_FILE; empty where there is none, and the job takes the sample that ships."""
+    path = Path(settings.PRICES_FILE)
+    return str(path) if path.is_file() else ""
+
+
+def compute_month(request: ChargesRequest, tell: Callable[[ChargeRun], None] = lambda run: None) -> ChargeRun:
+    """Computes and stores a month's charges; raises JobFailed, and then the last good figures stay.
+
+    `tell` is called whenever the run has moved on.
+    """
+    now = timezone.now()
+    run = ChargeRun.objects.create(
+        month=request.month[:7],
+        rule=request.rule,
+        allocation=request.allocation,
+        started_by=request.started_by,
+        started_at=now,
+        heard_at=now,
+    )
+    try:
+        with TemporaryDirectory(prefix="charges-") as folder:
+            result = Path(folder, "result.jsonl")
+            run_job("pipeline.jobs.charges", request.arguments(result), lambda said: _note(run, said, tell))
+            store(run, result)
+    except BaseException as error:
+        _finish(run, ChargeRun.Status.FAILED, str(error) if isinstance(error, JobFailed) else "It was interrupted.")
+        raise
+    return run
+
+
+def _note(run: ChargeRun, said: dict[str, Any], tell: Callable[[ChargeRun], None]) -> None:
+    run.stage, run.share, run.rows = str(said["stage"]), float(said["share"]), int(said["rows"])
+    run.heard_at = timezone.now()
+    run.save(update_fields=["stage", "share", "rows", "heard_at"])
+    tell(run)
+
+
+def _finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
+    run.status, run.error, run.finished_at = status, error, timezone.now()
+    run.save(update_fields=["status", "error", "finished_at", "details"])
+
+
+@transaction.atomic
+def store(run: ChargeRun, result: Path) -> None:
+    """Puts the result in the place of the month's charges, all scopes at once, and closes the run."""
+    records = _records(result)
+    run.details = {key: value for key, value in next(records).items() if key != "record"}
+    Invoice.objects.filter(month=run.month).delete()
+    charges: list[Charge] = []
+    days: list[DailyCharge] = []
+    invoice: Invoice | None = None
+    for record in records:
+        match record.pop("record"):
+            case "invoice":
+                invoice = Invoice.objects.create(run=run, **record)
+            case "line":
+                charges.append(_charge(invoice, record))
+            case "day":
+                record["billing_units"] = record.pop("units")
+                days.append(DailyCharge(invoice=invoice, **record))
+    Charge.objects.bulk_create(charges, batch_size=CHUNK)
+    DailyCharge.objects.bulk_create(days, batch_size=CHUNK)
+    run.stage, run.share = "stored", 1.0
+    run.save(update_fields=["stage", "share"])
+    _finish(run, ChargeRun.Status.SUCCEEDED)
+
+
+def _charge(invoice: Invoice | None, record: dict[str, Any]) -> Charge:
+    units, included = record.pop("units"), record.pop("included")
+    return Charge(invoice=invoice, billing_units=units, included_units=included, **record)
+
+
+def _records(result: Path) -> Iterator[dict[str, Any]]:
+    with result.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def latest_run(month: str, status: ChargeRun.Status | None = None) -> ChargeRun | None:
+    """The month's newest run, of one status if given."""
+    runs = ChargeRun.objects.filter(month=month)
+    return (runs.filter(status=status) if status else runs).first()
+
+
+def is_stalled(run: ChargeRun, now: datetime) -> bool:
+    """Whether a run that says it is running has not been heard of for a quarter of an hour."""
+    return run.status == ChargeRun.Status.RUNNING and (now - run.heard_at).total_seconds() > 900

@@ -1,0 +1,38 @@
+"""The charges as CSV: the columns of docs/contract.md, section 5."""
+
+import csv
+from typing import Protocol
+
+from dashboard.models import Charge
+from dashboard.money import money
+
+COLUMNS = (
+    "month",
+    "scope",
+    "namespace",
+    "entity",
+    "kind",
+    "operations",
+    "billing_units",
+    "included_units",
+    "charge",
+    "currency",
+)
+
+
+class Writable(Protocol):
+    """What csv can write to."""
+
+    def write(self, text: str, /) -> object: ...
+
+
+def write_csv(out: Writable, month: str, rule: str) -> None:
+    """Writes the month's rows under one rule; their `charge` sums to the invoices to the cent."""
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    charges = Charge.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
+    for charge in charges.order_by("invoice__scope", "namespace", "entity", "kind").iterator():
+        invoice = charge.invoice
+        names = (invoice.month, invoice.scope, charge.namespace, charge.entity, charge.kind)
+        counts = (charge.operations, charge.billing_units, charge.included_units)
+        writer.writerow([*names, *counts, money(charge.cents), invoice.currency])

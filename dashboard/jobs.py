@@ -1,0 +1,88 @@
+"""Jobs of the pipeline, each a process of its own: the web and the workers never load Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from threading import Thread
+from typing import IO, Any
+
+from django.conf import settings
+
+OnProgress = Callable[[dict[str, Any]], None]
+
+
+class JobFailed(Exception):
+    """The job ended without a result; the text is one sentence for the person who asked for it."""
+
+
+def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> None:
+    """Runs `python -m MODULE` to its end and reports each line of progress; raises JobFailed.
+
+    The job ends by itself when this process does: it watches its standard input.
+    """
+    command = [sys.executable, "-m", module, *arguments, "--end-with-stdin"]
+    with subprocess.Popen(
+        command,
+        cwd=settings.BASE_DIR,
+        env=_job_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            tail, error = _listen(process, on_progress)
+            status = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+    if status != 0:
+        raise JobFailed(error or _last_words(tail, status))
+
+
+def _job_environment() -> dict[str, str]:
+    """This process's environment without what a job has no business with."""
+    kept = dict(os.environ)
+    for name in ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DEMO_PASSWORD"):
+        kept.pop(name, None)
+    return kept
+
+
+def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> tuple[Iterable[str], str]:
+    """Reads both outputs to their end: the last lines of the log, and the error the job told."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    tail: deque[str] = deque(maxlen=20)
+    reader = Thread(target=_keep, args=(process.stderr, tail), daemon=True)
+    reader.start()
+    error = ""
+    for line in process.stdout:
+        if (said := _parsed(line)) is None:
+            continue
+        error = str(said.get("error", error))
+        if "stage" in said:
+            on_progress(said)
+    reader.join()
+    return tail, error
+
+
+def _keep(stream: IO[str], tail: deque[str]) -> None:
+    tail.extend(stream)
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        said = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _last_words(tail: Iterable[str], status: int) -> str:
+    words = [line.strip() for line in tail if line.strip()]
+    return f"The job ended with status {status}: {words[-1] if words else 'it said nothing'}"

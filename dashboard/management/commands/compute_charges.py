@@ -1,0 +1,82 @@
+"""Compute a month's charges on Spark and store them."""
+
+import re
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from dashboard.charges import ChargesRequest, compute_month
+from dashboard.costs_csv import write_csv
+from dashboard.jobs import JobFailed
+from dashboard.models import ChargeRun, Invoice
+from dashboard.money import money
+
+
+def month(text: str) -> str:
+    """A month written YYYY-MM."""
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
+        raise ArgumentTypeError(f"“{text}” is not a month: write it as YYYY-MM, for example 2026-10.")
+    return text
+
+
+class Command(BaseCommand):
+    """Replaces the month's charges of all billing scopes in one transaction. Needs neither Redis nor PAIRS_FILE."""
+
+    help = "Compute the charges of a month from the usage records, on Spark, and store them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--month", required=True, type=month, help="the calendar month (UTC), YYYY-MM")
+        parser.add_argument(
+            "--usage", default="", help="folder or URL with usage/ and connections/ (default: USAGE_DIR)"
+        )
+        parser.add_argument("--prices", default="", help="answer of the Retail Prices API (default: PRICES_FILE)")
+        parser.add_argument("--region", default="", help="armRegionName, where the price list has several")
+        parser.add_argument("--rule", choices=("published", "settlements"), default="published")
+        parser.add_argument("--allocation", choices=("time", "pro-rata"), default="time")
+        parser.add_argument(
+            "--hours-in-month", type=int, help="divisor of the connection peaks (default: the calendar's)"
+        )
+        parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month")
+        request = ChargesRequest(**{name: options[name] for name in names}, started_by="command")
+        try:
+            run = compute_month(request, self._tell)
+        except JobFailed as error:
+            raise CommandError(str(error)) from None
+        except KeyboardInterrupt:
+            raise CommandError("Interrupted: the charges stored before are unchanged.") from None
+        if options["output"]:
+            self._write(options["output"], run)
+        self._summary(run)
+
+    def _tell(self, run: ChargeRun) -> None:
+        if self.stderr.isatty():
+            self.stderr.write(f"{run.percent:3d} % {run.stage}")
+
+    def _write(self, path: Path, run: ChargeRun) -> None:
+        try:
+            with path.open("w", newline="", encoding="utf-8") as out:
+                write_csv(out, run.month, run.rule)
+        except OSError as error:
+            raise CommandError(f"The charges are stored, but {path} cannot be written: {error.strerror}.") from None
+
+    def _summary(self, run: ChargeRun) -> None:
+        counts = run.details["counts"]
+        self.stdout.write(
+            f"{run.month}: {counts['read']} rows read, {counts['accepted']} billed, {counts['copies']} repeated, "
+            f"{counts['quarantined']} quarantined."
+        )
+        for reason, count in counts["reasons"].items():
+            self.stdout.write(f"  quarantined: {count} × {reason}")
+        for path, reason in counts["rejected"]:
+            self.stdout.write(f"  left out: {path} {reason}")
+        if run.details["sample_prices"]:
+            self.stdout.write("Priced with the sample list that ships: set PRICES_FILE to your region's prices.")
+        for invoice in Invoice.objects.filter(run=run, rule=run.rule):
+            self.stdout.write(f"{invoice.scope}: {money(invoice.cents)} {invoice.currency} ({invoice.rule})")
+        if not run.invoices.exists():
+            self.stdout.write("No usage in this month: nothing to charge.")

@@ -1,0 +1,109 @@
+"""Monthly charges: runs of the pipeline, and what they found. Money is kept as whole cents, its exact share as text."""
+
+from django.db import models
+
+PUBLISHED, SETTLEMENTS = "published", "settlements"
+RULES = ((PUBLISHED, "published: transfers only"), (SETTLEMENTS, "settlements: settling counts too"))
+
+
+class ChargeRun(models.Model):
+    """One run of the charges job for a month: where it is, what it read, and why it failed if it did."""
+
+    class Status(models.TextChoices):
+        RUNNING = "running"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+
+    month = models.CharField(max_length=7)
+    status = models.CharField(max_length=10, choices=Status, default=Status.RUNNING)
+    rule = models.CharField(max_length=12, choices=RULES, default=PUBLISHED)
+    allocation = models.CharField(max_length=10, default="time")
+    stage = models.CharField(max_length=80, blank=True)
+    share = models.FloatField(default=0)
+    rows = models.BigIntegerField(default=0)
+    details = models.JSONField(default=dict, help_text="Counts, reasons and price rows, as the job wrote them.")
+    error = models.TextField(blank=True)
+    started_by = models.CharField(max_length=150, blank=True)
+    started_at = models.DateTimeField()
+    heard_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-started_at", "-id")
+        indexes = (models.Index(fields=("month", "-started_at"), name="charge_runs_of_a_month"),)
+
+    def __str__(self) -> str:
+        return f"{self.month}: {self.status}"
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.share)
+
+
+class Invoice(models.Model):
+    """What one billing scope owes for one month under one counting rule."""
+
+    run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="invoices")
+    month = models.CharField(max_length=7)
+    scope = models.CharField(max_length=200)
+    rule = models.CharField(max_length=12, choices=RULES)
+    allocation = models.CharField(max_length=10)
+    currency = models.CharField(max_length=3)
+    cents = models.BigIntegerField()
+    exact = models.CharField(max_length=40)
+    units = models.BigIntegerField(help_text="Billable operations of the month.")
+    tiers = models.JSONField(default=list, help_text="The units in each price tier.")
+
+    class Meta:
+        ordering = ("month", "scope", "rule")
+        constraints = (
+            models.UniqueConstraint(fields=("month", "scope", "rule"), name="one_invoice_per_scope_and_rule"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.month} {self.scope} ({self.rule})"
+
+
+class Charge(models.Model):
+    """A row of an invoice: what a namespace, entity and kind cost. The rows of an invoice sum to it to the cent."""
+
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="charges")
+    pair = models.CharField(max_length=63, blank=True)
+    namespace = models.CharField(max_length=260)
+    entity = models.CharField(max_length=300)
+    kind = models.CharField(max_length=30)
+    operations = models.BigIntegerField()
+    messages = models.BigIntegerField(default=0)
+    bytes = models.BigIntegerField(default=0)
+    billing_units = models.BigIntegerField()
+    included_units = models.BigIntegerField()
+    quantity = models.CharField(max_length=40)
+    exact = models.CharField(max_length=40)
+    cents = models.BigIntegerField()
+
+    class Meta:
+        ordering = ("namespace", "entity", "kind")
+        constraints = (
+            models.UniqueConstraint(fields=("invoice", "namespace", "entity", "kind"), name="one_charge_per_key"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.entity} {self.kind}"
+
+
+class DailyCharge(models.Model):
+    """What the operations of one kind cost on one day, before rounding."""
+
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="days")
+    date = models.DateField()
+    kind = models.CharField(max_length=30)
+    operations = models.BigIntegerField()
+    billing_units = models.BigIntegerField()
+    exact = models.CharField(max_length=40)
+
+    class Meta:
+        ordering = ("date", "kind")
+        constraints = (models.UniqueConstraint(fields=("invoice", "date", "kind"), name="one_daily_charge_per_kind"),)
+
+    def __str__(self) -> str:
+        return f"{self.date} {self.kind}"
