@@ -102,15 +102,20 @@ def pairing_flow(namespace: str, primary_namespace: str, count: int, *, pause_s:
                 if is_unauthorized(listed):
                     break
                 continue
-            found = {queue.name: queue for queue in listed or ()}
+            found = _named(listed or (), paths)
         failures = yield from _create([path for path in paths if path not in found and path not in created], created)
         if not failures or any(map(is_unauthorized, failures.values())):
             break
-    if found is None or not (created or found.keys() & set(paths)):
+    if found is None or not (created or found):
         raise _refused(namespace, unreachable or next(iter(failures.values()), None))
     present = [path for path in paths if path in found or path in created]
     deviating = {path: told for path in present if path in found and (told := deviations(found[path]))}
     return Paired(present, deviating, failures)
+
+
+def _named(queues: Iterable[QueueProperties], paths: list[str]) -> dict[str, QueueProperties]:
+    by_name = {queue.name.lower(): queue for queue in queues}  # the service does not tell cases apart
+    return {path: by_name[path.lower()] for path in paths if path.lower() in by_name}
 
 
 def _create(missing: Iterable[str], created: set[str]) -> Generator[AdministrationAction, Answer, dict[str, Exception]]:
@@ -246,7 +251,7 @@ def _info(queue: QueueProperties, counts: QueueRuntimeProperties, index: int) ->
 # Plain HTTP ---------------------------------------------------------------------------------------------------------
 
 
-class PlainHttpTransport(RequestsTransport):
+class PlainHttpTransport(RequestsTransport):  # type: ignore[misc]  # azure.core resolves the name lazily
     """Sends over plain HTTP what an administration client addresses to HTTPS: emulators have no certificate."""
 
     def __init__(self, **kwargs: Any) -> None:

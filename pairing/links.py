@@ -1,0 +1,328 @@
+"""AMQP links of the blocking SDK that never hang: opened under a deadline, watched while they send.
+
+The SDK can wait for ever (docs/wire.md, section 9), so opening runs on a daemon thread, and a send on an open link on
+the caller's, while one watchdog per client shuts the socket of what is overdue. Where the SDK offers no public way, its
+private attributes are read with care: a missing one means that the transport is left alone.
+"""
+
+import contextlib
+import queue
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet
+
+from azure.servicebus import ServiceBusSender
+from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
+
+_TICK_S = 0.25
+_HEARTBEAT_S = 50.0
+_RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a send
+_RETRY_WARM_S = 15.0
+
+Operation = Callable[[ServiceBusSender, float], object]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFailure:
+    """Why an operation on a link failed."""
+
+    error: Exception
+    reused: bool
+    """Whether the link had been open before."""
+
+
+def send_client_keywords() -> dict[str, Any]:
+    """What a sender of this library is made with: no keep-alive thread of the SDK, which would slow every close."""
+    return {"keep_alive": 0}
+
+
+def raw_socket(sender: Any) -> socket.socket | None:
+    """The socket under a sender of the SDK, where it has one."""
+    found = sender
+    for name in ("_handler", "_connection", "_transport", "sock"):
+        found = getattr(found, name, None)
+    found = getattr(found, "sock", found)  # a WebSocket wraps its socket
+    return found if isinstance(found, socket.socket) else None
+
+
+def break_transport(sender: Any) -> None:
+    """End whatever waits on the sender's socket, from any thread."""
+    found = raw_socket(sender)
+    if found is not None:
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(found, socket.SHUT_RDWR)  # not SSLSocket's own, which forgets its state
+
+
+class Opening(threading.Thread):
+    """The opening of one link, abandoned where it takes too long: then it closes what it opened, by itself."""
+
+    def __init__(self, make: Callable[[], ServiceBusSender]) -> None:
+        super().__init__(name="pairing-opening", daemon=True)
+        self._make = make
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self.sender: ServiceBusSender | None = None
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Open; never raises."""
+        try:
+            self.sender = self._make()
+            self.sender.__enter__()
+        except Exception as error:
+            self.error = error
+        with self._lock:
+            self._done.set()
+            orphaned = self._abandoned or self.error is not None
+        if orphaned and self.sender is not None:
+            with contextlib.suppress(Exception):
+                self.sender.close()
+
+    def result(self, timeout_s: float) -> ServiceBusSender:
+        """The open sender; OperationTimeoutError where it is not open in time, or the SDK's own error."""
+        self._done.wait(max(timeout_s, 0))
+        with self._lock:
+            if not self._done.is_set():
+                self._abandoned = True
+        if self._abandoned:
+            raise OperationTimeoutError(message=f"The link was not open within {timeout_s:.1f} s.")
+        if self.error is not None:
+            raise self.error
+        assert self.sender is not None
+        return self.sender
+
+    def nudge(self) -> None:
+        """Interrupt an abandoned opening that still waits for its peer."""
+        if self.sender is not None:
+            break_transport(self.sender)
+
+
+class Watchdog(threading.Thread):
+    """One per client: ends overdue sends and openings, closes what was dropped, and tells the time to ``on_tick``."""
+
+    def __init__(self, on_tick: Callable[[], None]) -> None:
+        super().__init__(name="pairing-watchdog", daemon=True)
+        self._on_tick = on_tick
+        self._stop_event = threading.Event()
+        self._links: WeakSet[Link] = WeakSet()
+        self._links_lock = threading.Lock()
+        self._overdue: list[Opening] = []
+        self._dropped: queue.SimpleQueue[ServiceBusSender | None] = queue.SimpleQueue()
+        self._reaper = threading.Thread(target=self._reap, name="pairing-reaper", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        super().start()
+        self._reaper.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """End watching; both threads are gone when this returns, unless the time is over."""
+        self._stop_event.set()
+        self._dropped.put(None)
+        until = time.monotonic() + timeout_s
+        for thread in (self, self._reaper):
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join(max(until - time.monotonic(), 0))
+
+    def watch(self, link: "Link") -> None:
+        """Watch this link as long as it lives."""
+        with self._links_lock:
+            self._links.add(link)
+
+    def links(self) -> list["Link"]:
+        """The links being watched."""
+        with self._links_lock:
+            return list(self._links)
+
+    def abandon(self, opening: Opening) -> None:
+        """Interrupt an opening until it has ended."""
+        opening.nudge()
+        with self._links_lock:
+            self._overdue.append(opening)
+
+    def drop(self, sender: ServiceBusSender, *, torn: bool) -> None:
+        """Close a sender away from its user's thread; a torn one is not spoken to any more."""
+        if torn:
+            break_transport(sender)
+        self._dropped.put(sender)
+
+    def run(self) -> None:
+        """Look at every link four times a second."""
+        while not self._stop_event.wait(_TICK_S):
+            self._look()
+            self._on_tick()
+        self._look()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for link in self.links():
+            link.interrupt_if_overdue(now)
+        with self._links_lock:
+            self._overdue = [opening for opening in self._overdue if opening.is_alive()]
+            overdue = list(self._overdue)
+        for opening in overdue:
+            opening.nudge()
+
+    def _reap(self) -> None:
+        while (sender := self._dropped.get()) is not None:
+            with contextlib.suppress(Exception):
+                sender.close()
+
+
+class Link:
+    """A link to one entity, opened by the first operation and again after a failure; safe to share by threads."""
+
+    def __init__(self, make: Callable[[], ServiceBusSender], watchdog: Watchdog, *, warm: bool = False) -> None:
+        self._make = make
+        self._watchdog = watchdog
+        self._warm = warm
+        self._lock = threading.Lock()
+        self._sender: ServiceBusSender | None = None
+        self._until = 0.0
+        self._interrupted = False
+        self._closed = False
+        self._used_at = self._tended_at = time.monotonic()
+        watchdog.watch(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an operation would find the link open."""
+        return self._sender is not None
+
+    def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
+        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded."""
+        until = time.monotonic() + timeout_s
+        if not self._lock.acquire(timeout=max(timeout_s, 0)):
+            return LinkFailure(OperationTimeoutError(message="Another send on this link took too long."), False)
+        try:
+            sender = self._sender
+            reused = sender is not None
+            try:
+                if sender is None:
+                    sender = self._open(until)
+                left = until - time.monotonic()
+                if left <= 0:
+                    return LinkFailure(OperationTimeoutError(message="No time left once the link was open."), False)
+                self._until = until - min(0.3, left * 0.15)
+                operation(sender, left - min(0.5, left * 0.25))
+            except Exception as error:
+                return LinkFailure(self._failed(error, timeout_s), reused)
+            return None
+        finally:
+            self._until = 0.0
+            self._lock.release()
+
+    def warm(self, timeout_s: float) -> LinkFailure | None:
+        """Open the link ahead of its use."""
+        return None if self._sender is not None else self.attempt(_nothing, timeout_s)
+
+    def interrupt_if_overdue(self, now: float) -> None:
+        """Called by the watchdog: end an operation that has outlived its deadline."""
+        sender = self._sender
+        if 0.0 < self._until < now and sender is not None:
+            self._interrupted = True
+            break_transport(sender)
+
+    def tend(self, now: float) -> bool:
+        """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._sender is not None and not _is_alive(self._sender, now - self._tended_at >= _HEARTBEAT_S):
+                self._drop(torn=True)
+            if self._sender is not None and now - self._tended_at >= _HEARTBEAT_S:
+                self._tended_at = now
+            if self._sender is not None and _token_is_aging(self._sender):
+                self._drop(torn=False)
+                return True
+            if self._sender is None and self._warm and not self._closed and now - self._used_at >= _RETRY_WARM_S:
+                self._used_at = now
+                return True
+            return False
+        finally:
+            self._lock.release()
+
+    def close(self, timeout_s: float) -> None:
+        """Close the link, waiting at most so long for an operation under way."""
+        self._closed = True
+        free = self._lock.acquire(timeout=max(timeout_s, 0))
+        try:
+            self._drop(torn=not free)
+        finally:
+            if free:
+                self._lock.release()
+
+    def _open(self, until: float) -> ServiceBusSender:
+        if self._closed:
+            raise ServiceBusError("The link has been closed.")
+        opening = Opening(self._make)
+        opening.start()
+        try:
+            sender = opening.result(until - time.monotonic())
+        except OperationTimeoutError:
+            self._watchdog.abandon(opening)
+            raise
+        self._interrupted = False
+        self._sender = sender
+        self._tended_at = time.monotonic()
+        return sender
+
+    def _failed(self, error: Exception, timeout_s: float) -> Exception:
+        interrupted, self._interrupted = self._interrupted, False
+        if interrupted:
+            overdue = OperationTimeoutError(message=f"No answer within {timeout_s:.1f} s.")
+            overdue.__cause__ = error
+            error = overdue
+        if self._sender is not None and not (_keeps_link(error) and getattr(self._sender, "_running", False)):
+            self._drop(torn=True)
+        return error
+
+    def _drop(self, *, torn: bool) -> None:
+        sender, self._sender = self._sender, None
+        self._used_at = time.monotonic()
+        if sender is not None:
+            self._watchdog.drop(sender, torn=torn)
+
+
+def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
+    """The operation of a link that is only opened."""
+
+
+def _keeps_link(error: Exception) -> bool:
+    """Whether the server's refusal leaves the link as it was."""
+    if isinstance(error, OperationTimeoutError):
+        return False
+    if isinstance(error, ServiceBusError):
+        return not getattr(error, "_shutdown_handler", True)
+    return isinstance(error, ValueError | TypeError)
+
+
+def _is_alive(sender: Any, heartbeat: bool) -> bool:
+    """Whether an idle link still stands: reads what the peer has sent meanwhile, and beats where it wants to hear."""
+    found, connection = raw_socket(sender), getattr(getattr(sender, "_handler", None), "_connection", None)
+    if found is None or connection is None:
+        return bool(getattr(sender, "_running", False))
+    try:
+        while heartbeat or select.select([found], [], [], 0)[0]:
+            heartbeat = False
+            connection.listen(wait=False)
+        link = getattr(sender._handler, "_link", None)
+        state = link.get_state() if link is not None else None
+        return getattr(connection, "_error", None) is None and (state is None or state.value == 3)
+    except Exception:
+        return False
+
+
+def _token_is_aging(sender: Any) -> bool:
+    """Whether the SDK would soon fetch a token inside a send; a fresh link fetches it on a thread of its own."""
+    authenticator = getattr(getattr(sender, "_handler", None), "_cbs_authenticator", None)
+    expires_on, put_at = getattr(authenticator, "_expires_on", None), getattr(authenticator, "_token_put_time", None)
+    if not isinstance(expires_on, int | float) or not isinstance(put_at, int | float):
+        return False
+    return time.time() > expires_on - _RENEW_AHEAD * (expires_on - put_at)
