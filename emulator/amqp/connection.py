@@ -1,0 +1,192 @@
+"""One AMQP connection as the server sees it: bytes in, events out. No socket and no clock.
+
+`receive` takes what came and returns what happened; answers gather in `take_output`. A peer that breaks the protocol
+gets the fitting error on the smallest thing that can carry it - a session's `end` or the connection's `close` - and
+the event ConnectionClosed follows where nothing more can be said.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any
+
+from emulator.amqp import performatives as p
+from emulator.amqp import sasl
+from emulator.amqp.events import ConnectionClosed, ConnectionOpened, Event
+from emulator.amqp.frames import AMQP_FRAME, AMQP_HEADER, MIN_MAX_FRAME_SIZE, SASL_FRAME, SASL_HEADER, FrameBuffer, frame
+from emulator.amqp.session import WINDOW, Session
+from emulator.amqp.types import AmqpError
+
+MAX_FRAME_SIZE = 1024 * 1024
+MAX_SESSIONS = 256
+EMPTY_FRAME = frame(0, b"")
+
+
+class State(Enum):
+    """How far a connection is."""
+
+    HEADER = auto()
+    SASL = auto()
+    AMQP_HEADER = auto()
+    OPENING = auto()
+    OPEN = auto()
+    CLOSED = auto()
+
+
+class Connection:
+    """The server's end of a connection."""
+
+    def __init__(self, container_id: str, *, max_message_size: int = MAX_FRAME_SIZE) -> None:
+        self.container_id = container_id
+        self.max_message_size = max_message_size
+        self.client_max_frame_size = MIN_MAX_FRAME_SIZE
+        self.state = State.HEADER
+        self.sessions: dict[int, Session] = {}
+        self._buffer = FrameBuffer(MAX_FRAME_SIZE)
+        self._output: list[bytes] = []
+
+    # --- bytes -----------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> list[Event]:
+        """What happened with these bytes. After ConnectionClosed, close the socket once the output is written."""
+        if self.state is State.CLOSED:
+            return []
+        events: list[Event] = []
+        try:
+            self._buffer.feed(data)
+            if self.state in (State.HEADER, State.AMQP_HEADER) and not self._read_header():
+                return events
+            for kind, channel, body in self._buffer.frames():
+                self._read_frame(kind, channel, body, events)
+                if self.state is State.CLOSED:
+                    break
+                if self.state is State.AMQP_HEADER and not self._read_header():
+                    break
+        except AmqpError as error:
+            events += self.close(error.condition, str(error))
+        return events
+
+    def take_output(self) -> bytes:
+        """Everything to be written to the socket since the last call."""
+        if not self._output:
+            return b""
+        output = b"".join(self._output) if len(self._output) > 1 else self._output[0]
+        self._output.clear()
+        return output
+
+    @property
+    def has_output(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._output)
+
+    # --- layers ----------------------------------------------------------------------------------------------------
+
+    def _read_header(self) -> bool:
+        header = self._buffer.take(8)
+        if header is None:
+            return False
+        if header == SASL_HEADER and self.state is State.HEADER:
+            self._output.append(sasl.greeting())
+            self.state = State.SASL
+        elif header == AMQP_HEADER:
+            self._output.append(AMQP_HEADER)
+            self.state = State.OPENING
+        else:
+            # A peer of another protocol is told ours, and nothing else (AMQP 1.0, section 2.2).
+            self._output.append(AMQP_HEADER)
+            self.state = State.CLOSED
+            raise AmqpError("amqp:connection:framing-error", "an unknown protocol header")
+        return True
+
+    def _read_frame(self, kind: int, channel: int, body: bytes, events: list[Event]) -> None:
+        if self.state is State.SASL:
+            if kind != SASL_FRAME:
+                raise AmqpError("amqp:connection:framing-error", "a frame that is not SASL's before SASL ended")
+            answer, accepted = sasl.outcome(body)
+            self._output.append(answer)
+            if not accepted:
+                self.state = State.CLOSED
+                events.append(ConnectionClosed("amqp:unauthorized-access", "no such SASL mechanism"))
+            else:
+                self.state = State.AMQP_HEADER
+        elif kind != AMQP_FRAME:
+            raise AmqpError("amqp:connection:framing-error", f"frame type {kind}")
+        elif body:
+            performative, end = p.decode_performative(body)
+            self._handle(performative, channel, body[end:], events)
+
+    def _handle(self, performative: Any, channel: int, payload: bytes, events: list[Event]) -> None:
+        if self.state is State.OPENING:
+            events.append(self._open(performative))
+        elif isinstance(performative, p.Begin):
+            self._begin(performative, channel)
+        elif isinstance(performative, p.Close):
+            events += self.close()
+        elif isinstance(performative, p.Open):
+            raise AmqpError("amqp:illegal-state", "a second open")
+        else:
+            session = self.sessions.get(channel)
+            if session is not None:  # after `end`, clients still send detaches for the channel: not worth an error
+                self._in_session(session, performative, payload, events)
+
+    def _in_session(self, session: Session, performative: Any, payload: bytes, events: list[Event]) -> None:
+        if isinstance(performative, p.End):
+            events += self.end(session)
+            return
+        try:
+            events += session.handle(performative, payload)
+        except AmqpError as error:
+            events += self.end(session, error.condition, str(error))
+
+    def _open(self, performative: Any) -> ConnectionOpened:
+        if not isinstance(performative, p.Open):
+            raise AmqpError("amqp:illegal-state", "open was expected")
+        size = performative.max_frame_size
+        if size is not None and size < MIN_MAX_FRAME_SIZE:
+            raise AmqpError("amqp:invalid-field", f"max-frame-size below {MIN_MAX_FRAME_SIZE}")
+        self.client_max_frame_size = min(size or MAX_FRAME_SIZE, MAX_FRAME_SIZE)
+        self.state = State.OPEN
+        answer = p.Open(self.container_id, max_frame_size=MAX_FRAME_SIZE, channel_max=MAX_SESSIONS - 1)
+        self.send(0, p.encode_performative(answer))
+        return ConnectionOpened(performative.container_id, performative.hostname, performative.idle_time_out)
+
+    def _begin(self, begin: p.Begin, channel: int) -> None:
+        if channel in self.sessions or begin.remote_channel is not None:
+            raise AmqpError("amqp:not-allowed", f"channel {channel} is in use")
+        if channel >= MAX_SESSIONS:
+            raise AmqpError("amqp:resource-limit-exceeded", f"channels above {MAX_SESSIONS - 1}")
+        self.sessions[channel] = Session(self, channel, begin)
+        answer = p.Begin(channel, next_outgoing_id=0, incoming_window=WINDOW, outgoing_window=WINDOW)
+        self.send(channel, p.encode_performative(answer))
+
+    # --- ending and sending ----------------------------------------------------------------------------------------
+
+    def send(self, channel: int, body: bytes) -> None:
+        """Queue one frame."""
+        self._output.append(frame(channel, body))
+
+    def send_empty_frame(self) -> None:
+        """A sign of life, for clients that asked for one."""
+        self._output.append(EMPTY_FRAME)
+
+    def end(self, session: Session, condition: str | None = None, description: str = "") -> list[Event]:
+        """End a session: the answer to the client's end, or our own with an error."""
+        self.sessions.pop(session.channel, None)
+        self.send(session.channel, p.encode_performative(p.End(p.error(condition, description) if condition else None)))
+        return session.end_links()
+
+    def close(self, condition: str | None = None, description: str = "") -> list[Event]:
+        """Say good-bye, with an error or without; nothing is read afterwards."""
+        if self.state in (State.OPENING, State.OPEN, State.AMQP_HEADER):
+            if self.state is not State.OPEN:
+                self.send(0, p.encode_performative(p.Open(self.container_id)))
+            self.send(0, p.encode_performative(p.Close(p.error(condition, description) if condition else None)))
+        self.state = State.CLOSED
+        return [*self.abort(), ConnectionClosed(condition, description)]
+
+    def abort(self) -> list[Event]:
+        """The socket is gone: every link with it."""
+        self.state = State.CLOSED
+        sessions = list(self.sessions.values())
+        self.sessions.clear()
+        return [event for session in sessions for event in session.end_links()]

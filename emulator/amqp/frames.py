@@ -1,0 +1,58 @@
+"""Frames out of a stream of bytes, and back."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from emulator.amqp.types import AmqpError
+
+AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
+SASL_HEADER = b"AMQP\x03\x01\x00\x00"
+AMQP_FRAME, SASL_FRAME = 0, 1
+MIN_MAX_FRAME_SIZE = 512
+
+_HEAD = struct.Struct(">IBBH")
+
+
+class FrameBuffer:
+    """Collects bytes and gives out whole frames. Holds at most one frame's worth more than it was last asked for."""
+
+    __slots__ = ("_data", "_position", "max_frame_size")
+
+    def __init__(self, max_frame_size: int) -> None:
+        self._data = b""
+        self._position = 0
+        self.max_frame_size = max_frame_size
+
+    def feed(self, data: bytes) -> None:
+        """Append what came from the socket."""
+        self._data = self._data[self._position :] + data if len(self._data) > self._position else data
+        self._position = 0
+
+    def take(self, size: int) -> bytes | None:
+        """The next `size` bytes, or None until they are there."""
+        end = self._position + size
+        if end > len(self._data):
+            return None
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def frames(self) -> Iterator[tuple[int, int, bytes]]:
+        """Type, channel and body of each whole frame. Raises AmqpError on a frame that cannot be."""
+        while len(self._data) - self._position >= 8:
+            size, offset, kind, channel = _HEAD.unpack_from(self._data, self._position)
+            if size < 8 or size > self.max_frame_size or offset < 2 or offset * 4 > size:
+                raise AmqpError("amqp:connection:framing-error", f"a frame of {size} bytes cannot be")
+            end = self._position + size
+            if end > len(self._data):
+                return
+            body = self._data[self._position + offset * 4 : end]
+            self._position = end
+            yield kind, channel, body
+
+
+def frame(channel: int, body: bytes, kind: int = AMQP_FRAME) -> bytes:
+    """The bytes of one frame."""
+    return _HEAD.pack(8 + len(body), 2, kind, channel) + body

@@ -1,0 +1,179 @@
+"""One link: its credit, and the message that is arriving in parts.
+
+Credit is counted as AMQP says: the receiver tells how many deliveries it had seen and how many more it takes, the
+sender compares with what it has sent. So credit is set, never added, and a lost or repeated `flow` does no harm.
+Clients of Service Bus send without credit and want answers without credit; we let them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.amqp import performatives as p
+from emulator.amqp.types import AmqpError
+
+if TYPE_CHECKING:
+    from emulator.amqp.session import Session
+
+SENDER_CREDIT = 1000
+
+
+class Link:
+    """A link of a session. `client_receives` tells who sends on it."""
+
+    __slots__ = (
+        "_incoming_delivery",
+        "_incoming_parts",
+        "_incoming_size",
+        "attach",
+        "credit",
+        "delivery_count",
+        "handle",
+        "is_attached",
+        "is_open",
+        "max_message_size",
+        "name",
+        "owner",
+        "session",
+        "source",
+        "target",
+    )
+
+    def __init__(self, session: Session, attach: p.Attach) -> None:
+        self.session = session
+        self.attach = attach
+        self.name, self.handle = attach.name, attach.handle
+        self.source, self.target = p.terminus(attach.source), p.terminus(attach.target)
+        self.credit = 0
+        self.delivery_count = 0
+        self.max_message_size = 0
+        self.is_attached = False  # our own attach was sent
+        self.is_open = True
+        self.owner: Any = None  # whatever the server puts beside a link
+        self._incoming_delivery: p.Transfer | None = None
+        self._incoming_parts: list[bytes] = []
+        self._incoming_size = 0
+
+    @property
+    def client_receives(self) -> bool:
+        """Whether messages go from us to the client."""
+        return self.attach.role
+
+    @property
+    def address(self) -> str:
+        """The node the client means: the source it receives from, or the target it sends to; empty where none."""
+        end = self.source if self.client_receives else self.target
+        return end.address or "" if end is not None else ""
+
+    # --- answering an attach ---------------------------------------------------------------------------------------
+
+    def accept(
+        self,
+        *,
+        max_message_size: int | None = None,
+        source: Any = None,
+        properties: dict[Any, Any] | None = None,
+        credit: int = SENDER_CREDIT,
+    ) -> None:
+        """Answer the attach with the client's own termini (or this source), and give a sender credit."""
+        self.max_message_size = max_message_size or 0
+        self._send_attach(source or self.attach.source, self.attach.target, max_message_size, properties)
+        if not self.client_receives:
+            self.grant(credit)
+
+    def refuse(self, condition: str, description: str) -> None:
+        """Answer the attach with no terminus of ours, and detach: the form that tells the client why."""
+        if self.client_receives:
+            self._send_attach(None, self.attach.target)
+        else:
+            self._send_attach(self.attach.source, None)
+        self.detach(condition, description)
+
+    def _send_attach(
+        self, source: Any, target: Any, size: int | None = None, properties: dict[Any, Any] | None = None
+    ) -> None:
+        self.is_attached = True
+        self.session.send(
+            p.Attach(
+                name=self.name,
+                handle=self.handle,
+                role=not self.attach.role,
+                snd_settle_mode=self.attach.snd_settle_mode,
+                rcv_settle_mode=self.attach.rcv_settle_mode,
+                source=source,
+                target=target,
+                initial_delivery_count=0 if self.attach.role else None,
+                max_message_size=size,
+                properties=properties,
+            )
+        )
+
+    # --- receiving -------------------------------------------------------------------------------------------------
+
+    def grant(self, credit: int) -> None:
+        """Tell a sender how many messages it may send from now on."""
+        self.credit = credit
+        self.session.send_flow(self)
+
+    def receive(self, transfer: p.Transfer, payload: bytes) -> tuple[p.Transfer, bytes] | None:
+        """Add a part; the first transfer and the whole payload once it is complete. Raises AmqpError."""
+        if self.client_receives:
+            raise AmqpError("amqp:not-allowed", "a transfer on a link that receives")
+        first = self._incoming_delivery
+        if first is None and not transfer.more:
+            self._count_delivery()
+            return None if transfer.aborted else (transfer, payload)
+        return self._receive_part(transfer, payload, first)
+
+    def _receive_part(
+        self, transfer: p.Transfer, payload: bytes, first: p.Transfer | None
+    ) -> tuple[p.Transfer, bytes] | None:
+        if first is None:
+            first = self._incoming_delivery = transfer
+        elif transfer.delivery_id not in (None, first.delivery_id):
+            raise AmqpError("amqp:not-allowed", "a new delivery before the last part of the one before")
+        self._incoming_size += len(payload)
+        # What is too large is still read to its end, so that it can be rejected by its delivery id; it is not kept.
+        if self._incoming_size <= (self.max_message_size or self.session.max_message_size) + 1:
+            self._incoming_parts.append(payload)
+        if transfer.more and not transfer.aborted:
+            return None
+        whole = b"".join(self._incoming_parts).ljust(min(self._incoming_size, self.max_message_size + 1), b"\0")
+        self._incoming_delivery, self._incoming_parts, self._incoming_size = None, [], 0
+        self._count_delivery()
+        return None if transfer.aborted else (first, whole)
+
+    def _count_delivery(self) -> None:
+        self.delivery_count = (self.delivery_count + 1) & 0xFFFFFFFF
+        self.credit -= 1
+        if self.credit <= SENDER_CREDIT // 2 and self.max_message_size:
+            self.grant(SENDER_CREDIT)
+
+    # --- sending ---------------------------------------------------------------------------------------------------
+
+    def set_credit(self, flow: p.Flow) -> None:
+        """Take what the receiver said about its credit."""
+        seen = flow.delivery_count if flow.delivery_count is not None else 0
+        open_credit = (seen + (flow.link_credit or 0) - self.delivery_count) & 0xFFFFFFFF
+        self.credit = open_credit if open_credit < 0x80000000 else 0
+
+    def drain(self) -> None:
+        """Use up the credit with nothing, and say so."""
+        self.delivery_count = (self.delivery_count + self.credit) & 0xFFFFFFFF
+        self.credit = 0
+        self.session.send_flow(self, drain=True)
+
+    def deliver(self, payload: bytes, tag: bytes, *, settled: bool) -> int:
+        """Send a message; returns its delivery id."""
+        self.delivery_count = (self.delivery_count + 1) & 0xFFFFFFFF
+        self.credit -= 1
+        return self.session.send_transfer(self, payload, tag, settled=settled)
+
+    # --- ending ----------------------------------------------------------------------------------------------------
+
+    def detach(self, condition: str | None = None, description: str = "") -> None:
+        """End the link from our side; its deliveries can no longer be settled on it."""
+        if self.is_open:
+            error = p.error(condition, description) if condition else None
+            self.session.send(p.Detach(self.handle, closed=True, error=error))
+            self.session.forget(self)

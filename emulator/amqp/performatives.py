@@ -1,0 +1,407 @@
+"""The nine performatives of AMQP 1.0 and the four of its SASL layer, checked when they are decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+from emulator.amqp.codec import decode, encode, encode_list, list_items
+from emulator.amqp.types import AmqpError, Array, DecodeError, Described, Symbol, UByte, UInt, ULong, UShort
+
+Kind = tuple[tuple[type, ...], Callable[[Any], Any]]
+
+_TEXT: Kind = ((str,), str)
+_SYMBOL: Kind = ((str,), Symbol)
+_SYMBOLS: Kind = ((str, list), lambda value: value)
+_UBYTE: Kind = ((int,), UByte)
+_USHORT: Kind = ((int,), UShort)
+_UINT: Kind = ((int,), UInt)
+_ULONG: Kind = ((int,), ULong)
+_FLAG: Kind = ((bool,), bool)
+_BINARY: Kind = ((bytes,), bytes)
+_MAP: Kind = ((dict,), lambda value: value)
+_ANY: Kind = ((object,), lambda value: value)
+
+
+@dataclass(slots=True)
+class Open:
+    """A connection begins."""
+
+    CODE: ClassVar[int] = 0x10
+    KINDS: ClassVar[tuple[Kind, ...]] = (
+        _TEXT,
+        _TEXT,
+        _UINT,
+        _USHORT,
+        _UINT,
+        _SYMBOLS,
+        _SYMBOLS,
+        _SYMBOLS,
+        _SYMBOLS,
+        _MAP,
+    )
+    MANDATORY: ClassVar[tuple[int, ...]] = (0,)
+
+    container_id: str = ""
+    hostname: str | None = None
+    max_frame_size: int | None = None
+    channel_max: int | None = None
+    idle_time_out: int | None = None
+    outgoing_locales: Any = None
+    incoming_locales: Any = None
+    offered_capabilities: Any = None
+    desired_capabilities: Any = None
+    properties: dict[Any, Any] | None = None
+
+
+@dataclass(slots=True)
+class Begin:
+    """A session begins."""
+
+    CODE: ClassVar[int] = 0x11
+    KINDS: ClassVar[tuple[Kind, ...]] = (_USHORT, _UINT, _UINT, _UINT, _UINT, _SYMBOLS, _SYMBOLS, _MAP)
+    MANDATORY: ClassVar[tuple[int, ...]] = (1, 2, 3)
+
+    remote_channel: int | None = None
+    next_outgoing_id: int = 0
+    incoming_window: int = 0
+    outgoing_window: int = 0
+    handle_max: int | None = None
+    offered_capabilities: Any = None
+    desired_capabilities: Any = None
+    properties: dict[Any, Any] | None = None
+
+
+@dataclass(slots=True)
+class Attach:
+    """A link begins. `role` is True for a receiver."""
+
+    CODE: ClassVar[int] = 0x12
+    KINDS: ClassVar[tuple[Kind, ...]] = (
+        _TEXT,
+        _UINT,
+        _FLAG,
+        _UBYTE,
+        _UBYTE,
+        _ANY,
+        _ANY,
+        _MAP,
+        _FLAG,
+        _UINT,
+        _ULONG,
+        _SYMBOLS,
+        _SYMBOLS,
+        _MAP,
+    )
+    MANDATORY: ClassVar[tuple[int, ...]] = (0, 1, 2)
+
+    name: str = ""
+    handle: int = 0
+    role: bool = False
+    snd_settle_mode: int | None = None
+    rcv_settle_mode: int | None = None
+    source: Any = None
+    target: Any = None
+    unsettled: dict[Any, Any] | None = None
+    incomplete_unsettled: bool | None = None
+    initial_delivery_count: int | None = None
+    max_message_size: int | None = None
+    offered_capabilities: Any = None
+    desired_capabilities: Any = None
+    properties: dict[Any, Any] | None = None
+
+
+@dataclass(slots=True)
+class Flow:
+    """Windows of a session, and credit of a link where `handle` is given."""
+
+    CODE: ClassVar[int] = 0x13
+    KINDS: ClassVar[tuple[Kind, ...]] = (
+        _UINT,
+        _UINT,
+        _UINT,
+        _UINT,
+        _UINT,
+        _UINT,
+        _UINT,
+        _UINT,
+        _FLAG,
+        _FLAG,
+        _MAP,
+    )
+    MANDATORY: ClassVar[tuple[int, ...]] = (1, 2, 3)
+
+    next_incoming_id: int | None = None
+    incoming_window: int = 0
+    next_outgoing_id: int = 0
+    outgoing_window: int = 0
+    handle: int | None = None
+    delivery_count: int | None = None
+    link_credit: int | None = None
+    available: int | None = None
+    drain: bool | None = None
+    echo: bool | None = None
+    properties: dict[Any, Any] | None = None
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A message, or a part of one; its bytes follow the performative."""
+
+    CODE: ClassVar[int] = 0x14
+    KINDS: ClassVar[tuple[Kind, ...]] = (
+        _UINT,
+        _UINT,
+        _BINARY,
+        _UINT,
+        _FLAG,
+        _FLAG,
+        _UBYTE,
+        _ANY,
+        _FLAG,
+        _FLAG,
+        _FLAG,
+    )
+    MANDATORY: ClassVar[tuple[int, ...]] = (0,)
+
+    handle: int = 0
+    delivery_id: int | None = None
+    delivery_tag: bytes | None = None
+    message_format: int | None = None
+    settled: bool | None = None
+    more: bool | None = None
+    rcv_settle_mode: int | None = None
+    state: Any = None
+    resume: bool | None = None
+    aborted: bool | None = None
+    batchable: bool | None = None
+
+
+@dataclass(slots=True)
+class Disposition:
+    """What became of deliveries first..last."""
+
+    CODE: ClassVar[int] = 0x15
+    KINDS: ClassVar[tuple[Kind, ...]] = (_FLAG, _UINT, _UINT, _FLAG, _ANY, _FLAG)
+    MANDATORY: ClassVar[tuple[int, ...]] = (0, 1)
+
+    role: bool = False
+    first: int = 0
+    last: int | None = None
+    settled: bool | None = None
+    state: Any = None
+    batchable: bool | None = None
+
+
+@dataclass(slots=True)
+class Detach:
+    """A link ends."""
+
+    CODE: ClassVar[int] = 0x16
+    KINDS: ClassVar[tuple[Kind, ...]] = (_UINT, _FLAG, _ANY)
+    MANDATORY: ClassVar[tuple[int, ...]] = (0,)
+
+    handle: int = 0
+    closed: bool | None = None
+    error: Any = None
+
+
+@dataclass(slots=True)
+class End:
+    """A session ends."""
+
+    CODE: ClassVar[int] = 0x17
+    KINDS: ClassVar[tuple[Kind, ...]] = (_ANY,)
+    MANDATORY: ClassVar[tuple[int, ...]] = ()
+
+    error: Any = None
+
+
+@dataclass(slots=True)
+class Close:
+    """A connection ends."""
+
+    CODE: ClassVar[int] = 0x18
+    KINDS: ClassVar[tuple[Kind, ...]] = (_ANY,)
+    MANDATORY: ClassVar[tuple[int, ...]] = ()
+
+    error: Any = None
+
+
+@dataclass(slots=True)
+class SaslMechanisms:
+    """What the server offers."""
+
+    CODE: ClassVar[int] = 0x40
+    KINDS: ClassVar[tuple[Kind, ...]] = (_SYMBOLS,)
+    MANDATORY: ClassVar[tuple[int, ...]] = (0,)
+
+    mechanisms: Any = None
+
+
+@dataclass(slots=True)
+class SaslInit:
+    """What the client chose."""
+
+    CODE: ClassVar[int] = 0x41
+    KINDS: ClassVar[tuple[Kind, ...]] = (_SYMBOL, _BINARY, _TEXT)
+    MANDATORY: ClassVar[tuple[int, ...]] = (0,)
+
+    mechanism: str = ""
+    initial_response: bytes | None = None
+    hostname: str | None = None
+
+
+@dataclass(slots=True)
+class SaslOutcome:
+    """How it ended; 0 is success."""
+
+    CODE: ClassVar[int] = 0x44
+    KINDS: ClassVar[tuple[Kind, ...]] = (_UBYTE, _BINARY)
+    MANDATORY: ClassVar[tuple[int, ...]] = (0,)
+
+    code: int = 0
+    additional_data: bytes | None = None
+
+
+Performative = Open | Begin | Attach | Flow | Transfer | Disposition | Detach | End | Close
+SaslPerformative = SaslMechanisms | SaslInit | SaslOutcome
+
+_AMQP: dict[int, type[Any]] = {
+    kind.CODE: kind for kind in (Open, Begin, Attach, Flow, Transfer, Disposition, Detach, End, Close)
+}
+_SASL: dict[int, type[Any]] = {kind.CODE: kind for kind in (SaslMechanisms, SaslInit, SaslOutcome)}
+_NAMES = {f"amqp:{kind.__name__.lower()}:list": code for code, kind in _AMQP.items()} | {
+    "amqp:sasl-mechanisms:list": 0x40,
+    "amqp:sasl-init:list": 0x41,
+    "amqp:sasl-outcome:list": 0x44,
+}
+
+T = TypeVar("T")
+
+
+def decode_performative(frame: bytes, *, sasl: bool = False) -> tuple[Any, int]:
+    """The performative a frame body begins with, and where its payload begins. Raises AmqpError."""
+    described, end = decode(frame)
+    if not isinstance(described, Described):
+        raise DecodeError("a frame without a performative")
+    code = described.descriptor
+    if isinstance(code, str):
+        code = _NAMES.get(code)
+    kind = (_SASL if sasl else _AMQP).get(code) if isinstance(code, int) else None
+    if kind is None or type(described.value) is not list:
+        raise AmqpError("amqp:not-implemented", f"unknown performative {described.descriptor!r}")
+    return _checked(kind, described.value), end
+
+
+def _checked(kind: type[T], values: list[Any]) -> T:
+    kinds: tuple[Kind, ...] = kind.KINDS  # type: ignore[attr-defined]
+    if len(values) > len(kinds):
+        raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} has too many fields")
+    for index in kind.MANDATORY:  # type: ignore[attr-defined]
+        if index >= len(values) or values[index] is None:
+            raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} lacks field {index}")
+    for value, (allowed, _) in zip(values, kinds, strict=False):
+        if value is not None and not isinstance(value, allowed) and allowed is not _ANY[0]:
+            raise AmqpError("amqp:invalid-field", f"a field of {kind.__name__.lower()} has the wrong type")
+    return kind(*values)
+
+
+def encode_performative(performative: Any) -> bytes:
+    """The bytes of a performative, trailing nulls left out."""
+    return b"\x00\x53" + bytes((performative.CODE,)) + encode_list(_encoded_fields(performative))
+
+
+def _encoded_fields(performative: Any) -> list[bytes]:
+    encoded = []
+    for field, (_, convert) in zip(fields(performative), performative.KINDS, strict=True):
+        value = getattr(performative, field.name)
+        encoded.append(b"\x40" if value is None else encode(convert(value)))
+    while encoded and encoded[-1] == b"\x40":
+        encoded.pop()
+    return encoded
+
+
+# --- termini, outcomes and errors, as bytes or as plain values ------------------------------------------------------
+
+ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
+_OUTCOME_NAMES = {
+    "amqp:accepted:list": ACCEPTED,
+    "amqp:rejected:list": REJECTED,
+    "amqp:released:list": RELEASED,
+    "amqp:modified:list": MODIFIED,
+}
+SOURCE, TARGET, COORDINATOR = 0x28, 0x29, 0x30
+_TERMINUS_NAMES = {"amqp:source:list": SOURCE, "amqp:target:list": TARGET, "amqp:coordinator:list": COORDINATOR}
+
+
+def error(condition: str, description: str) -> Described:
+    """An AMQP error with all three fields written out: some clients read the third without looking whether it is there."""
+    return Described(ULong(0x1D), [Symbol(condition), description, {}])
+
+
+def accepted() -> Described:
+    return Described(ULong(ACCEPTED), [])
+
+
+def rejected(reason: Described | None = None) -> Described:
+    return Described(ULong(REJECTED), [] if reason is None else [reason])
+
+
+def released() -> Described:
+    return Described(ULong(RELEASED), [])
+
+
+def modified() -> Described:
+    return Described(ULong(MODIFIED), [True, False])
+
+
+@dataclass(frozen=True, slots=True)
+class Terminus:
+    """A source or target as a peer named it."""
+
+    code: int
+    address: str | None
+    fields: list[Any]
+
+    @property
+    def filters(self) -> dict[Any, Any]:
+        """The filter map of a source; empty where there is none."""
+        value = self.fields[7] if self.code == SOURCE and len(self.fields) > 7 else None
+        return value if isinstance(value, dict) else {}
+
+
+def terminus(value: Any) -> Terminus | None:
+    """Read a source or target; None for null. Raises AmqpError."""
+    if value is None:
+        return None
+    if not isinstance(value, Described) or type(value.value) is not list:
+        raise AmqpError("amqp:invalid-field", "a terminus is a described list")
+    code = _code(value.descriptor, _TERMINUS_NAMES)
+    address = value.value[0] if value.value and code != COORDINATOR else None
+    return Terminus(code, address if isinstance(address, str) else None, value.value)
+
+
+def outcome(value: Any) -> tuple[int, list[Any]] | None:
+    """Read a delivery state: its code and its fields; None for null or something else."""
+    if not isinstance(value, Described) or type(value.value) is not list:
+        return None
+    return _code(value.descriptor, _OUTCOME_NAMES), value.value
+
+
+def error_parts(value: Any) -> tuple[str, str, dict[Any, Any]]:
+    """Condition, description and info map of an error value; empty ones where there is none."""
+    parts = value.value if isinstance(value, Described) and type(value.value) is list else []
+    condition, description, info = (parts + [None, None, None])[:3]
+    return str(condition or ""), str(description or ""), info if isinstance(info, dict) else {}
+
+
+def _code(descriptor: Any, names: dict[str, int]) -> int:
+    if isinstance(descriptor, str):
+        return names.get(descriptor, -1)
+    return descriptor if isinstance(descriptor, int) else -1
+
+
+__all__ = [name for name in dir() if not name.startswith("_")]
+_ = (Array, list_items)

@@ -1,0 +1,223 @@
+"""An AMQP session: links by handle, delivery ids, windows. (A message session is another thing: broker/message_session.)"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from emulator.amqp import performatives as p
+from emulator.amqp.codec import encode
+from emulator.amqp.events import CreditGranted, Event, LinkDetached, LinkRequested, MessageReceived, Settled
+from emulator.amqp.link import Link
+from emulator.amqp.types import AmqpError
+
+if TYPE_CHECKING:
+    from emulator.amqp.connection import Connection
+
+WINDOW = 0x7FFFFFFF
+MAX_LINKS = 1024
+
+_U32 = struct.Struct(">I")
+_ACCEPTED = encode(p.accepted())
+
+
+class Session:
+    """One session of a connection, on the client's channel number in both directions."""
+
+    def __init__(self, connection: Connection, channel: int, begin: p.Begin) -> None:
+        self.connection = connection
+        self.channel = channel
+        self.links: dict[int, Link] = {}
+        self.max_message_size = connection.max_message_size
+        self._next_incoming_id = begin.next_outgoing_id
+        self._incoming_window = WINDOW
+        self._next_outgoing_id = 0
+        self._client_window = begin.incoming_window
+        self._held: deque[bytes] = deque()
+        self._unsettled: dict[int, tuple[Link, bytes]] = {}
+        self._next_delivery_id = 0
+        self._ending: set[int] = set()
+
+    # --- from the client -------------------------------------------------------------------------------------------
+
+    def handle(self, performative: Any, payload: bytes) -> list[Event]:
+        """Work on one performative that arrived on this session's channel. Raises AmqpError."""
+        match performative:
+            case p.Transfer():
+                return self._transfer(performative, payload)
+            case p.Disposition():
+                return self._disposition(performative)
+            case p.Flow():
+                return self._flow(performative)
+            case p.Attach():
+                return self._attach(performative)
+            case p.Detach():
+                return self._detach(performative)
+        raise AmqpError("amqp:not-allowed", f"{type(performative).__name__.lower()} inside a session")
+
+    def _attach(self, attach: p.Attach) -> list[Event]:
+        if attach.handle in self.links:
+            raise AmqpError("amqp:session:handle-in-use", f"handle {attach.handle} is in use")
+        if len(self.links) >= MAX_LINKS:
+            raise AmqpError("amqp:resource-limit-exceeded", f"a session holds at most {MAX_LINKS} links")
+        link = self.links[attach.handle] = Link(self, attach)
+        self._ending.discard(attach.handle)
+        return [LinkRequested(link)]
+
+    def _detach(self, detach: p.Detach) -> list[Event]:
+        link = self.links.get(detach.handle)
+        if link is None:
+            self._ending.discard(detach.handle)
+            return []
+        if link.is_attached:
+            self.send(p.Detach(link.handle, closed=True if detach.closed else None))
+        self.forget(link)
+        self._ending.discard(detach.handle)
+        return [LinkDetached(link)]
+
+    def _link(self, handle: int) -> Link | None:
+        link = self.links.get(handle)
+        if link is None and handle not in self._ending:
+            raise AmqpError("amqp:session:unattached-handle", f"no link has handle {handle}")
+        return link
+
+    def _transfer(self, transfer: p.Transfer, payload: bytes) -> list[Event]:
+        self._next_incoming_id = (self._next_incoming_id + 1) & 0xFFFFFFFF
+        self._incoming_window -= 1
+        if self._incoming_window < WINDOW // 2:
+            self._incoming_window = WINDOW
+            self.send_flow(None)
+        link = self._link(transfer.handle)
+        whole = link.receive(transfer, payload) if link is not None else None
+        if link is None or whole is None:
+            return []
+        first, data = whole
+        if first.delivery_id is None:
+            raise AmqpError("amqp:invalid-field", "the first transfer of a delivery has no delivery-id")
+        return [MessageReceived(link, first.delivery_id, first.message_format or 0, data, bool(transfer.settled))]
+
+    def _flow(self, flow: p.Flow) -> list[Event]:
+        seen = flow.next_incoming_id if flow.next_incoming_id is not None else 0
+        window = (seen + flow.incoming_window - self._next_outgoing_id) & 0xFFFFFFFF
+        self._client_window = window if window < 0x80000000 else 0
+        self._send_held()
+        if flow.handle is None:
+            if flow.echo:
+                self.send_flow(None)
+            return [CreditGranted(link, False) for link in self.links.values() if link.client_receives and link.credit]
+        link = self._link(flow.handle)
+        if link is None or not link.client_receives:
+            return []
+        link.set_credit(flow)
+        return [CreditGranted(link, bool(flow.drain))]
+
+    def _disposition(self, disposition: p.Disposition) -> list[Event]:
+        if not disposition.role:  # about what the client sent; we never wait for that
+            return []
+        first = disposition.first
+        last = first if disposition.last is None else disposition.last
+        span = (last - first) & 0xFFFFFFFF
+        if span >= len(self._unsettled):
+            ids = [number for number in self._unsettled if (number - first) & 0xFFFFFFFF <= span]
+        else:
+            ids = [(first + step) & 0xFFFFFFFF for step in range(span + 1)]
+        decided = p.outcome(disposition.state)
+        return [event for number in ids if (event := self._settled(number, decided, bool(disposition.settled)))]
+
+    def _settled(self, number: int, decided: tuple[int, list[Any]] | None, settled: bool) -> Settled | None:
+        entry = self._unsettled.get(number)
+        if entry is None or (decided is None and not settled):
+            return None
+        del self._unsettled[number]
+        link, tag = entry
+        code, fields = decided or (p.RELEASED, [])
+        return Settled(link, number, tag, code, fields, settled)
+
+    # --- to the client ---------------------------------------------------------------------------------------------
+
+    def send(self, performative: Any) -> None:
+        """Send a performative on this session's channel."""
+        self.connection.send(self.channel, p.encode_performative(performative))
+
+    def send_flow(self, link: Link | None, *, drain: bool = False) -> None:
+        """Tell our windows, and a link's credit."""
+        flow = p.Flow(self._next_incoming_id, self._incoming_window, self._next_outgoing_id, WINDOW)
+        if link is not None:
+            flow.handle, flow.delivery_count, flow.link_credit = link.handle, link.delivery_count, max(link.credit, 0)
+            flow.drain = drain or None
+        self.send(flow)
+
+    def settle(self, first: int, state: bytes, *, last: int | None = None, role: bool = True) -> None:
+        """Send a settled disposition. `role` is True for messages the client sent, False for those it received."""
+        fields = (b"\x41" if role else b"\x42") + _uint(first) + (b"\x40" if last is None else _uint(last)) + b"\x41"
+        self.connection.send(self.channel, b"\x00\x53\x15" + _list(fields + state, 5))
+
+    def accept(self, delivery_id: int) -> None:
+        """Acknowledge a message the client sent."""
+        self.settle(delivery_id, _ACCEPTED)
+
+    def send_transfer(self, link: Link, payload: bytes, tag: bytes, *, settled: bool) -> int:
+        """Send a message in as many frames as it takes; returns its delivery id."""
+        delivery_id = self._next_delivery_id
+        self._next_delivery_id = (delivery_id + 1) & 0xFFFFFFFF
+        if not settled:
+            self._unsettled[delivery_id] = (link, tag)
+        head = _uint(link.handle) + _uint(delivery_id) + b"\xa0" + bytes((len(tag),)) + tag + b"\x43"
+        head += b"\x41" if settled else b"\x42"
+        room = self.connection.client_max_frame_size - 64 - len(tag)
+        position = 0
+        while len(payload) - position > room:
+            self._send_windowed(b"\x00\x53\x14" + _list(head + b"\x41", 6) + payload[position : position + room])
+            position += room
+        self._send_windowed(b"\x00\x53\x14" + _list(head, 5) + (payload[position:] if position else payload))
+        return delivery_id
+
+    def _send_windowed(self, body: bytes) -> None:
+        if self._client_window <= 0:
+            self._held.append(body)
+            return
+        self._client_window -= 1
+        self._next_outgoing_id = (self._next_outgoing_id + 1) & 0xFFFFFFFF
+        self.connection.send(self.channel, body)
+
+    def _send_held(self) -> None:
+        while self._held and self._client_window > 0:
+            self._send_windowed(self._held.popleft())
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the client's window lets another transfer out."""
+        return self._client_window > 0 and not self._held
+
+    # --- ending ----------------------------------------------------------------------------------------------------
+
+    def forget(self, link: Link) -> None:
+        """A link is over: its deliveries can no longer be settled, late frames for its handle are ignored."""
+        link.is_open = False
+        self.links.pop(link.handle, None)
+        self._ending.add(link.handle)
+        if any(held is link for held, _ in self._unsettled.values()):
+            self._unsettled = {key: entry for key, entry in self._unsettled.items() if entry[0] is not link}
+
+    def end_links(self) -> list[Event]:
+        """The session is over: every link with it."""
+        links = list(self.links.values())
+        for link in links:
+            link.is_open = False
+        self.links.clear()
+        self._unsettled.clear()
+        self._held.clear()
+        return [LinkDetached(link) for link in links]
+
+
+def _uint(value: int) -> bytes:
+    if value == 0:
+        return b"\x43"
+    return b"\x52" + bytes((value,)) if value < 256 else b"\x70" + _U32.pack(value)
+
+
+def _list(body: bytes, count: int) -> bytes:
+    if len(body) < 255:
+        return b"\xc0" + bytes((len(body) + 1, count)) + body
+    return b"\xd0" + _U32.pack(len(body) + 4) + _U32.pack(count) + body

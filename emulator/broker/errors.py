@@ -1,0 +1,97 @@
+"""Why the broker refuses: each error carries the AMQP condition a client is told."""
+
+from __future__ import annotations
+
+
+class BrokerError(Exception):
+    """A request the broker refuses. `str()` is one sentence for the client; `condition` is what its SDK maps to a class."""
+
+    condition = "amqp:internal-error"
+    status = 500
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (self.__doc__ or "").strip())
+
+
+class EntityNotFound(BrokerError):
+    """The messaging entity could not be found."""
+
+    condition, status = "amqp:not-found", 404
+
+
+class EntityExists(BrokerError):
+    """The messaging entity exists already."""
+
+    condition, status = "com.microsoft:entity-already-exists", 409
+
+
+class EntityDisabled(BrokerError):
+    """The messaging entity is currently disabled."""
+
+    condition, status = "com.microsoft:entity-disabled", 403
+
+
+class NotAllowed(BrokerError):
+    """The operation is not allowed on this entity."""
+
+    condition, status = "amqp:not-allowed", 400
+
+
+class ArgumentError(BrokerError):
+    """An argument of the request is missing or wrong."""
+
+    condition, status = "com.microsoft:argument-error", 400
+
+
+class QuotaExceeded(BrokerError):
+    """The maximum size of the entity has been reached."""
+
+    condition, status = "amqp:resource-limit-exceeded", 403
+
+
+class MessageTooLarge(BrokerError):
+    """The message is larger than the entity accepts."""
+
+    condition, status = "amqp:link:message-size-exceeded", 400
+
+
+class MessageLockLost(BrokerError):
+    """The lock is invalid: it expired, or the message has been settled already."""
+
+    condition, status = "com.microsoft:message-lock-lost", 410
+
+
+class MessageNotFound(BrokerError):
+    """No message with this sequence number is there."""
+
+    condition, status = "com.microsoft:message-not-found", 404
+
+
+class SessionLockLost(BrokerError):
+    """The lock of the session expired or was never held by this receiver."""
+
+    condition, status = "com.microsoft:session-lock-lost", 410
+
+
+class SessionCannotBeLocked(BrokerError):
+    """The session is locked by another receiver."""
+
+    condition, status = "com.microsoft:session-cannot-be-locked", 410
+
+
+class ServerBusy(BrokerError):
+    """The namespace is throttled: too many operations a second. Wait 10 seconds and try again."""
+
+    condition, status = "com.microsoft:server-busy", 503
+
+
+class NotImplementedByTheService(BrokerError):
+    """The operation is not implemented."""
+
+    condition, status = "amqp:not-implemented", 501
+
+
+class Unauthorized(BrokerError):
+    """The token does not allow this: no token, an expired one, a wrong signature, or another entity's."""
+
+    condition, status = "amqp:unauthorized-access", 401

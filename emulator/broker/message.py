@@ -1,0 +1,361 @@
+"""Messages as the broker keeps them: the bare message as the bytes it came in, and around it what the broker owns.
+
+Properties, application properties, body and footer are never encoded again, so no type is ever lost. Only the header
+and the annotations are rewritten on delivery, and application properties where Service Bus itself adds some
+(dead-lettering, rule actions), value by value.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+from uuid import UUID
+
+from emulator.amqp import sections
+from emulator.amqp.codec import decode, encode, encode_map, map_items
+from emulator.amqp.types import DecodeError, Raw, Symbol, Timestamp
+
+PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
+BATCH_FORMAT = 0x80013700
+NEVER = float("inf")
+
+PARTITION_KEY = "x-opt-partition-key"
+SCHEDULED_TIME = "x-opt-scheduled-enqueue-time"
+# Written by this broker on delivery; what another broker wrote there before is dropped on arrival.
+BROKER_ANNOTATIONS = frozenset(
+    {
+        "x-opt-sequence-number",
+        "x-opt-enqueued-time",
+        "x-opt-locked-until",
+        "x-opt-enqueue-sequence-number",
+        "x-opt-message-state",
+        "x-opt-deadletter-source",
+        "x-opt-lock-token",
+        SCHEDULED_TIME,
+    }
+)
+
+
+class MessageState(IntEnum):
+    """What `x-opt-message-state` says."""
+
+    ACTIVE = 0
+    DEFERRED = 1
+    SCHEDULED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The properties section, decoded. Ids are as they came: text, int, UUID or bytes."""
+
+    message_id: Any = None
+    user_id: Any = None
+    to: str | None = None
+    subject: str | None = None
+    reply_to: str | None = None
+    correlation_id: Any = None
+    content_type: str | None = None
+    content_encoding: str | None = None
+    absolute_expiry_time: int | None = None
+    creation_time: int | None = None
+    group_id: str | None = None
+    group_sequence: int | None = None
+    reply_to_group_id: str | None = None
+
+
+_NO_PROPERTIES = Properties()
+_PROPERTY_COUNT = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as a sender handed it over.
+
+    `bare` holds properties, application properties, body and footer; `annotations` the encoded pairs of the sender's
+    own message annotations, without the map around them. Times are unix seconds, `ttl_s` is None for "for ever".
+    """
+
+    bare: bytes
+    durable: bool = True
+    priority: int | None = None
+    header_ttl_ms: int | None = None
+    ttl_s: float | None = None
+    annotations: bytes = b""
+    annotation_count: int = 0
+    scheduled_at: float | None = None
+    partition_key: str | None = None
+    message_id: str | None = None
+    session_id: str | None = None
+    is_ping: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes this message counts in its entity's size."""
+        return len(self.bare) + len(self.annotations)
+
+    @property
+    def properties(self) -> Properties:
+        """The properties section, decoded anew at each call."""
+        return _properties_of(self.bare)
+
+    @property
+    def application_properties(self) -> dict[str, Any]:
+        """The application properties, decoded anew at each call; timestamps are `Timestamp` (unix milliseconds)."""
+        return {key: decode(raw)[0] for key, raw in _application_items(self.bare)}
+
+    def with_application_properties(self, changes: Mapping[str, Any], removed: frozenset[str] = frozenset()) -> Message:
+        """A copy with these application properties set and those removed; all others keep their bytes."""
+        items = [(key, raw) for key, raw in _application_items(self.bare) if key not in changes and key not in removed]
+        items += [(key, encode(value)) for key, value in changes.items()]
+        return replace(self, bare=_with_application_items(self.bare, items))
+
+    def with_properties(self, **changes: Any) -> Message:
+        """A copy with these fields of the properties section set (names as in `Properties`); others keep their bytes."""
+        bare = _with_property_fields(self.bare, changes)
+        properties = _properties_of(bare)
+        return replace(self, bare=bare, message_id=_id_text(properties.message_id), session_id=properties.group_id)
+
+
+@dataclass(slots=True, eq=False)
+class StoredMessage:
+    """A message in a queue: what the broker knows of it. Mutable; only its queue changes it."""
+
+    message: Message
+    sequence_number: int
+    enqueued_at: float
+    expires_at: float = NEVER
+    state: MessageState = MessageState.ACTIVE
+    delivery_count: int = 0
+    scheduled_at: float | None = None
+    enqueue_sequence_number: int | None = None
+    dead_letter_source: str | None = None
+    hops: int = 0
+    lock_token: UUID | None = field(default=None)
+    locked_until: float = 0.0
+
+
+def parse(data: bytes) -> Message:
+    """A message from its encoded form. Raises DecodeError."""
+    parts = sections.split(data)
+    header: list[Any] = []
+    annotations: list[tuple[Any, bytes]] = []
+    first_bare = len(parts)
+    for index, part in enumerate(parts):
+        if part.code == sections.HEADER:
+            header = _decoded_list(data, part.value, "header")
+        elif part.code == sections.MESSAGE_ANNOTATIONS:
+            annotations = map_items(data, part.value)[0]
+        elif part.code >= sections.PROPERTIES:
+            first_bare = index
+            break
+    bare = sections.with_short_descriptors(data, parts[first_bare:])
+    return _build(bare, header, annotations)
+
+
+def parse_batch(data: bytes) -> list[Message]:
+    """The messages of a batch transfer: one in each data section. Raises DecodeError."""
+    messages = []
+    for part in sections.split(data):
+        if part.code == sections.DATA:
+            inner = decode(data, part.value)[0]
+            if not isinstance(inner, bytes):
+                raise DecodeError("a batch with a data section that is no binary")
+            messages.append(parse(inner))
+    return messages
+
+
+def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]]) -> Message:
+    properties = _properties_of(bare)
+    durable, priority, ttl_ms = (header + [None, None, None])[:3]
+    if ttl_ms is not None and (type(ttl_ms) is not int or ttl_ms < 0):
+        raise DecodeError("the header's ttl is no unsigned int")
+    kept: list[bytes] = []
+    scheduled_at = partition_key = None
+    for key, raw in annotations:
+        if key == SCHEDULED_TIME:
+            scheduled_at = _seconds(decode(raw)[0])
+        elif key == PARTITION_KEY:
+            value = decode(raw)[0]
+            partition_key = value if isinstance(value, str) else None
+        if key not in BROKER_ANNOTATIONS:
+            kept.append((_encoded_symbol(key) if isinstance(key, str) else encode(key)) + raw)
+    return Message(
+        bare=bare,
+        durable=durable is not False,
+        priority=priority if type(priority) is int else None,
+        header_ttl_ms=ttl_ms,
+        ttl_s=_time_to_live(ttl_ms, properties),
+        annotations=b"".join(kept),
+        annotation_count=len(kept),
+        scheduled_at=scheduled_at,
+        partition_key=partition_key,
+        message_id=_id_text(properties.message_id),
+        session_id=properties.group_id,
+        is_ping=properties.content_type == PING_CONTENT_TYPE,
+    )
+
+
+def _time_to_live(ttl_ms: int | None, properties: Properties) -> float | None:
+    """The header holds at most 49 days; what is longer stands in the two timestamps."""
+    created, expires = properties.creation_time, properties.absolute_expiry_time
+    if created is not None and expires is not None and expires > created:
+        return max(ttl_ms or 0, expires - created) / 1000
+    return None if ttl_ms is None else ttl_ms / 1000
+
+
+def _seconds(value: Any) -> float | None:
+    return value / 1000 if isinstance(value, int) else None
+
+
+def _id_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _decoded_list(data: bytes, position: int, what: str) -> list[Any]:
+    value, _ = decode(data, position)
+    if type(value) is not list:
+        raise DecodeError(f"the {what} is no list")
+    return value
+
+
+_PROPERTY_TYPES: tuple[tuple[int, type], ...] = (
+    (2, str),
+    (3, str),
+    (4, str),
+    (6, str),
+    (7, str),
+    (8, int),
+    (9, int),
+    (10, str),
+    (11, int),
+    (12, str),
+)
+
+
+def _properties_of(bare: bytes) -> Properties:
+    if bare[:3] != b"\x00\x53\x73":
+        return _NO_PROPERTIES
+    fields = _decoded_list(bare, 3, "properties section")
+    if len(fields) > _PROPERTY_COUNT:
+        raise DecodeError("the properties section has too many fields")
+    for index, kind in _PROPERTY_TYPES:
+        if index >= len(fields):
+            break
+        if fields[index] is not None and not isinstance(fields[index], kind):
+            raise DecodeError("a field of the properties section has the wrong type")
+    return Properties(*fields)
+
+
+def _find(bare: bytes, code: int) -> sections.Section | None:
+    return next((part for part in sections.split(bare) if part.code == code), None)
+
+
+def _application_items(bare: bytes) -> list[tuple[Any, bytes]]:
+    part = _find(bare, sections.APPLICATION_PROPERTIES)
+    return [] if part is None else map_items(bare, part.value)[0]
+
+
+def _with_application_items(bare: bytes, items: list[tuple[Any, bytes]]) -> bytes:
+    section = b"\x00\x53\x74" + encode_map([(encode(key), raw) for key, raw in items]) if items else b""
+    part = _find(bare, sections.APPLICATION_PROPERTIES)
+    if part is not None:
+        return bare[: part.start] + section + bare[part.end :]
+    properties = _find(bare, sections.PROPERTIES)
+    position = properties.end if properties is not None else 0
+    return bare[:position] + section + bare[position:]
+
+
+def _with_property_fields(bare: bytes, changes: Mapping[str, Any]) -> bytes:
+    from emulator.amqp.codec import encode_list, list_items
+
+    part = _find(bare, sections.PROPERTIES)
+    fields = [] if part is None else [bare[start:end] for start, end in list_items(bare, part.value)]
+    fields += [b"\x40"] * (_PROPERTY_COUNT - len(fields))
+    for name, value in changes.items():
+        fields[list(Properties.__dataclass_fields__).index(name)] = encode(value)
+    section = b"\x00\x53\x73" + encode_list(fields)
+    return section + (bare if part is None else bare[part.end :])
+
+
+# --- delivery ------------------------------------------------------------------------------------------------------
+
+_I64 = struct.Struct(">q")
+_U32 = struct.Struct(">I")
+
+
+def _encoded_symbol(text: str) -> bytes:
+    return encode(Symbol(text))
+
+
+_SEQUENCE_NUMBER = _encoded_symbol("x-opt-sequence-number") + b"\x81"
+_ENQUEUED_TIME = _encoded_symbol("x-opt-enqueued-time") + b"\x83"
+_LOCKED_UNTIL = _encoded_symbol("x-opt-locked-until") + b"\x83"
+_ENQUEUE_SEQUENCE = _encoded_symbol("x-opt-enqueue-sequence-number") + b"\x81"
+_STATE = _encoded_symbol("x-opt-message-state") + b"\x71"
+_DEAD_LETTER_SOURCE = _encoded_symbol("x-opt-deadletter-source")
+_SCHEDULED = _encoded_symbol(SCHEDULED_TIME) + b"\x83"
+
+
+def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
+    """The message as a receiver gets it: header, annotations, and the bare message unchanged."""
+    return _encoded_header(stored) + _encoded_annotations(stored, locked) + stored.message.bare
+
+
+def _encoded_header(stored: StoredMessage) -> bytes:
+    message, count = stored.message, stored.delivery_count
+    durable = b"\x41" if message.durable else b"\x42"
+    priority = b"\x40" if message.priority is None else bytes((0x50, message.priority & 255))
+    ttl = b"\x40" if message.header_ttl_ms is None else b"\x70" + _U32.pack(message.header_ttl_ms)
+    body = durable + priority + ttl + b"\x40" + (b"\x43" if count == 0 else b"\x70" + _U32.pack(count))
+    return b"\x00\x53\x70\xc0" + bytes((len(body) + 1, 5)) + body
+
+
+def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
+    message = stored.message
+    parts = [_SEQUENCE_NUMBER, _I64.pack(stored.sequence_number), _ENQUEUED_TIME, _millis(stored.enqueued_at)]
+    count = 2
+    if locked:
+        parts += (_LOCKED_UNTIL, _millis(stored.locked_until))
+        count += 1
+    if stored.state is not MessageState.ACTIVE:
+        parts += (_STATE, int(stored.state).to_bytes(4, "big"))
+        count += 1
+    if stored.enqueue_sequence_number is not None:
+        parts += (_ENQUEUE_SEQUENCE, _I64.pack(stored.enqueue_sequence_number))
+        count += 1
+    if stored.scheduled_at is not None:
+        parts += (_SCHEDULED, _millis(stored.scheduled_at))
+        count += 1
+    if stored.dead_letter_source is not None:
+        parts += (_DEAD_LETTER_SOURCE, encode(stored.dead_letter_source))
+        count += 1
+    parts.append(message.annotations)
+    body = b"".join(parts)
+    count = 2 * (count + message.annotation_count)
+    if len(body) < 255 and count < 256:
+        return b"\x00\x53\x72\xc1" + bytes((len(body) + 1, count)) + body
+    return b"\x00\x53\x72\xd1" + _U32.pack(len(body) + 4) + _U32.pack(count) + body
+
+
+def _millis(seconds: float) -> bytes:
+    return _I64.pack(int(seconds * 1000))
+
+
+__all__ = [
+    "BATCH_FORMAT",
+    "PING_CONTENT_TYPE",
+    "Message",
+    "MessageState",
+    "Properties",
+    "Raw",
+    "StoredMessage",
+    "Timestamp",
+    "encode_delivery",
+    "parse",
+    "parse_batch",
+]

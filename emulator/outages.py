@@ -1,0 +1,174 @@
+"""Scripted faults: which operations of which entities fail, how, how often and how long."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+CONDITION = "amqp:internal-error"
+
+# Which effects have a meaning for which operation.
+EFFECTS: dict[str, frozenset[str]] = {
+    "send": frozenset({"silent", "reset", "reject", "detach", "close", "end", "delay", "lose_ack"}),
+    "receive": frozenset({"silent", "reset", "detach", "close", "end", "delay"}),
+    "settle": frozenset({"silent", "reset", "reject", "detach", "close", "end", "delay", "lose_ack"}),
+    "attach": frozenset({"refuse", "silent", "reset", "detach", "close", "end", "delay"}),
+    "connect": frozenset({"refuse", "silent", "reset", "close", "delay"}),
+    "cbs": frozenset({"status", "silent", "reset", "detach", "close", "end", "delay"}),
+    "manage": frozenset({"status", "silent", "reset", "detach", "close", "end", "delay", "lose_ack"}),
+    "admin": frozenset({"status", "silent", "reset", "delay", "lose_ack"}),
+}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "entity": (str, type(None)),
+    "operation": (str,),
+    "effect": (str,),
+    "status": (int,),
+    "condition": (str,),
+    "delay_s": (int, float),
+    "probability": (int, float),
+    "count": (int, type(None)),
+    "seconds": (int, float, type(None)),
+}
+
+
+class FaultError(ValueError):
+    """A fault that has no meaning; the text says why."""
+
+
+@dataclass(slots=True, eq=False)
+class Fault:
+    """One scripted fault. `count` and `seconds` bound it; None is without end."""
+
+    operation: str
+    effect: str
+    entity: str | None = None
+    status: int = 503
+    condition: str = CONDITION
+    delay_s: float = 0.0
+    probability: float = 1.0
+    count: int | None = None
+    seconds: float | None = None
+    id: str = field(default_factory=lambda: uuid4().hex[:12])
+    since: float = 0.0
+    hits: int = 0
+    silenced: list[Callable[[], None]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """What was asked for, with the id and how often it struck."""
+        return {name: getattr(self, name) for name in ("id", *_KINDS, "hits")}
+
+    def is_over(self, now: float) -> bool:
+        """Whether its time has passed."""
+        return self.seconds is not None and now >= self.since + self.seconds
+
+    def silence(self, end: Callable[[], None]) -> None:
+        """Remember what was left unanswered: `end` is called when the fault is removed or over."""
+        self.silenced.append(end)
+
+    def lift(self) -> None:
+        """End everything this fault silenced."""
+        silenced, self.silenced = self.silenced, []
+        for end in silenced:
+            end()
+
+
+def fault_from_json(data: Any, now: float) -> Fault:
+    """The fault a user described. Raises FaultError."""
+    if not isinstance(data, dict):
+        raise FaultError("A fault is a JSON object.")
+    for name, value in data.items():
+        kinds = _KINDS.get(name)
+        if kinds is None:
+            raise FaultError(f"There is no field {name!r}; there are {', '.join(_KINDS)}.")
+        if not isinstance(value, kinds) or (isinstance(value, bool)):
+            raise FaultError(f"The field {name!r} cannot be {value!r}.")
+    _check_combination(data.get("operation"), data.get("effect"), data.get("entity"))
+    fault = Fault(**{"since": now, **data})
+    _check_numbers(fault)
+    return fault
+
+
+def _check_combination(operation: str | None, effect: str | None, entity: str | None) -> None:
+    if operation not in EFFECTS:
+        raise FaultError(f"The operation must be one of {', '.join(EFFECTS)}.")
+    if effect not in EFFECTS[operation]:
+        raise FaultError(
+            f"The effect {effect!r} has no meaning for {operation}: use {', '.join(sorted(EFFECTS[operation]))}."
+        )
+    if operation == "connect" and entity is not None:
+        raise FaultError("A connection has no entity yet: a fault of connect is for all.")
+
+
+def _check_numbers(fault: Fault) -> None:
+    if not 0 <= fault.probability <= 1:
+        raise FaultError("The probability lies between 0 and 1.")
+    if fault.delay_s < 0 or fault.delay_s > 86400:
+        raise FaultError("delay_s lies between 0 and 86400.")
+    if fault.effect == "delay" and fault.delay_s == 0:
+        raise FaultError("A delay needs delay_s.")
+    if fault.count is not None and fault.count < 1:
+        raise FaultError("count is at least 1, or null.")
+    if fault.seconds is not None and fault.seconds <= 0:
+        raise FaultError("seconds is above 0, or null.")
+    if fault.effect == "status" and not 100 <= fault.status <= 599:
+        raise FaultError("status lies between 100 and 599.")
+
+
+class Outages:
+    """The faults of one namespace."""
+
+    def __init__(self, chance: Callable[[], float] = random.random) -> None:
+        self._faults: dict[str, Fault] = {}
+        self._chance = chance
+
+    def __bool__(self) -> bool:
+        return bool(self._faults)
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(list(self._faults.values()))
+
+    def add(self, fault: Fault) -> None:
+        """Let this fault strike from now on."""
+        self._faults[fault.id] = fault
+
+    def remove(self, fault_id: str) -> bool:
+        """End a fault and what it silenced; False where there is none of this id."""
+        fault = self._faults.pop(fault_id, None)
+        if fault is not None:
+            fault.lift()
+        return fault is not None
+
+    def clear(self) -> None:
+        """End all faults."""
+        for fault in self:
+            self.remove(fault.id)
+
+    def strike(self, operation: str, entity: str | None, now: float) -> Fault | None:
+        """The first fault that strikes this operation, counted; None where none does."""
+        for fault in self:
+            if fault.operation != operation or not _concerns(fault, entity) or fault.is_over(now):
+                continue
+            if fault.count is not None and fault.hits >= fault.count:
+                continue
+            if fault.probability < 1 and self._chance() >= fault.probability:
+                continue
+            fault.hits += 1
+            return fault
+        return None
+
+    def next_due(self) -> float:
+        """When the next fault is over; infinity where none ends by itself."""
+        return min((f.since + f.seconds for f in self._faults.values() if f.seconds is not None), default=float("inf"))
+
+    def advance(self, now: float) -> None:
+        """Remove the faults whose time has passed."""
+        for fault in self:
+            if fault.is_over(now):
+                self.remove(fault.id)
+
+
+def _concerns(fault: Fault, entity: str | None) -> bool:
+    return fault.entity is None or (entity is not None and fault.entity.lower() == entity.lower())
