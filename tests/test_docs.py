@@ -1,0 +1,222 @@
+"""The docs are held to the code: what exists is told, what is cited exists, and examples at least parse.
+
+Nothing here is a copied list of names: each is read from the code it belongs to.
+"""
+
+import ast
+import dataclasses
+import importlib
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from dashboard.pairs import load_pairs
+from pairing import SendAvailabilityOptions
+from pairing.events import KINDS
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("pairing", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts)
+
+
+def text_of(*names: str) -> str:
+    return "\n".join((ROOT / name).read_text(encoding="utf-8") for name in names)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def untold(names: set[str], told: str) -> list[str]:
+    """The names that the text does not have as words of their own."""
+    return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told))
+
+
+# -- what exists is told ----------------------------------------------------------------------------------------------
+
+
+def test_every_option_is_explained() -> None:
+    names = {f"`{field.name}`" for field in dataclasses.fields(SendAvailabilityOptions)}
+    assert not [name for name in sorted(names) if name not in text_of("docs/options.md")]
+
+
+def test_every_public_name_of_the_library_is_told() -> None:
+    pages = text_of(*(name_of(page) for page in PAGES))
+    names = {name for room in ("pairing", "pairing.aio") for name in importlib.import_module(room).__all__}
+    assert not untold(names, pages)
+
+
+READERS = {"text", "words", "whole", "flag", "path", "url", "get", "getenv"}
+
+
+def modules(*rooms: str) -> Iterator[ast.Module]:
+    for room in rooms:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def environment_variables(module: ast.Module) -> Iterator[str]:
+    """The variables a module reads: `_env.text("NAME", …)`, `os.environ.get("NAME")`, `os.environ["NAME"]`."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=reader), args=[ast.Constant(value=str(name)), *_]) if (
+                reader in READERS
+            ):
+                pass
+            case ast.Subscript(value=source, slice=ast.Constant(value=str(name)), ctx=ast.Load()):
+                if "environ" not in ast.unparse(source):
+                    continue
+            case _:
+                continue
+        if re.fullmatch(r"[A-Z][A-Z0-9_]+", name):
+            yield name
+
+
+def test_every_setting_of_the_control_plane_is_in_operations() -> None:
+    names = {name for module in modules("dashboard", "workers") for name in environment_variables(module)}
+    assert names >= {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "UNDO_WINDOW_S"}  # the search itself works
+    from_system = {"PATH", "HOME"}
+    assert not untold(names - from_system, text_of("docs/operations.md"))
+
+
+def test_every_management_command_is_told() -> None:
+    folder = ROOT / "dashboard/management/commands"
+    commands = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    assert "demo" in commands
+    assert not untold(commands, text_of("docs/contract.md") + text_of("docs/operations.md"))
+
+
+def test_every_make_target_is_told() -> None:
+    targets = re.search(r"^\.PHONY: (.+)$", text_of("Makefile"), re.MULTILINE)
+    assert targets
+    told = text_of("README.md", "CONTRIBUTING.md", "docs/contract.md")
+    assert not [target for target in targets[1].split() if f"make {target}" not in told]
+
+
+def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Iterator[str]:
+    """Every route as the docs write it, `/pairs/<pair>/`; of Django's admin only where it begins."""
+    for pattern in patterns:
+        route = prefix + re.sub(r"<(?:\w+:)?(\w+)>", r"<\1>", str(pattern.pattern))
+        if isinstance(pattern, URLPattern) or pattern.app_name == "admin":
+            yield route
+        else:
+            yield from routes(pattern.url_patterns, route)
+
+
+def test_every_page_of_the_dashboard_is_told() -> None:
+    told = text_of("docs/contract.md", "docs/operations.md")
+    assert not [route for route in routes(get_resolver().url_patterns) if f"`{route}" not in told]
+
+
+def test_every_kind_of_event_is_told() -> None:
+    assert not untold(set(KINDS), text_of("docs/contract.md"))
+    assert not untold(set(KINDS), text_of("docs/operations.md"))
+
+
+def command_line_options(*rooms: str) -> set[str]:
+    return {
+        option
+        for module in modules(*rooms)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"
+        for option in (argument.value for argument in node.args if isinstance(argument, ast.Constant))
+        if str(option).startswith("--")
+    }
+
+
+def test_every_option_of_the_emulator_is_told() -> None:
+    options = command_line_options("emulator")
+    assert "--namespace" in options
+    assert not untold(options, text_of("docs/emulator.md"))
+
+
+def test_every_option_of_a_management_command_is_told() -> None:
+    options = command_line_options("dashboard/management/commands")
+    assert "--month" in options
+    assert not untold(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
+
+
+# -- what is cited exists ---------------------------------------------------------------------------------------------
+
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def headings(page: Path) -> list[str]:
+    return HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def anchor(heading: str) -> str:
+    """The anchor that a heading gets where Markdown is rendered."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("document", PAGES, ids=name_of)
+def test_every_relative_link_leads_somewhere(document: Path) -> None:
+    for link in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
+        if not re.match(r"[a-z]+:", link):
+            file, _, fragment = link.partition("#")
+            target = document.parent / file if file else document
+            assert target.exists(), f"{link} leads nowhere"
+            assert not fragment or fragment in map(anchor, headings(target)), f"{link} names no heading"
+
+
+CITATION = re.compile(r"(docs/[\w/-]+\.md)(?:,?\s+sections?\s+(\d+(?:\.\d+)?))?")
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=name_of)
+def test_every_cited_page_and_section_exists(source: Path) -> None:
+    for page, section in CITATION.findall(source.read_text(encoding="utf-8")):
+        assert (ROOT / page).is_file(), f"{page} is cited and does not exist"
+        found = not section or any(re.match(rf"{section}\b", title) for title in headings(ROOT / page))
+        assert found, f"{page} has no section {section}"
+
+
+@pytest.mark.parametrize("document", PAGES, ids=name_of)
+def test_every_page_can_be_reached(document: Path) -> None:
+    linked = {
+        (other.parent / link.partition("#")[0]).resolve()
+        for other in PAGES
+        for link in LINK.findall(other.read_text(encoding="utf-8"))
+        if other != document
+    }
+    assert document.name == "README.md" or document in linked
+
+
+# -- examples parse, and nothing of one machine is told ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document", PAGES, ids=name_of)
+def test_every_example_parses(document: Path) -> None:
+    parsers = {"python": ast.parse, "json": json.loads, "toml": tomllib.loads}
+    for language, example in FENCE.findall(document.read_text(encoding="utf-8")):
+        if language in parsers:
+            parsers[language](example)
+
+
+def test_the_pairs_file_of_the_contract_is_read_as_it_stands(tmp_path: Path) -> None:
+    example = next(body for language, body in FENCE.findall(text_of("docs/contract.md")) if language == "toml")
+    (tmp_path / "pairs.toml").write_text(example, encoding="utf-8")
+    string = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=K;SharedAccessKey=V"
+    variables = {"CONTOSO_PRIMARY": string.format("contoso"), "CONTOSO_SECONDARY": string.format("contoso-dr")}
+    pair = load_pairs(tmp_path / "pairs.toml", variables)["contoso"]
+    assert [entity.path for entity in pair.entities] == ["orders", "payments", "shipments"]
+
+
+HOST = re.compile(r"https?://(\[[^\]]+\]|[\w.-]+)")
+KNOWN_HOSTS = {"127.0.0.1", "localhost", "schemas.microsoft.com", "prices.azure.com", "www.w3.org", "example.com"}
+MACHINE = re.compile(r"(?<![\w.>])/(?:work|root|home|Users)/")
+
+
+@pytest.mark.parametrize("document", PAGES, ids=name_of)
+def test_no_page_names_a_place_of_one_machine_or_a_strange_host(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    assert not MACHINE.findall(text)
+    assert {host.removesuffix(".") for host in HOST.findall(text)} <= KNOWN_HOSTS
