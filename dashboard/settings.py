@@ -24,6 +24,9 @@ REDIS_URL = _env.url("REDIS_URL", "redis://127.0.0.1:6379/0", ("redis", "rediss"
 
 # How the control plane behaves
 UNDO_WINDOW_S = _env.whole("UNDO_WINDOW_S", 30, least=0, most=3600)
+SAMPLE_INTERVAL_S = _env.whole("SAMPLE_INTERVAL_S", 30, least=1, most=3600)
+USAGE_FLUSH_S = _env.whole("USAGE_FLUSH_S", 30, least=1, most=45)
+CHARGES_INTERVAL_S = _env.whole("CHARGES_INTERVAL_S", 0, least=0, most=86_400)
 DEMO = _env.flag("DEMO", False)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
 

@@ -1,0 +1,69 @@
+"""The Celery app and the beat schedule: `celery -A workers worker` and `… beat` do the right thing as they are.
+
+Beat only wakes: what is due stands in Redis, and leases there give exclusion. So two beats, a redelivered task or a
+tick that is lost do no harm, and ticks expire before the next ones could pile up behind them.
+"""
+
+import os
+from datetime import timedelta
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+
+from celery import Celery
+from celery.schedules import crontab
+from django.conf import settings
+from kombu import Queue
+
+QUEUES = ("pings", "syphons", "collectors", "samples", "pipeline")
+SLICE_S = 60.0  # how long a task that loops keeps its thread before it lets the next tick start it anew
+
+ROOMS = ("pingers", "syphons", "collectors", "watchers", "pipeline", "heartbeats")
+
+app = Celery("workers", include=[f"workers.{room}" for room in ROOMS])
+
+
+def every(seconds: float, task: str, *, expires: float | None = None) -> dict[str, Any]:
+    """One entry of the schedule; the tick is void once the next one is due, or after `expires` seconds."""
+    return {"task": task, "schedule": timedelta(seconds=seconds), "options": {"expires": expires or max(seconds, 2.0)}}
+
+
+app.conf.update(
+    broker_url=settings.REDIS_URL,
+    broker_connection_retry_on_startup=True,
+    # Redis hands a task out again after visibility_timeout, looked at every unacked_restore_interval × throttle
+    # seconds (100 by default). It has to be longer than the longest late-acknowledged task.
+    broker_transport_options={
+        "visibility_timeout": 4 * SLICE_S,
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+    },
+    task_queues=[Queue(name) for name in QUEUES],
+    task_default_queue="samples",
+    task_routes={f"{name}.*": {"queue": name} for name in QUEUES},
+    task_acks_late=True,
+    task_ignore_result=True,
+    task_serializer="json",
+    accept_content=["json"],
+    worker_pool="threads",  # loops in it see worker_shutting_down at once
+    worker_concurrency=16,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    beat_scheduler="celery.beat:Scheduler",  # nothing to remember: no schedule file
+    beat_schedule={
+        "pings": every(1, "pings.due"),
+        "syphons": every(1, "syphons.ensure"),
+        "events": every(1, "collectors.events"),
+        "health": every(1, "collectors.health"),
+        "usage": every(1, "collectors.usage"),
+        "reconcile": every(5, "samples.reconcile"),
+        "depths": every(settings.SAMPLE_INTERVAL_S, "samples.depths"),
+        "entities": every(60, "samples.entities"),
+        "charges": {"task": "pipeline.charges", "schedule": crontab(hour="2", minute="10")},
+    },
+    timezone="UTC",
+)
+if settings.CHARGES_INTERVAL_S:
+    app.conf.beat_schedule["charges-often"] = every(settings.CHARGES_INTERVAL_S, "pipeline.charges")

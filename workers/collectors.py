@@ -1,0 +1,112 @@
+"""What the fleet reports, on its way into the database and the usage files; acknowledged only once it is there."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import structlog
+from django.conf import settings
+
+from dashboard import projection
+from dashboard.models import Pair
+from dashboard.redis import HEALTH_PATTERN, announce_change, connection, shared_state
+from pairing.coordination import SharedHealth
+from pairing.events import Event
+from pairing.metering import UsageRecord
+from workers import usage
+from workers.celery import SLICE_S, app
+from workers.connections import pairs
+from workers.slices import one_at_a_time
+from workers.streams import Entries, Reader
+
+log = structlog.get_logger(__name__)
+Fact = TypeVar("Fact")
+MAX_HELD = 20_000
+
+
+def parsed(entries: Entries, read: Callable[[str], Fact]) -> list[Fact]:
+    """The facts in the entries; what cannot be read is told and left out, as it would never be readable."""
+    facts = []
+    for identity, text in entries:
+        try:
+            facts.append(read(text))
+        except (ValueError, KeyError, TypeError) as error:
+            log.error("unreadable report dropped", entry=identity, problem=repr(error))
+    return facts
+
+
+def save_events(reader: Reader, entries: Entries) -> None:
+    """Into the database, with the health they tell of; then acknowledged, then announced."""
+    facts = parsed(entries, Event.from_json)
+    projection.record_events(facts)
+    for pair in {fact.pair for fact in facts}:
+        project_health(pair)
+    reader.acknowledge(entries)
+    announce_change()
+
+
+def project_health(pair: str) -> bool:
+    """Brings the database up to the shared health and pings of a pair; whether anything was new."""
+    if not Pair.objects.filter(name=pair).exists():
+        return False
+    shared = shared_state(pair)
+    changed = [projection.apply_health(pair, health) for health in shared.health().values()]
+    for path, ping in shared.pings().items():
+        told = projection.record_ping(
+            pair, path, at=ping.at, accepted=ping.accepted, reason=ping.reason, count=ping.count, next_due=ping.next_due
+        )
+        changed.append(told)
+    return any(changed)
+
+
+@app.task(name="collectors.events")
+@one_at_a_time("events", SLICE_S)
+def events(stop: threading.Event) -> None:
+    """Takes failover events from the stream into the database."""
+    reader = Reader(connection(), "pairing:events", "event")
+    for entries in reader.batches(stop):
+        if entries:
+            save_events(reader, entries)
+
+
+@app.task(name="collectors.health")
+@one_at_a_time("health", SLICE_S)
+def health(stop: threading.Event) -> None:
+    """Takes changes of health over as they are published; what is missed, samples.reconcile finds."""
+    with connection().pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
+        channel.psubscribe(HEALTH_PATTERN)
+        while not stop.is_set():
+            if message := channel.get_message(timeout=1.0):
+                take_over(str(message["channel"]), str(message["data"]))
+
+
+def take_over(channel: str, text: str) -> None:
+    """One published change of health, of a pair that is known here."""
+    pair = channel.removeprefix("pairing:{").removesuffix("}:health")
+    for fact in parsed([(channel, text)], SharedHealth.from_json):
+        if Pair.objects.filter(name=pair).exists() and projection.apply_health(pair, fact):
+            announce_change()
+
+
+@app.task(name="collectors.usage")
+@one_at_a_time("usage", SLICE_S)
+def collect_usage(stop: threading.Event) -> None:
+    """Takes usage records from the stream into Parquet files, one set of files every USAGE_FLUSH_S seconds."""
+    reader = Reader(connection(), "pairing:usage", "record")
+    held: Entries = []
+    due = time.monotonic() + settings.USAGE_FLUSH_S
+    for entries in reader.batches(stop):
+        held += entries
+        if len(held) > MAX_HELD or time.monotonic() >= due:
+            held, due = save_usage(reader, held), time.monotonic() + settings.USAGE_FLUSH_S
+    save_usage(reader, held)
+
+
+def save_usage(reader: Reader, entries: Entries) -> Entries:
+    """Onto the disk, then acknowledged. Returns what is held now: nothing."""
+    records = usage.with_scopes(parsed(entries, UsageRecord.from_json), pairs())
+    if records:
+        usage.write(records, settings.USAGE_DIR)
+    reader.acknowledge(entries)
+    return []

@@ -1,0 +1,69 @@
+"""Reading a Redis stream as a member of the control plane's consumer group: nothing is forgotten before it is saved."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+import redis
+
+from workers.slices import PROCESS
+
+GROUP = "control-plane"
+ABANDONED_MS = 60_000  # longer than any saver holds what it has read
+FORGOTTEN_MS = 3_600_000
+_WAIT_MS = 1000  # below the client's socket time-out
+_COUNT = 1000
+
+Entries = list[tuple[str, str]]
+"""Entry ids, each with the value of the stream's one field."""
+
+
+class Reader:
+    """This process's place in the group. Every call may raise redis errors."""
+
+    def __init__(self, client: redis.Redis, stream: str, field: str, consumer: str = PROCESS) -> None:
+        self._redis = client
+        self._stream = stream
+        self._field = field
+        self._consumer = consumer
+
+    def batches(self, stop: threading.Event) -> Iterator[Entries]:
+        """What others have left behind, then what comes in; an empty list after each quiet second; until stop."""
+        self._join()
+        yield from self._abandoned()
+        while not stop.is_set():
+            answer = self._redis.xreadgroup(GROUP, self._consumer, {self._stream: ">"}, count=_COUNT, block=_WAIT_MS)
+            yield [entry for _, entries in cast("list[Any]", answer) for entry in self._values(entries)]
+
+    def acknowledge(self, entries: Entries) -> None:
+        """To be called once the entries are saved for good: they are removed from the stream."""
+        if entries:
+            ids = [identity for identity, _ in entries]
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.xack(self._stream, GROUP, *ids)
+                pipe.xdel(self._stream, *ids)
+                pipe.execute()
+
+    def _join(self) -> None:
+        try:
+            self._redis.xgroup_create(self._stream, GROUP, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+        for consumer in self._redis.xinfo_consumers(self._stream, GROUP):
+            if consumer["pending"] == 0 and consumer["idle"] > FORGOTTEN_MS:
+                self._redis.xgroup_delconsumer(self._stream, GROUP, consumer["name"])
+
+    def _abandoned(self) -> Iterator[Entries]:
+        cursor = "0-0"
+        while True:
+            cursor, entries, *_ = self._redis.xautoclaim(
+                self._stream, GROUP, self._consumer, ABANDONED_MS, cursor, count=_COUNT
+            )
+            if claimed := self._values(entries):
+                yield claimed
+            if cursor == "0-0":
+                return
+
+    def _values(self, entries: list[tuple[str, dict[str, str] | None]]) -> Entries:
+        return [(identity, fields.get(self._field, "")) for identity, fields in entries if fields is not None]

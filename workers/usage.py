@@ -1,0 +1,89 @@
+"""Usage records as Parquet files under USAGE_DIR/usage/date=YYYY-MM-DD/, the columns of docs/contract.md, section 5.
+
+A file is there in full or not at all: it is written under a name that readers skip, brought to the disk, and renamed.
+"""
+
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from datetime import UTC, date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from dashboard.pairs import PairConfig
+from pairing.metering import UsageRecord
+
+SCHEMA = pa.schema(
+    [
+        ("record_id", pa.string()),
+        ("minute", pa.timestamp("us", tz="UTC")),
+        *((name, pa.string()) for name in ("scope", "pair", "namespace", "entity", "kind", "reporter")),
+        *((name, pa.int64()) for name in ("seq", "operations", "messages", "bytes", "billing_units")),
+    ]
+)
+
+
+def with_scopes(records: Iterable[UsageRecord], pairs: Mapping[str, PairConfig]) -> list[UsageRecord]:
+    """The records with the billing scope the configuration knows; those of unknown pairs keep the pair's name."""
+    return [
+        replace(record, scope=pairs[record.pair].scope(record.namespace)) if record.pair in pairs else record
+        for record in records
+    ]
+
+
+def write(records: Iterable[UsageRecord], usage_dir: str) -> list[str]:
+    """Writes one file for each day, durably, and returns their names. Raises OSError; then nothing may be forgotten."""
+    days: dict[date, list[UsageRecord]] = defaultdict(list)
+    for record in records:
+        days[record.minute.astimezone(UTC).date()].append(record)
+    save = _saver(usage_dir)
+    return [save(f"usage/date={day}", f"part-{uuid.uuid4().hex}.parquet", _table(of)) for day, of in days.items()]
+
+
+def _table(records: list[UsageRecord]) -> pa.Table:
+    return pa.Table.from_pylist([asdict(record) for record in records], schema=SCHEMA)
+
+
+Save = Callable[[str, str, pa.Table], str]
+
+
+def _saver(usage_dir: str) -> Save:
+    if "://" not in usage_dir:
+        return lambda folder, name, table: _save_locally(Path(usage_dir).expanduser() / folder, name, table)
+    filesystem, root = pafs.FileSystem.from_uri(usage_dir)
+    return lambda folder, name, table: _save_in_store(filesystem, f"{root}/{folder}", name, table)
+
+
+def _save_locally(folder: Path, name: str, table: pa.Table) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f"_tmp-{name}"
+    with unfinished.open("wb") as file:
+        pq.write_table(table, file)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(folder / name)
+    for made in (folder, folder.parent, folder.parent.parent):
+        _to_disk(made)
+    return str(folder / name)
+
+
+def _to_disk(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _save_in_store(filesystem: pafs.FileSystem, folder: str, name: str, table: pa.Table) -> str:
+    """An object of an object store appears when its upload is complete."""
+    path = f"{folder}/{name}"
+    filesystem.create_dir(folder, recursive=True)
+    with filesystem.open_output_stream(path) as stream:
+        pq.write_table(table, stream)
+    return path
