@@ -81,6 +81,8 @@ class PathAvailability:
         "path",
         "ping_at",
         "reason",
+        "refusal",
+        "refused_since",
         "since",
         "state",
         "version",
@@ -106,6 +108,9 @@ class PathAvailability:
         self.disputed = False
         """Whether the fleet calls the entity failed over while this process's sends were accepted."""
         self.last_sent_at: float | None = None
+        self.refused_since: float | None = None
+        """Since when the credentials are refused, which never fails over by itself."""
+        self.refusal = ""
         self.ping_at: float | None = None
         self.last_ping_reason = ""
         self.version = 0
@@ -131,6 +136,7 @@ class PathAvailability:
         """The primary accepted a message: the entity exists, and a failing one is healthy again."""
         self.known = True
         self.last_sent_at = now
+        self.refused_since = None
         if self.state is not FAILING:
             return []
         return [self._recover("a send was accepted before the failover interval was over", now)]
@@ -146,6 +152,12 @@ class PathAvailability:
             return [*steps, self._fail_over(now, reason)]
         self._enter(FAILING, now, reason)
         return [*steps, self._step("failing", now)]
+
+    def refused(self, now: float, reason: str) -> None:
+        """A send was refused for its credentials."""
+        self.refusal = reason
+        if self.refused_since is None:
+            self.refused_since = now
 
     # What a ping sees ----------------------------------------------------------------------------------------------
 

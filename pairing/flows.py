@@ -95,6 +95,8 @@ class Entity(Protocol):
         """Record a qualifying failure; whether the entity is failed over now."""
         ...
 
+    def refused(self, now: float, error: BaseException) -> None: ...
+
 
 class Backlog(Protocol):
     """The rotation of backlog queues, as one sender sees it."""
@@ -134,6 +136,8 @@ def send_flow(
             at = now()
             primary_until = at + (deadline - at) / 2
         elif outcome.fault is not Fault.OUTAGE:
+            if outcome.fault is Fault.CONFIGURATION:
+                entity.refused(at, cause)
             raise cause
         elif outcome.repeatable and not repeated and primary_until - at > _TOO_SHORT_S:
             repeated = True

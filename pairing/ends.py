@@ -1,0 +1,196 @@
+"""The two ends of a pair: how each namespace is reached, and whether it still is."""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, urlsplit
+
+from pairing.errors import PairedNamespaceFaultedError
+
+Role = Literal["primary", "secondary"]
+EndState = Literal["created", "opened", "closed", "faulted"]
+S = TypeVar("S")
+
+CLIENT_KEYWORDS = frozenset(
+    {
+        "logging_enable",
+        "transport_type",
+        "http_proxy",
+        "user_agent",
+        "retry_total",
+        "retry_backoff_factor",
+        "retry_backoff_max",
+        "retry_mode",
+        "try_timeout",
+        "custom_endpoint_address",
+        "connection_verify",
+        "ssl_context",
+        "use_tls",
+    }
+)
+"""The SDK's client keywords that are passed through; the retries are the receivers' only."""
+_RETRIES = frozenset({"retry_total", "retry_backoff_factor", "retry_backoff_max", "retry_mode", "try_timeout"})
+_ADMINISTRATION_TIMEOUTS = {"connection_timeout": 10, "read_timeout": 30, "retry_total": 0}
+FAULT_GRACE_S = 5.0
+"""How long one end may outlive the other before it is faulted."""
+
+
+def check_keywords(keywords: Mapping[str, Any]) -> None:
+    """TypeError that names a keyword neither we nor the SDK's client know."""
+    unknown = sorted(keywords.keys() - CLIENT_KEYWORDS)
+    if unknown:
+        raise TypeError(f"unexpected keyword argument: {', '.join(unknown)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How one namespace is reached. Its repr holds no secret."""
+
+    role: Role
+    host: str
+    """Host name, with the port where the address has one."""
+    emulator: bool
+    connection_string: str | None = field(repr=False)
+    credential: Any = field(repr=False)
+    keywords: Mapping[str, Any] = field(repr=False)
+
+    @classmethod
+    def from_connection_string(cls, role: Role, text: str, keywords: Mapping[str, Any]) -> "Endpoint":
+        """The endpoint of a connection string; ValueError says which of the two is malformed, not what it holds."""
+        parts = dict(part.split("=", 1) for part in text.strip().rstrip(";").split(";") if "=" in part)
+        host = urlsplit(parts.get("Endpoint", "")).netloc
+        if not host or not ("SharedAccessSignature" in parts or "SharedAccessKey" in parts):
+            raise ValueError(f"the {role} connection string is blank or malformed")
+        return cls(role, host, parts.get("UseDevelopmentEmulator") == "true", text, None, keywords)
+
+    @classmethod
+    def from_host(cls, role: Role, host: str, credential: Any, keywords: Mapping[str, Any]) -> "Endpoint":
+        """The endpoint of a fully qualified namespace; ``use_tls=False`` makes it an emulator's."""
+        bare = host.strip().split("//")[-1].split("/")[0]
+        if not bare:
+            raise ValueError(f"the {role} namespace has no host name")
+        return cls(role, bare, keywords.get("use_tls") is False, None, credential, keywords)
+
+    @property
+    def label(self) -> str | None:
+        """The namespace's name as its host tells it; None where the host tells nothing."""
+        name = urlsplit(f"//{self.host}").hostname or ""
+        first = name.split(".")[0]
+        return None if not first or first == "localhost" or _is_address(name) else first
+
+    def service_bus(self, class_: Callable[..., S], *, own_retries: bool) -> S:
+        """A client of the SDK for this namespace; ``own_retries``: this library retries, not the SDK."""
+        keywords = {name: value for name, value in self.keywords.items() if not (own_retries and name in _RETRIES)}
+        if own_retries:
+            keywords["retry_total"] = 0
+        if self.connection_string is None:
+            return class_(self.host, self.credential, **keywords)
+        keywords.pop("use_tls", None)  # the string tells
+        make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
+        return make(self.connection_string, **keywords)
+
+    def administration(self, class_: Callable[..., S], plain_transport: Callable[[], Any]) -> S:
+        """An administration client of the SDK; over plain HTTP where the namespace is an emulator's."""
+        keywords: dict[str, Any] = dict(_ADMINISTRATION_TIMEOUTS)
+        for name in ("connection_verify", "user_agent", "logging_enable"):
+            if self.keywords.get(name) is not None:
+                keywords[name] = self.keywords[name]
+        if self.keywords.get("http_proxy"):
+            keywords["proxies"] = _proxies(self.keywords["http_proxy"])
+        if self.emulator:
+            keywords["transport"] = plain_transport()
+        if self.connection_string is None:
+            return class_(self.host, self.credential, **keywords)
+        make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
+        return make(self.connection_string, **keywords)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _proxies(proxy: Mapping[str, Any]) -> dict[str, str]:
+    user = proxy.get("username")
+    login = f"{quote(user)}:{quote(proxy.get('password') or '')}@" if user else ""
+    address = f"http://{login}{proxy['proxy_hostname']}:{proxy['proxy_port']}"
+    return {"http": address, "https": address}
+
+
+class LifeCycle:
+    """The life of a pair: which ends are down, since when, and what follows. Pure."""
+
+    def __init__(self) -> None:
+        self.down_at: dict[Role, float] = {}
+        self.errors: dict[Role, BaseException] = {}
+
+    def down(self, role: Role, now: float, error: BaseException | None = None) -> None:
+        """An end has closed, or faulted with ``error``; the first time counts."""
+        if role not in self.down_at:
+            self.down_at[role] = now
+            if error is not None:
+                self.errors[role] = error
+
+    @property
+    def both_down(self) -> bool:
+        """Whether nothing is left of the pair."""
+        return len(self.down_at) == 2
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the first end that faulted, faulted with."""
+        return next(iter(self.errors.values()), None)
+
+    def overdue(self, now: float) -> tuple[Role, PairedNamespaceFaultedError] | None:
+        """The end that has outlived the other for too long, and the error it faults with."""
+        if len(self.down_at) != 1:
+            return None
+        ((fallen, at),) = self.down_at.items()
+        if now < at + FAULT_GRACE_S:
+            return None
+        left: Role = "secondary" if fallen == "primary" else "primary"
+        cause = self.errors.get(fallen)
+        error = PairedNamespaceFaultedError(
+            f"the {fallen} end {'faulted' if cause else 'closed'} and the {left} end was not closed within "
+            f"{FAULT_GRACE_S:.0f} s"
+        )
+        error.__cause__ = cause
+        return left, error
+
+
+class End:
+    """What both worlds' ends have in common: the namespace's name and the state of this end."""
+
+    def __init__(self, endpoint: Endpoint, namespace: str, on_down: Callable[["End"], None]) -> None:
+        self.endpoint = endpoint
+        self.namespace = namespace
+        """Name of the namespace."""
+        self.state: EndState = "created"
+        self.error: BaseException | None = None
+        """What this end faulted with."""
+        self._on_down = on_down
+
+    @property
+    def role(self) -> Role:
+        """``primary`` or ``secondary``."""
+        return self.endpoint.role
+
+    @property
+    def is_down(self) -> bool:
+        """Whether this end is closed or faulted."""
+        return self.state in ("closed", "faulted")
+
+    def _fall(self, state: EndState, error: BaseException | None = None) -> bool:
+        """Enter a state from which there is no return; whether this call did it."""
+        if self.is_down:
+            return False
+        self.state, self.error = state, error
+        self._on_down(self)
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.role} {self.namespace}: {self.state}>"

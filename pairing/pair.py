@@ -1,0 +1,321 @@
+"""What a paired client knows, in either world: the health of its entities, its rotation, its events. No network.
+
+The pure machines are guarded by one lock here, for senders, pings, ticks and the fleet's news meet in them from many
+threads; what they decide is told to callbacks and to the fleet only after the lock is released.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from uuid import uuid4
+
+from pairing.availability import FAILED_OVER, FAILING, HEALTHY, News, Origin, PathAvailability, State, Transition
+from pairing.backlog import Rotation, RotationEvent
+from pairing.clock import Clock, seconds
+from pairing.errors import Fault
+from pairing.events import Event
+from pairing.faults import classify, describe
+from pairing.flows import PingResult
+from pairing.options import SendAvailabilityOptions
+
+_LOGGER = logging.getLogger("pairing")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityHealth:
+    """Where an entity stands, as this process sees it."""
+
+    path: str
+    state: State
+    since: datetime
+    reason: str
+    held_by: str | None
+    expires: datetime | None = None
+    """When the hold ends by itself."""
+    last_ping: str = ""
+    """What the last ping of a failed-over entity learnt."""
+    ping_interval: timedelta | None = None
+    """Time between two pings, which flap damping may have stretched."""
+    disputed: bool = False
+    """Whether the fleet calls it failed over while this process's sends are accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The state of an entity after a transition of this process, for the fleet."""
+
+    path: str
+    state: State
+    since: datetime
+    reason: str
+    held_by: str | None
+    expires: datetime | None
+    origin: Origin
+    version: int
+
+
+class Pair:
+    """The state of one paired client."""
+
+    def __init__(
+        self, options: SendAvailabilityOptions, name: str, process: str, clock: Clock, random: Random | None = None
+    ) -> None:
+        self.options = options
+        self.name = name
+        self.process = process
+        self.clock = clock
+        self.condition = threading.Condition()
+        """Held for every change; notified after each."""
+        self.rotation = Rotation((), probation_s=seconds(options.backlog_probation), random=random)
+        self.on_change: Callable[[Change], None] = lambda change: None
+        """Told of each state that this process brought about."""
+        self.on_report: Callable[[Event], None] = lambda event: None
+        """Told of each event that the fleet does not know yet."""
+        self._machines: dict[str, PathAvailability] = {}
+        self._callbacks: list[Callable[[Event], None]] = []
+        self._classify = options.classify or classify
+
+    # Entities ------------------------------------------------------------------------------------------------------
+
+    def availability(self, path: str) -> PathAvailability:
+        """The state machine of an entity; the service does not tell cases apart, nor does this."""
+        machine = self._machines.get(path) or self._machines.get(path.lower())
+        if machine is None:
+            with self.condition:
+                machine = self._machines.setdefault(path.lower(), self._new(path))
+        return machine
+
+    def _new(self, path: str) -> PathAvailability:
+        return PathAvailability(
+            path,
+            failover_interval_s=seconds(self.options.failover_interval),
+            ping_interval_s=seconds(self.options.ping_primary_interval),
+            flap_damping=self.options.flap_damping,
+            now=self.clock.now(),
+        )
+
+    def entities(self) -> list[PathAvailability]:
+        """Every entity that was ever asked for."""
+        with self.condition:
+            return list(self._machines.values())
+
+    def health(self, path: str) -> EntityHealth:
+        """Where an entity stands now."""
+        machine = self.availability(path)
+        self.expire(machine)
+        with self.condition:
+            return EntityHealth(
+                path=machine.path,
+                state=machine.state,
+                since=self.clock.utc(machine.since),
+                reason=self._told_reason(machine),
+                held_by=machine.held_by,
+                expires=None if machine.expires is None else self.clock.utc(machine.expires),
+                last_ping=machine.last_ping_reason,
+                ping_interval=timedelta(seconds=machine.ping_interval_s),
+                disputed=machine.disputed,
+            )
+
+    def _told_reason(self, machine: PathAvailability) -> str:
+        if machine.state is HEALTHY and machine.refused_since is not None:
+            worked = "worked before" if machine.known else "never worked"
+            return f"{machine.refusal}, since {self.clock.utc(machine.refused_since):%Y-%m-%d %H:%M:%S} UTC; {worked}"
+        return machine.reason
+
+    # What time, senders and pings bring ----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Let the time pass for every entity and backlog queue: report what it did."""
+        now = self.clock.now()
+        for machine in self.entities():
+            if machine.state is not HEALTHY:
+                self.expire(machine)
+        with self.condition:
+            returned = self.rotation.expire(now)
+        self.tell(returned)
+
+    def expire(self, machine: PathAvailability) -> None:
+        """Let the time pass for one entity."""
+        self.apply(machine, lambda now: machine.expire(now))
+
+    def apply(self, machine: PathAvailability, step: Callable[[float], list[Transition]]) -> None:
+        """Do one step of a machine under the lock, then tell the world."""
+        with self.condition:
+            transitions = step(self.clock.now())
+            change = self._change(machine) if transitions else None
+            if transitions:
+                self.condition.notify_all()
+        for transition in transitions:
+            self._announce(transition)
+        if change is not None and not all(transition.adopted for transition in transitions):
+            self.on_change(change)
+
+    def _change(self, machine: PathAvailability) -> Change:
+        expires = None if machine.expires is None else self.clock.utc(machine.expires)
+        since = self.clock.utc(machine.since)
+        return Change(
+            machine.path,
+            machine.state,
+            since,
+            machine.reason,
+            machine.held_by,
+            expires,
+            machine.origin,
+            machine.version,
+        )
+
+    def pinged(self, result: PingResult) -> None:
+        """A ping was answered."""
+        machine = self.availability(result.path)
+        self.apply(machine, lambda now: machine.pinged(result.accepted, result.reason, now, busy=result.busy))
+
+    def classify(self, error: BaseException, path: str) -> Fault:
+        """What an error means for sends to an entity, by the user's rule or ours."""
+        fault: Fault = self._classify(error, known=self.availability(path).known)
+        return fault
+
+    # What operators and the fleet bring ----------------------------------------------------------------------------
+
+    def fail_over(self, path: str, reason: str, hold: bool, expires: timedelta | datetime | None, by: str) -> None:
+        """Fail an entity over by hand."""
+        machine = self.availability(path)
+        until = self._moment(expires)
+        self.apply(machine, lambda now: machine.force(reason, now, operator=by, hold=hold, expires=until))
+
+    def _moment(self, expires: timedelta | datetime | None) -> float | None:
+        if isinstance(expires, timedelta):
+            return self.clock.now() + seconds(expires)
+        return None if expires is None else self.clock.at(expires)
+
+    def hold(self, path: str, by: str) -> None:
+        """Keep a failed-over entity from returning by itself."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.hold(now, operator=by))
+
+    def release(self, path: str, by: str) -> None:
+        """End a hold; a ping is due at once."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.release(now, operator=by))
+
+    def mark_healthy(self, path: str, by: str) -> None:
+        """End hold and failover together."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.mark_healthy(now, operator=by))
+
+    def adopt(self, path: str, news: News) -> None:
+        """Take over what another process or an operator made of an entity."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.adopt(news, now))
+
+    # Events --------------------------------------------------------------------------------------------------------
+
+    def on_event(self, callback: Callable[[Event], None]) -> None:
+        """Call back with each event, on the thread that saw it; what the callback raises is logged and forgotten."""
+        self._callbacks.append(callback)
+
+    def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> Event:
+        """Tell callbacks and the fleet of something that happened now."""
+        event = self._event(kind, entity, reason, self.clock.now(), operator)
+        self._deliver(event, adopted=False)
+        return event
+
+    def tell(self, happened: Iterable[RotationEvent]) -> None:
+        """Tell of what happened to backlog queues."""
+        for item in happened:
+            self._deliver(self._event(item.kind, item.path, item.reason, item.at, None), adopted=False)
+
+    def _announce(self, step: Transition) -> None:
+        event = self._event(step.kind, step.path, step.reason, step.at, step.operator)
+        self._deliver(event, adopted=step.adopted)
+
+    def _event(self, kind: str, entity: str, reason: str, at: float, operator: str | None) -> Event:
+        return Event(uuid4().hex, self.clock.utc(at), self.name, entity, kind, reason, self.process, operator)
+
+    def _deliver(self, event: Event, *, adopted: bool) -> None:
+        if not adopted:
+            self.on_report(event)
+        for callback in tuple(self._callbacks):
+            try:
+                callback(event)
+            except Exception:
+                _LOGGER.exception("an event callback failed on %s of %s", event.kind, event.entity)
+
+
+class GuardedEntity:
+    """An entity as the flows see it; nothing on the healthy path takes a lock."""
+
+    __slots__ = ("_machine", "_pair", "path")
+
+    def __init__(self, pair: Pair, path: str) -> None:
+        self._pair = pair
+        self._machine = pair.availability(path)
+        self.path = path
+
+    def is_failed_over(self, now: float) -> bool:
+        """Whether sends go to the backlog now."""
+        machine = self._machine
+        if machine.state is HEALTHY:
+            return False
+        self._pair.expire(machine)
+        return machine.state is FAILED_OVER
+
+    def sent(self, now: float) -> None:
+        """The primary accepted a message."""
+        machine = self._machine
+        if machine.state is FAILING:
+            self._pair.apply(machine, machine.sent)
+        else:
+            machine.sent(now)
+
+    def failed(self, now: float, error: BaseException, began: float) -> bool:
+        """A qualifying failure; whether the entity is failed over now."""
+        machine = self._machine
+        self._pair.apply(machine, lambda at: machine.failed(at, describe(error), began=began))
+        return machine.state is FAILED_OVER
+
+    def refused(self, now: float, error: BaseException) -> None:
+        """The credentials were refused: no outage, but worth showing."""
+        with self._pair.condition:
+            self._machine.refused(now, describe(error))
+
+    def wait(self, wait_s: float) -> None:
+        """Block so long, or until the entity fails over."""
+        with self._pair.condition:
+            self._pair.condition.wait_for(lambda: self._machine.state is FAILED_OVER, wait_s)
+
+
+class SenderBacklog:
+    """The rotation as one sender sees it: it stays with the queue it has chosen."""
+
+    __slots__ = ("_pair", "current", "session")
+
+    def __init__(self, pair: Pair, *, session: str | None = None) -> None:
+        self._pair = pair
+        self.session = session
+        self.current: str | None = None
+
+    def choose(self, tried: Collection[str]) -> str | None:
+        """The queue to send to."""
+        with self._pair.condition:
+            self.current = self._pair.rotation.choose(current=self.current, session=self.session, tried=tried)
+            return self.current
+
+    def last_resort(self, tried: Collection[str]) -> str | None:
+        """The queue that was pulled the longest ago."""
+        with self._pair.condition:
+            return self._pair.rotation.last_resort(tried=tried)
+
+    def accepted(self, queue: str, now: float) -> None:
+        """The queue took the message."""
+        with self._pair.condition:
+            events = self._pair.rotation.accepted(queue, now)
+        self._pair.tell(events)
+
+    def failed(self, queue: str, error: BaseException, now: float) -> None:
+        """The queue did not take the message: every sender of the client learns of it."""
+        with self._pair.condition:
+            events = self._pair.rotation.failed(queue, describe(error), now)
+        self._pair.tell(events)
