@@ -13,7 +13,15 @@ from typing import Any
 from emulator.amqp import performatives as p
 from emulator.amqp import sasl
 from emulator.amqp.events import ConnectionClosed, ConnectionOpened, Event
-from emulator.amqp.frames import AMQP_FRAME, AMQP_HEADER, MIN_MAX_FRAME_SIZE, SASL_FRAME, SASL_HEADER, FrameBuffer, frame
+from emulator.amqp.frames import (
+    AMQP_FRAME,
+    AMQP_HEADER,
+    MIN_MAX_FRAME_SIZE,
+    SASL_FRAME,
+    SASL_HEADER,
+    FrameBuffer,
+    frame,
+)
 from emulator.amqp.session import WINDOW, Session
 from emulator.amqp.types import AmqpError
 
@@ -73,6 +81,11 @@ class Connection:
         output = b"".join(self._output) if len(self._output) > 1 else self._output[0]
         self._output.clear()
         return output
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is read any more: close the socket once the output is written."""
+        return self.state is State.CLOSED
 
     @property
     def has_output(self) -> bool:

@@ -71,6 +71,4 @@ class ConnectionClosed:
     description: str = ""
 
 
-Event = (
-    ConnectionOpened | LinkRequested | MessageReceived | CreditGranted | Settled | LinkDetached | ConnectionClosed
-)
+Event = ConnectionOpened | LinkRequested | MessageReceived | CreditGranted | Settled | LinkDetached | ConnectionClosed

@@ -26,6 +26,13 @@ class Address:
     transfer: bool = False
     management: bool = False
 
+    @property
+    def node(self) -> str:
+        """The path with the suffix of a dead-letter queue, as tokens name it."""
+        if self.transfer:
+            return self.path + dead_letter.TRANSFER_SUFFIX
+        return self.path + dead_letter.DEAD_LETTER_SUFFIX if self.dead_letter else self.path
+
 
 def parse_address(address: str) -> Address:
     """Split an AMQP address from the right: names hold slashes, so only known suffixes are taken off."""
@@ -93,6 +100,14 @@ class Namespace:
         self._forget(queue)
         self.journal.entities()
 
+    def knows(self, address: str) -> bool:
+        """Whether an address names something here."""
+        try:
+            self.resolve(address)
+        except EntityNotFound:
+            return False
+        return True
+
     def exists(self, path: str) -> bool:
         """Whether a queue or topic has this path."""
         return path.lower() in self._queues
@@ -129,6 +144,13 @@ class Namespace:
         if source is not None and source.hops >= MAX_HOPS:
             raise NotAllowed(dead_letter.HOPS_EXCEEDED[1])
         self.resolve_sender(path).enqueue(message, now, source=source)
+
+    def enqueue_all(self, path: str, messages: list[Message], now: float) -> None:
+        """Store a batch as a whole, or nothing of it. Raises BrokerError."""
+        entity = self.resolve_sender(path)
+        entity.check(messages)
+        for message in messages:
+            entity.enqueue(message, now)
 
     # --- time ------------------------------------------------------------------------------------------------------
 

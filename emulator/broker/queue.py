@@ -153,15 +153,20 @@ class Queue:
 
         `source` is the message in another entity this one is a copy of (forwarding, dead-lettering).
         """
+        self.check([message])
         if message.is_ping:
             self.counters.pings_swallowed += 1
             return None
-        if not self.description.status.accepts_sends:
-            raise EntityDisabled
-        if self.size_bytes + message.size > self.description.max_size_in_megabytes * 1024 * 1024:
-            raise QuotaExceeded
         self.accessed_at = now
         return self._store(message, now, source)
+
+    def check(self, messages: list[Message]) -> None:
+        """Raise BrokerError unless all these messages can be stored together."""
+        if not self.description.status.accepts_sends:
+            raise EntityDisabled
+        size = sum(message.size for message in messages if not message.is_ping)
+        if self.size_bytes + size > self.description.max_size_in_megabytes * 1024 * 1024:
+            raise QuotaExceeded
 
     def _store(self, message: Message, now: float, source: StoredMessage | None = None) -> StoredMessage:
         self.last_sequence_number += 1
@@ -267,6 +272,13 @@ class Queue:
     def dead_letter(self, token: UUID, reason: str | None, description: str | None, now: float) -> None:
         """Move the message to the dead-letter queue."""
         self._bury(self._locks.holder(token, now), reason, description, now)
+
+    def defer(self, token: UUID, now: float) -> None:
+        """Set the message aside: from now on it is received by its sequence number only."""
+        stored = self._locks.holder(token, now)
+        self._locks.release(stored)
+        stored.state = MessageState.DEFERRED
+        self.journal.changed(self.path, stored)
 
     def renew(self, token: UUID, now: float) -> float:
         """Lock the message for another lock duration; returns the new end."""

@@ -1,0 +1,232 @@
+"""The command line: arguments to running namespaces."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import ssl
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulator.broker.descriptions import DescriptionError, QueueDescription, validate_queue
+from emulator.broker.namespace import Namespace
+from emulator.host import KEY_NAME
+from emulator.server import NamespaceServer, is_loopback
+
+DEFAULT_KEY = "local-namespace-key"
+LOOPBACK = "127.0.0.1"
+
+DESCRIPTION = """\
+Runs Service Bus namespaces on this machine. The unmodified azure-servicebus SDK sends to them, receives from them and
+administers them; faults are switched on and off over HTTP. For each namespace one line is printed when it accepts
+connections:
+
+  ready contoso Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=...;SharedAccessKey=...;UseDevelopmentEmulator=true;
+"""
+
+EXAMPLES = """\
+examples:
+  python -m emulator --namespace contoso:5672 --entity contoso/orders
+  python -m emulator --namespace contoso:0 --namespace contoso-dr:0 --entity contoso/topic:shipments/audit
+  curl -X POST 'http://127.0.0.1:5672/$emulator/faults' -d '{"operation": "send", "effect": "reject"}'
+  curl 'http://127.0.0.1:5672/$emulator/stats'
+
+Messages live in memory unless --store names a directory. Ctrl-C or SIGTERM ends it.
+"""
+
+
+class UsageError(Exception):
+    """Arguments that cannot be followed; the text is one sentence that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """One namespace to run."""
+
+    name: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line asks for."""
+
+    namespaces: tuple[Listening, ...]
+    address: str
+    key: str = field(repr=False)
+    entities: tuple[tuple[str, str], ...] = ()
+    tls: ssl.SSLContext | None = None
+    store: Path | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the namespaces; returns the exit code."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    parser = _parser()
+    try:
+        settings = _settings(parser.parse_args(arguments))
+        asyncio.run(_serve(settings))
+    except UsageError as error:
+        print(f"emulator: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m emulator",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--namespace",
+        action="append",
+        required=True,
+        metavar="NAME:PORT",
+        help="run this namespace; port 0 takes a free one",
+    )
+    add(
+        "--entity",
+        action="append",
+        default=[],
+        metavar="NAMESPACE/PATH",
+        help="create this queue if it is not there, or a topic as NAMESPACE/topic:PATH/SUBSCRIPTION",
+    )
+    add("--host", default=LOOPBACK, metavar="ADDRESS", help=f"the address to listen on ({LOOPBACK})")
+    add("--key", metavar="KEY", help=f"the shared access key of all namespaces ({DEFAULT_KEY}, on the loopback only)")
+    add("--key-file", type=Path, metavar="FILE", help="read the key from a file: arguments can be seen by other users")
+    add(
+        "--tls-cert",
+        type=Path,
+        metavar="FILE",
+        help="offer TLS too, on the same port, with this certificate chain (PEM)",
+    )
+    add("--tls-key", type=Path, metavar="FILE", help="the certificate's private key (PEM)")
+    return parser
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    namespaces = tuple(_listening(text) for text in arguments.namespace)
+    names = [listening.name for listening in namespaces]
+    if len(set(names)) < len(names):
+        raise UsageError("Each --namespace needs a name of its own.")
+    return Settings(
+        namespaces,
+        arguments.host,
+        _key(arguments),
+        tuple(_entity(text, names) for text in arguments.entity),
+        _tls(arguments),
+    )
+
+
+def _listening(text: str) -> Listening:
+    name, _, port = text.rpartition(":")
+    if not name or not port.isdigit() or int(port) > 65535 or not name.replace("-", "").isalnum():
+        raise UsageError(f"--namespace {text} is not understood: give a name and a port, as in contoso:5672.")
+    return Listening(name, int(port))
+
+
+def _entity(text: str, names: Sequence[str]) -> tuple[str, str]:
+    namespace, _, path = text.partition("/")
+    if namespace not in names or not path:
+        raise UsageError(
+            f"--entity {text} is not understood: give one of the namespaces and a path, as in {names[0]}/orders."
+        )
+    return namespace, path
+
+
+def _key(arguments: argparse.Namespace) -> str:
+    if arguments.key and arguments.key_file:
+        raise UsageError("Give --key or --key-file, not both.")
+    if arguments.key_file:
+        try:
+            key = arguments.key_file.read_text().strip()
+        except OSError as error:
+            raise UsageError(f"The key file {arguments.key_file} cannot be read: {error.strerror}.") from None
+    else:
+        key = arguments.key or ""
+    if not key and not is_loopback(arguments.host):
+        raise UsageError("Beyond the loopback the namespaces need a key of your own: give --key-file.")
+    if ";" in key:
+        raise UsageError("A key cannot hold a semicolon: connection strings are divided by it.")
+    return key or DEFAULT_KEY
+
+
+def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
+    if arguments.tls_cert is None:
+        if arguments.tls_key is not None:
+            raise UsageError("--tls-key needs --tls-cert.")
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(arguments.tls_cert, arguments.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"The certificate {arguments.tls_cert} cannot be used: {error.strerror or error}.") from None
+    return context
+
+
+async def _serve(settings: Settings) -> None:
+    servers = []
+    for listening in settings.namespaces:
+        namespace = Namespace(listening.name)
+        for _, path in (entity for entity in settings.entities if entity[0] == listening.name):
+            _create(namespace, path)
+        servers.append(NamespaceServer(namespace, settings.key))
+    try:
+        for listening, server in zip(settings.namespaces, servers, strict=True):
+            port = await _start(server, listening, settings)
+            _announce(listening.name, settings, port)
+        await _until_signalled()
+    finally:
+        for server in servers:
+            await server.stop()
+
+
+async def _start(server: NamespaceServer, listening: Listening, settings: Settings) -> int:
+    try:
+        return await server.start(settings.address, listening.port, settings.tls)
+    except OSError as error:
+        raise UsageError(
+            f"{listening.name} cannot listen on {settings.address}:{listening.port}: {error.strerror}; "
+            "choose another port, or 0 for a free one."
+        ) from None
+
+
+def _create(namespace: Namespace, path: str) -> None:
+    """Create the queue of an --entity, unless it is there."""
+    description = QueueDescription(path)
+    try:
+        validate_queue(description)
+    except DescriptionError as error:
+        raise UsageError(f"--entity {namespace.name}/{path}: {error}") from None
+    if not namespace.exists(path):
+        namespace.create_queue(path, description, time.time())
+
+
+def _announce(name: str, settings: Settings, port: int) -> None:
+    host = LOOPBACK if settings.address in ("0.0.0.0", "::") else settings.address
+    host = f"[{host}]" if ":" in host else host
+    print(
+        f"ready {name} Endpoint=sb://{host}:{port};SharedAccessKeyName={KEY_NAME};"
+        f"SharedAccessKey={settings.key};UseDevelopmentEmulator=true;",
+        flush=True,
+    )
+
+
+async def _until_signalled() -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    await ended.wait()

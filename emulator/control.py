@@ -1,0 +1,74 @@
+"""The emulator's own interface over HTTP: faults and statistics, as JSON below `/$emulator/`."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from typing import Any
+from urllib.parse import unquote
+
+from emulator.administration import AdminResponse
+from emulator.host import Host
+from emulator.http import Request
+from emulator.outages import FaultError, fault_from_json
+
+PREFIX = "/$emulator/"
+JSON = "application/json"
+
+
+def handle(host: Host, request: Request, *, asks_for_key: bool) -> AdminResponse:
+    """Answer a request below `/$emulator/`."""
+    if asks_for_key and not _shows_key(request, host.key):
+        return refusal(401, "This interface asks for the namespace's key: Authorization: Bearer <key>.")
+    parts = request.target.partition("?")[0].replace("%24", "$").removeprefix(PREFIX).strip("/").split("/")
+    match request.method, parts:
+        case "GET", ["stats"]:
+            return _answer(200, host.stats())
+        case "GET", ["faults"]:
+            return _answer(200, [fault.as_json() for fault in host.outages])
+        case "POST", ["faults"]:
+            return _add(host, request)
+        case "DELETE", ["faults"]:
+            host.outages.clear()
+            return AdminResponse(204)
+        case "DELETE", ["faults", fault_id]:
+            found = host.outages.remove(fault_id)
+            return AdminResponse(204) if found else refusal(404, f"There is no fault {fault_id!r}.")
+        case _, ["stats"] | ["faults"] | ["faults", _]:
+            return refusal(405, "This method is not offered here.")
+    return refusal(404, "There are /$emulator/faults and /$emulator/stats.")
+
+
+def _add(host: Host, request: Request) -> AdminResponse:
+    try:
+        fault = fault_from_json(json.loads(request.body), host.clock())
+    except FaultError as error:
+        return refusal(400, str(error))
+    except (ValueError, RecursionError):
+        return refusal(400, "The body is no JSON.")
+    host.add_fault(fault)
+    return _answer(201, {"id": fault.id})
+
+
+def _shows_key(request: Request, key: str) -> bool:
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return hmac.compare_digest(given.encode(), key.encode())
+
+
+def _answer(status: int, data: Any) -> AdminResponse:
+    return AdminResponse(status, json.dumps(data).encode(), JSON)
+
+
+def refusal(status: int, reason: str) -> AdminResponse:
+    """An answer that says why not, as JSON."""
+    return _answer(status, {"error": reason})
+
+
+def concerns(request: Request) -> bool:
+    """Whether the request is for this interface."""
+    return request.target.replace("%24", "$").startswith(PREFIX)
+
+
+def administered_entity(request: Request) -> str:
+    """The path of the entity an administration request is about."""
+    return unquote(request.target.partition("?")[0]).strip("/")

@@ -1,0 +1,240 @@
+"""One client's conversation with a namespace: AMQP events to endpoints, and the faults that come between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from emulator import cbs
+from emulator.amqp import events as e
+from emulator.amqp import performatives as p
+from emulator.amqp.connection import Connection, State
+from emulator.amqp.link import Link
+from emulator.amqp.types import AmqpError
+from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
+from emulator.broker.namespace import parse_address
+from emulator.endpoints import CbsRequests, CbsResponses, Consuming, Endpoint, Producing
+from emulator.host import MAX_MESSAGE_SIZE, Host
+from emulator.management import ManagementRequests, ManagementResponses
+from emulator.outages import Fault
+
+MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
+
+
+class Transport(Protocol):
+    """The socket below a conversation."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+
+    def close(self) -> None:
+        """Close once everything is written."""
+
+    def reset(self) -> None:
+        """Drop the connection at once."""
+
+
+class Conversation:
+    """Everything one connection asks of the namespace."""
+
+    def __init__(self, host: Host, transport: Transport) -> None:
+        self.host = host
+        self.transport = transport
+        self.connection = Connection(f"{host.namespace.name}-emulator", max_message_size=MAX_INCOMING)
+        self.grants: dict[str, cbs.Grant] = {}
+        self.container_id = ""
+        self.idle_time_out_s: float | None = None
+        self._is_muted = False
+        self.close_on_open: tuple[str, str] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client has got as far as opening its connection."""
+        return self.connection.state is State.OPEN
+
+    def pause(self) -> None:
+        """The client reads too slowly: deliver nothing until it has caught up."""
+
+    def resume(self) -> None:
+        """The client has caught up."""
+
+    # --- bytes -----------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Work on what came from the socket. Answers leave with `flush`."""
+        if self._is_muted:
+            return
+        for event in self.connection.receive(data):
+            self._on(event)
+        self.touch()
+
+    def touch(self) -> None:
+        """Have the output written at the end of this turn."""
+        if self.connection.has_output or self.connection.is_closed:
+            self.host.touch(self)
+
+    def flush(self) -> None:
+        """Write the output; the host calls it once the journal is durable."""
+        if self._is_muted:
+            return
+        output = self.connection.take_output()
+        if output:
+            self.transport.write(output)
+        if self.connection.is_closed:
+            self.transport.close()
+
+    def lost(self) -> None:
+        """The socket is gone."""
+        for event in self.connection.abort():
+            self._on(event)
+
+    def close(self, condition: str | None = None, description: str = "") -> None:
+        """End the connection from our side."""
+        for event in self.connection.close(condition, description):
+            self._on(event)
+        self.touch()
+
+    def reset(self) -> None:
+        """Drop the connection without a word."""
+        self._is_muted = True
+        self.lost()
+        self.transport.reset()
+
+    def mute(self) -> None:
+        """Never read or answer again; the socket stays open."""
+        self._is_muted = True
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def _on(self, event: e.Event) -> None:
+        match event:
+            case e.MessageReceived(link=link):
+                if isinstance(link.owner, Endpoint):
+                    link.owner.message(event)
+            case e.Settled(link=link):
+                if isinstance(link.owner, Endpoint):
+                    link.owner.settled(event)
+            case e.CreditGranted(link=link):
+                if isinstance(link.owner, Endpoint):
+                    link.owner.credit(event)
+            case e.LinkRequested(link=link):
+                self._attach(link)
+            case e.LinkDetached(link=link):
+                if isinstance(link.owner, Endpoint):
+                    link.owner.detached()
+            case e.ConnectionOpened():
+                self.container_id = event.container_id
+                self.idle_time_out_s = event.idle_time_out_ms / 1000 if event.idle_time_out_ms else None
+                if self.close_on_open is not None:
+                    self.close(*self.close_on_open)
+            case e.ConnectionClosed():
+                self.touch()
+
+    # --- links -----------------------------------------------------------------------------------------------------
+
+    def _attach(self, link: Link) -> None:
+        if link.address == cbs.NODE:
+            link.owner = (CbsResponses if link.client_receives else CbsRequests)(self, link)
+            link.owner.open()
+            return
+        self.attempt(
+            "attach",
+            parse_address(link.address).path,
+            link,
+            lambda answered: self._open(link),
+            lambda condition, text: link.refuse(condition, text),
+        )
+
+    def _open(self, link: Link) -> None:
+        try:
+            link.owner = self._endpoint(link)
+            link.owner.open()
+        except BrokerError as error:
+            link.owner = None
+            link.refuse(error.condition, str(error))
+        except AmqpError as error:
+            link.owner = None
+            link.refuse(error.condition, str(error))
+        self.touch()
+
+    def _endpoint(self, link: Link) -> Endpoint:
+        if link.target is not None and link.target.code == p.COORDINATOR:
+            raise AmqpError("amqp:not-implemented", "Transactions are not offered by this namespace.")
+        address = parse_address(link.address)
+        if not address.path:
+            raise ArgumentError("The link names no entity.")
+        self.authorize(address.node)
+        if address.management:
+            self.host.namespace.resolve(link.address)
+            return (ManagementResponses if link.client_receives else ManagementRequests)(self, link)
+        return Consuming(self, link) if link.client_receives else Producing(self, link)
+
+    def authorize(self, path: str) -> None:
+        """Raise Unauthorized unless a token put on this connection opens the entity."""
+        now = self.host.clock()
+        if not any(grant.covers(path, now) for grant in self.grants.values()):
+            raise Unauthorized
+
+    # --- faults ----------------------------------------------------------------------------------------------------
+
+    def attempt(
+        self,
+        operation: str,
+        entity: str | None,
+        link: Link | None,
+        perform: Callable[[bool], Any],
+        refuse: Callable[[str, str], Any],
+        status: Callable[[int], Any] | None = None,
+    ) -> None:
+        """Do something, unless a fault strikes it. `perform` gets whether to answer; the others say no."""
+        fault = self.host.outages.strike(operation, entity, self.host.clock()) if self.host.outages else None
+        if fault is None:
+            perform(True)
+        else:
+            self._suffer(fault, link, perform, refuse, status)
+
+    def _suffer(
+        self,
+        fault: Fault,
+        link: Link | None,
+        perform: Callable[[bool], Any],
+        refuse: Callable[[str, str], Any],
+        status: Callable[[int], Any] | None,
+    ) -> None:
+        text = f"Fault {fault.id}: {fault.effect}."
+        match fault.effect:
+            case "silent":
+                fault.silence(self.reset)
+            case "lose_ack":
+                perform(False)
+                fault.silence(self.reset)
+            case "reset":
+                self.reset()
+            case "reject" | "refuse":
+                refuse(fault.condition, text)
+            case "status":
+                if status is not None:
+                    status(fault.status)
+            case "delay":
+                self.host.later(fault.delay_s, lambda: self._resume(perform))
+            case "detach" if link is not None:
+                self._detach(link, fault.condition, text)
+            case "end" if link is not None:
+                for event in self.connection.end(link.session, fault.condition, text):
+                    self._on(event)
+            case "close":
+                self.close(fault.condition, text)
+        self.touch()
+
+    def _resume(self, perform: Callable[[bool], Any]) -> None:
+        if not self.connection.is_closed and not self._is_muted:
+            perform(True)
+            self.touch()
+
+    def _detach(self, link: Link, condition: str, text: str) -> None:
+        if not link.is_attached:
+            link.accept()
+        owner, link.owner = link.owner, None
+        link.detach(condition, text)
+        if isinstance(owner, Endpoint):
+            owner.detached()

@@ -1,0 +1,88 @@
+"""What all connections of one namespace share: its entities, keys, faults, clock, and the moment answers may leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from emulator.broker.journal import Journal
+from emulator.broker.namespace import Namespace
+from emulator.broker.queue import Queue
+from emulator.outages import Fault, Outages
+
+KEY_NAME = "RootManageSharedAccessKey"
+MAX_MESSAGE_SIZE = 256 * 1024
+
+
+class Flushable(Protocol):
+    """Something with answers that wait for the journal."""
+
+    def flush(self) -> None:
+        """Write them now."""
+
+
+@dataclass(eq=False)
+class Host:
+    """One namespace as its connections see it. `clock` gives unix seconds; `later` calls back after some seconds."""
+
+    namespace: Namespace
+    key: str = field(repr=False)
+    clock: Callable[[], float]
+    later: Callable[[float, Callable[[], None]], object]
+    outages: Outages = field(default_factory=Outages)
+
+    def __post_init__(self) -> None:
+        self._dirty: dict[Flushable, None] = {}
+        self.on_turn: Callable[[], None] = lambda: None
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Keys by name."""
+        return {KEY_NAME: self.key}
+
+    @property
+    def journal(self) -> Journal:
+        return self.namespace.journal
+
+    def touch(self, connection: Flushable) -> None:
+        """This connection has answers: they leave at the end of the turn, after the journal."""
+        if not self._dirty:
+            self.later(0, self.commit)
+        self._dirty[connection] = None
+
+    def commit(self) -> None:
+        """Make durable what happened in this turn, then let the answers out."""
+        self.journal.commit()
+        dirty, self._dirty = self._dirty, {}
+        for connection in dirty:
+            connection.flush()
+        self.on_turn()
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def next_due(self) -> float:
+        """When `advance` has something to do; infinity where nothing is due."""
+        return min(self.namespace.next_due(), self.outages.next_due())
+
+    def advance(self) -> None:
+        """Do everything that is due."""
+        now = self.clock()
+        self.outages.advance(now)
+        self.namespace.advance(now)
+        self.commit()
+
+    def add_fault(self, fault: Fault) -> None:
+        """Let a fault strike from now on."""
+        self.outages.add(fault)
+        self.on_turn()
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """What happened to each entity since the start."""
+        return {queue.path: entity_stats(queue) for queue in self.namespace.queues()}
+
+
+def entity_stats(queue: Queue) -> dict[str, int]:
+    """The counters of one queue."""
+    counters = queue.counters
+    return {**counters.as_dict(), "active": queue.active_count, "operations": 0}

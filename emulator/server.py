@@ -1,0 +1,84 @@
+"""The asyncio side of a namespace: its listener, its connections and its one timer."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Callable
+from ssl import SSLContext
+from typing import cast
+
+from emulator.administration import Administration
+from emulator.broker.namespace import Namespace
+from emulator.host import Host
+from emulator.sniffing import SniffingProtocol
+
+NEVER = float("inf")
+# A timer sleeps this long at most, so that a clock that was set cannot make it oversleep.
+LONGEST_SLEEP_S = 60.0
+
+
+class NamespaceServer:
+    """One namespace on one port."""
+
+    def __init__(self, namespace: Namespace, key: str, *, clock: Callable[[], float] = time.time) -> None:
+        self.host = Host(namespace, key, clock, self._later)
+        self.administration = Administration(namespace, self.host.keys, clock())
+        self.asks_for_key = False
+        self.tls: SSLContext | None = None
+        self.connections: set[SniffingProtocol] = set()
+        self._listener: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def start(self, address: str, port: int, tls: SSLContext | None = None) -> int:
+        """Listen; returns the port. Raises OSError."""
+        self.tls = tls
+        self.asks_for_key = not is_loopback(address)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(lambda: SniffingProtocol(self), address, port, backlog=1024)
+        self.host.on_turn = self._arm
+        self._arm()
+        return cast(int, self._listener.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Close the listener and every connection; what was acknowledged is durable."""
+        if self._listener is not None:
+            self._listener.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self.connections):
+            connection.reset()
+        self.host.commit()
+
+    def _later(self, delay_s: float, call: Callable[[], None]) -> object:
+        loop = asyncio.get_running_loop()
+        return loop.call_later(delay_s, call) if delay_s > 0 else loop.call_soon(call)
+
+    def _arm(self) -> None:
+        """Set the timer for what is due next; called at the end of each turn."""
+        loop = asyncio.get_running_loop()
+        due = self.host.next_due()
+        if due == NEVER:
+            return
+        at = loop.time() + min(max(due - self.host.clock(), 0.0), LONGEST_SLEEP_S)
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(at, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.host.advance()
+        self._arm()
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,156 @@
+"""One accepted socket: AMQP, TLS or HTTP, as its first bytes say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import struct
+from typing import TYPE_CHECKING, cast
+
+from emulator.conversation import Conversation
+from emulator.outages import Fault
+from emulator.tls import TlsChannel
+from emulator.web import WebConversation
+
+if TYPE_CHECKING:
+    from emulator.server import NamespaceServer
+
+log = logging.getLogger("emulator")
+
+GREETING_TIMEOUT_S = 30.0
+_LINGER_NOT = struct.pack("ii", 1, 0)
+
+
+class SniffingProtocol(asyncio.Protocol):
+    """A connection, told apart, and handed to the conversation it is for. It is that conversation's transport too."""
+
+    def __init__(self, server: NamespaceServer) -> None:
+        self.server = server
+        self._first = b""
+        self._transport: asyncio.Transport | None = None
+        self._inner: Conversation | WebConversation | None = None
+        self._tls: TlsChannel | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_held = False
+
+    # --- asyncio.Protocol ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.server.connections.add(self)
+        raw = self._transport.get_extra_info("socket")
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._deadline = asyncio.get_running_loop().call_later(GREETING_TIMEOUT_S, self._end_if_silent)
+
+    def data_received(self, data: bytes) -> None:
+        if self._tls is not None:
+            try:
+                data = self._tls.receive(data)
+            except ssl.SSLError as error:
+                log.info("TLS with a client failed: %s", error.reason)
+                self.reset()
+                return
+        if self._inner is not None:
+            self._inner.receive(data)
+        elif data and not self._is_held:
+            self._first += data
+            self._sniff()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.server.connections.discard(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._inner is not None:
+            self._inner.lost()
+
+    def pause_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.pause()
+
+    def resume_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.resume()
+
+    # --- the transport of a conversation ---------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, encrypted where the client began with TLS."""
+        if self._tls is not None:
+            self._tls.write(data)
+        else:
+            self._write_raw(data)
+
+    def close(self) -> None:
+        """Close once everything is written."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def reset(self) -> None:
+        """Drop the connection at once, with a reset."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        raw = self._transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+        self._transport.abort()
+
+    def _write_raw(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    # --- telling apart ---------------------------------------------------------------------------------------------
+
+    def _end_if_silent(self) -> None:
+        """A client that has said nothing useful for so long gives its place to others."""
+        if self._is_held:
+            return
+        if self._inner is None or not self._inner.is_open:
+            self.reset()
+
+    def _sniff(self) -> None:
+        first = self._first
+        if first[:4] == b"AMQP":
+            self._begin_amqp()
+        elif b"AMQP".startswith(first) or b"\x16\x03".startswith(first):
+            return
+        elif first[:2] == b"\x16\x03" and self.server.tls is not None and self._tls is None:
+            self._first = b""
+            self._tls = TlsChannel(self.server.tls, self._write_raw)
+            self.data_received(first)
+        elif 65 <= first[0] <= 90:
+            self._converse(WebConversation(self.server, self))
+        else:
+            log.info("a client speaks neither AMQP nor HTTP%s", "" if self.server.tls else " (TLS needs --tls-cert)")
+            self.close()
+
+    def _begin_amqp(self) -> None:
+        host = self.server.host
+        fault = host.outages.strike("connect", None, host.clock()) if host.outages else None
+        if fault is None:
+            self._converse(Conversation(host, self))
+        else:
+            self._suffer(fault)
+
+    def _converse(self, inner: Conversation | WebConversation) -> None:
+        self._inner = inner
+        self._is_held = False
+        data, self._first = self._first, b""
+        inner.receive(data)
+
+    def _suffer(self, fault: Fault) -> None:
+        """A fault struck the connection itself, right after its protocol was known."""
+        host = self.server.host
+        match fault.effect:
+            case "silent":
+                self._is_held = True
+                fault.silence(self.reset)
+            case "delay":
+                self._is_held = True
+                host.later(fault.delay_s, lambda: self._converse(Conversation(host, self)))
+            case "close":
+                conversation = Conversation(host, self)
+                conversation.close_on_open = (fault.condition, f"Fault {fault.id}: close.")
+                self._converse(conversation)
+            case _:
+                self.reset()
