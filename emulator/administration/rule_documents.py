@@ -27,7 +27,7 @@ from emulator.broker.filters import (
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
 
-_CORRELATION = {
+CORRELATION_PROPERTIES = {
     "CorrelationId": "correlation_id",
     "MessageId": "message_id",
     "To": "to",
@@ -65,7 +65,7 @@ def _read_filter(element: Element) -> RuleFilter:
         case "SqlFilter":
             return SqlFilter(_text(element, "SqlExpression") or "", _values(element, "Parameters"))
         case "CorrelationFilter":
-            given = {field: _text(element, name) for name, field in _CORRELATION.items()}
+            given = {field: _text(element, name) for name, field in CORRELATION_PROPERTIES.items()}
             return CorrelationFilter(**given, properties=_values(element, "Properties"))
         case other:
             raise DescriptionError(f"{other!r} is not a kind of filter.")
@@ -108,7 +108,7 @@ def _sql(element: str, kind: str, expression: str, parameters: Mapping[str, Prop
 
 
 def _correlation(given: CorrelationFilter) -> str:
-    known = ((name, getattr(given, field)) for name, field in _CORRELATION.items())
+    known = ((name, getattr(given, field)) for name, field in CORRELATION_PROPERTIES.items())
     texts = "".join(atom.element(name, value) for name, value in known if value is not None)
     return texts + (_write_values("Properties", given.properties) if given.properties else "")
 

@@ -2,21 +2,16 @@
 
 import os
 import re
-import time
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
-from azure.core.pipeline.transport import RequestsTransport
+from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
+from azure.servicebus.aio.management import ServiceBusAdministrationClient as AsyncServiceBusAdministrationClient
 from azure.servicebus.management import ServiceBusAdministrationClient
-
-from emulator.administration import Administration, AdminRequest
-from emulator.broker.namespace import Namespace
-
-KEY_NAME, KEY = "RootManageSharedAccessKey", "the key of the contract tests"
 
 
 class PlainTransport(RequestsTransport):
@@ -27,6 +22,14 @@ class PlainTransport(RequestsTransport):
         return super().send(request, **kwargs)
 
 
+class AsyncPlainTransport(AioHttpTransport):
+    """The same for asyncio."""
+
+    async def send(self, request: Any, **kwargs: Any) -> Any:
+        request.url = request.url.replace("https://", "http://", 1)
+        return await super().send(request, **kwargs)
+
+
 @pytest.fixture(scope="session")
 def connection_string() -> Iterator[str]:
     """Where the namespace is and how to be let in."""
@@ -34,41 +37,22 @@ def connection_string() -> Iterator[str]:
     if real:
         yield real
     else:
-        with _emulator() as local:
+        with running_emulator() as local:
             yield local
 
 
 @contextmanager
-def _emulator() -> Iterator[str]:
-    administration = Administration(Namespace("contract"), {KEY_NAME: KEY}, time.time())
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            headers = {key.lower(): value for key, value in self.headers.items()}
-            answer = administration.handle(AdminRequest(self.command, self.path, headers, body), time.time())
-            self.send_response(answer.status)
-            self.send_header("content-length", str(len(answer.body)))
-            if answer.content_type:
-                self.send_header("content-type", answer.content_type)
-            self.end_headers()
-            self.wfile.write(answer.body)
-
-        do_GET = do_PUT = do_DELETE = _answer  # noqa: N815
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    port = server.server_address[1]
-    yield f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName={KEY_NAME};SharedAccessKey={KEY};UseDevelopmentEmulator=true;"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def running_emulator(*arguments: str) -> Iterator[str]:
+    """An emulator process with one namespace; the connection string its ready line says."""
+    command = [sys.executable, "-m", "emulator", "--namespace", "contract:0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            ready = process.stdout.readline().split(maxsplit=2)
+            assert ready[:1] == ["ready"], "the emulator did not start"
+            yield ready[2].strip()
+        finally:
+            process.terminate()
 
 
 @pytest.fixture(scope="session")
@@ -97,3 +81,14 @@ def administration(
 ) -> ServiceBusAdministrationClient:
     """The administration client all tests share."""
     return administration_with()
+
+
+@pytest.fixture
+def async_administration(connection_string: str) -> Callable[[], AsyncServiceBusAdministrationClient]:
+    """Makes asyncio administration clients, to be used as context managers."""
+
+    def make() -> AsyncServiceBusAdministrationClient:
+        options = {"transport": AsyncPlainTransport()} if "UseDevelopmentEmulator=true" in connection_string else {}
+        return AsyncServiceBusAdministrationClient.from_connection_string(connection_string, **options)
+
+    return make
