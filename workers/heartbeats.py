@@ -4,7 +4,8 @@ Sent from the loop that takes tasks from the broker, so that a worker which is s
 """
 
 import json
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery.signals import heartbeat_sent, worker_shutdown
@@ -12,15 +13,31 @@ from celery.signals import heartbeat_sent, worker_shutdown
 from dashboard.redis import RedisError, connection
 
 KEY = "workers:heartbeat"
+FORGOTTEN = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """When a worker was last heard of, and which queues it serves."""
+
+    time: datetime
+    queues: tuple[str, ...]
+
+    def to_json(self) -> str:
+        return json.dumps({"time": self.time.isoformat(), "queues": self.queues})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Heartbeat":
+        told = json.loads(text)
+        return cls(datetime.fromisoformat(told["time"]), tuple(told["queues"]))
 
 
 @heartbeat_sent.connect
 def beat(sender: Any, **_: Any) -> None:
     """Every two seconds."""
-    consumed = sorted(sender.eventer.app.amqp.queues.consume_from)
-    heartbeat = {"time": datetime.now(UTC).isoformat(), "queues": consumed}
+    consumed = tuple(sorted(sender.eventer.app.amqp.queues.consume_from))
     try:
-        connection().hset(KEY, sender.eventer.hostname, json.dumps(heartbeat))
+        connection().hset(KEY, sender.eventer.hostname, Heartbeat(datetime.now(UTC), consumed).to_json())
     except RedisError:
         return  # the broker's own connection makes the noise
 
@@ -32,3 +49,12 @@ def leave(sender: Any, **_: Any) -> None:
         connection().hdel(KEY, sender.hostname)
     except RedisError:
         return
+
+
+def heartbeats() -> dict[str, Heartbeat]:
+    """The last heartbeat of every worker by its name; those long silent are forgotten."""
+    heard = {name: Heartbeat.from_json(text) for name, text in connection().hgetall(KEY).items()}
+    silent = [name for name, heartbeat in heard.items() if datetime.now(UTC) - heartbeat.time > FORGOTTEN]
+    if silent:
+        connection().hdel(KEY, *silent)
+    return {name: heartbeat for name, heartbeat in heard.items() if name not in silent}

@@ -12,6 +12,7 @@ from pairing.administration import BacklogQueueInfo, backlog_queues
 from workers.celery import app
 from workers.collectors import project_health
 from workers.connections import client, pairs
+from workers.heartbeats import heartbeats
 from workers.slices import slice_of
 
 LIMIT_S = 60.0
@@ -21,7 +22,9 @@ _PAGE = 250
 
 @app.task(name="samples.reconcile")
 def reconcile() -> None:
-    """Finds the health that was published while nobody listened."""
+    """Finds the health that was published while nobody listened, and stores which workers are alive."""
+    for worker, heartbeat in heartbeats().items():
+        projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time)
     changed = [project_health(pair) for pair in pairs()]
     if any(changed):
         announce_change()
