@@ -1,0 +1,78 @@
+"""The processes of the demo, and the order in which they are stopped: applications first, Redis last."""
+
+from dashboard.demo.processes import Program
+from dashboard.demo.stage import (
+    BACKLOG_QUEUES,
+    FAILOVER_INTERVAL_S,
+    HOST,
+    PING_INTERVAL_S,
+    PRIMARY,
+    QUEUES,
+    SECONDARY,
+    Stage,
+    python,
+)
+
+APPLICATIONS, WORKERS, WEB, SERVERS = range(4)
+APPLICATION_OPTIONS = ("--primary-namespace", PRIMARY, "--backlog-queues", str(BACKLOG_QUEUES))
+RATE = 2
+FIRST_MESSAGES = 3
+
+
+def redis(stage: Stage, server: str, configuration: str) -> Program:
+    return Program("redis", (server, configuration), stage.environment(), essential=True, stop_order=SERVERS)
+
+
+def namespaces(stage: Stage, key_file: str) -> Program:
+    spaces = [word for name in (PRIMARY, SECONDARY) for word in ("--namespace", f"{name}:0")]
+    entities = [word for queue in QUEUES for word in ("--entity", f"{PRIMARY}/{queue}")]
+    argv = python("-m", "emulator", "--host", HOST, *spaces, *entities, "--key-file", key_file)
+    return Program("namespaces", argv, stage.environment(), essential=True, stop_order=SERVERS)
+
+
+def database(stage: Stage) -> Program:
+    environment = stage.environment() | {"DEMO_PASSWORD": stage.options.password}
+    return Program("database", python("-m", "dashboard.demo.prepare"), environment)
+
+
+def worker(stage: Stage, number: int) -> Program:
+    argv = python("-m", "celery", "-A", "workers", "worker", "--hostname", f"worker-{number}@%h", "--loglevel", "INFO")
+    return Program(f"worker-{number}", argv, stage.environment(), restart=True, stop_order=WORKERS)
+
+
+def beat(stage: Stage) -> Program:
+    argv = python("-m", "celery", "-A", "workers", "beat", "--loglevel", "WARNING")
+    return Program("beat", argv, stage.environment(), restart=True, stop_order=WORKERS)
+
+
+def web(stage: Stage) -> Program:
+    argv = python(
+        *("-m", "uvicorn", "dashboard.asgi:application", "--host", HOST, "--port", str(stage.options.port)),
+        *("--timeout-graceful-shutdown", "2"),
+    )
+    return Program("web", argv, stage.environment(), essential=True, stop_order=WEB)
+
+
+def first_messages(stage: Stage) -> Program:
+    """A few messages to each queue: shows that namespaces and keys work, and gives the cost page its first records."""
+    return _sender(stage, "first-messages", "--count", str(FIRST_MESSAGES), "--rate", "20", restart=False)
+
+
+def sender(stage: Stage, number: int) -> Program:
+    return _sender(stage, f"sender-{number}", "--rate", str(RATE), restart=True)
+
+
+def _sender(stage: Stage, name: str, *more: str, restart: bool) -> Program:
+    intervals = ("--failover-interval", str(FAILOVER_INTERVAL_S), "--ping-interval", str(PING_INTERVAL_S))
+    argv = python("examples/sender.py", *QUEUES, *APPLICATION_OPTIONS, *intervals, *more)
+    return Program(name, argv, stage.environment(), restart=restart, stop_order=APPLICATIONS)
+
+
+def receiver(stage: Stage, number: int) -> Program:
+    argv = python("examples/receiver.py", *QUEUES, *APPLICATION_OPTIONS)
+    return Program(f"receiver-{number}", argv, stage.environment(), restart=True, stop_order=APPLICATIONS)
+
+
+def charges(stage: Stage, month: str) -> Program:
+    argv = python("manage.py", "compute_charges", "--month", month)
+    return Program("charges", argv, stage.environment(), stop_order=APPLICATIONS)

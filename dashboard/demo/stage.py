@@ -1,0 +1,170 @@
+"""What the demo is given and where it lives: its options, its folder, and the environment of its processes."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+from dashboard.demo import guardian
+from dashboard.demo.errors import DemoError
+from dashboard.environment import Environment
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "127.0.0.1"
+PAIR = "contoso"
+PRIMARY, SECONDARY = "contoso", "contoso-dr"
+QUEUES = ("orders", "payments", "shipments", "invoices/eu")
+BACKLOG_QUEUES = 4
+FAILOVER_INTERVAL_S = 5
+PING_INTERVAL_S = 2
+USER = "operator"
+
+PAIRS = f"""\
+[pairs.{PAIR}]
+primary = {{ connection_string_env = "CONTOSO_PRIMARY", namespace = "{PRIMARY}", subscription = "contoso-demo", \
+region = "westeurope" }}
+secondary = {{ connection_string_env = "CONTOSO_SECONDARY", namespace = "{SECONDARY}", subscription = "contoso-demo", \
+region = "northeurope" }}
+backlog_queue_count = {BACKLOG_QUEUES}
+failover_interval_s = {FAILOVER_INTERVAL_S}
+ping_primary_interval_s = {PING_INTERVAL_S}
+entities = [{", ".join(f'"{queue}"' for queue in QUEUES)}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What the DEMO_… variables say. Building it raises DemoError where they cannot be."""
+
+    port: int
+    seconds: int | None
+    folder: Path
+    password: str = field(repr=False)
+
+    @classmethod
+    def from_environment(cls, variables: Mapping[str, str] | None = None) -> "DemoOptions":
+        """The options, from the environment."""
+        told = Environment(variables)
+        try:
+            return cls(
+                port=told.whole("DEMO_PORT", 8000, least=1, most=65535),
+                seconds=told.whole("DEMO_SECONDS", 0, least=0, most=10**9) if told.text("DEMO_SECONDS", "") else None,
+                folder=told.path("DEMO_DIR", ROOT / ".demo").absolute(),
+                password=told.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
+            )
+        except ImproperlyConfigured as error:
+            raise DemoError(str(error)) from None
+
+
+class Stage:
+    """The folder of one run, empty of earlier ones, and what its processes need to know."""
+
+    def __init__(self, options: DemoOptions) -> None:
+        self.options = options
+        self.run_id = secrets.token_hex(8)
+        self.state = options.folder / "state"
+        self.logs = options.folder / "logs"
+        self.usage = self.state / "metering"
+        self._told: dict[str, str] = {}
+
+    @property
+    def marker(self) -> str:
+        """What all processes of this run carry in their environment."""
+        return f"{guardian.DEMO}={self.run_id}"
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.options.port}/"
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Holds the folder for this run alone, and empties it of the one before."""
+        folder = self.options.folder
+        lock = folder / "demo.lock"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not lock.exists() and any(folder.iterdir()):
+                raise DemoError(f"DEMO_DIR is {folder}, which holds other files: name an empty folder.")
+            with lock.open("a") as held:
+                self._lock(held.fileno())
+                for old in (self.state, self.logs):
+                    shutil.rmtree(old, ignore_errors=True)
+                    old.mkdir(mode=0o700)
+                yield
+        except PermissionError as error:
+            raise DemoError(f"DEMO_DIR cannot be used: {error.filename} is not yours to write.") from None
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DemoError(
+                f"Another demo is running in {self.options.folder}: stop it, or set DEMO_DIR to another folder."
+            ) from None
+
+    def write(self, name: str, text: str) -> Path:
+        """A file of the state folder that only its owner can read."""
+        path = self.state / name
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text)
+        return path
+
+    def tell(self, **variables: str) -> None:
+        """Adds to the environment of the processes started from now on."""
+        self._told |= variables
+
+    def environment(self) -> dict[str, str]:
+        """All explicit, so that no setting of this machine or of a .env file leads to somebody's real namespaces."""
+        ours = {
+            "STATE_DIR": str(self.state),
+            "DATABASE_URL": f"sqlite:///{self.state / 'control-plane.sqlite3'}",
+            "PAIRS_FILE": str(self.state / "pairs.toml"),
+            "USAGE_DIR": str(self.usage),
+            "SECRET_KEY": "",
+            "ALLOWED_HOSTS": "localhost,127.0.0.1,[::1]",
+            "CSRF_TRUSTED_ORIGINS": "",
+            "HTTPS": "0",
+            "DEBUG": "0",
+            "DEMO": "1",
+            "SAMPLE_INTERVAL_S": "5",
+            "USAGE_FLUSH_S": "5",
+            "CHARGES_INTERVAL_S": "180",
+            "PYTHONUNBUFFERED": "1",
+            "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+            guardian.DEMO: self.run_id,
+            **self._told,
+        }
+        hidden = ("DEMO_PASSWORD", *(f"{name}_FILE" for name in ours))
+        return os.environ | dict.fromkeys(hidden, "") | ours
+
+
+def require_free(port: int) -> None:
+    """Raises DemoError where something listens on the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            raise DemoError(
+                f"Port {port} is in use or not allowed: stop what listens there, or choose another with DEMO_PORT=8001."
+            ) from None
+
+
+def free_port() -> int:
+    """A port nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def python(*arguments: str) -> tuple[str, ...]:
+    """A command line of this very Python."""
+    return (sys.executable, *arguments)

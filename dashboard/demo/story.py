@@ -1,0 +1,180 @@
+"""The demo from its first line to its last: start in order, say when it is ready, look after it, stop in reverse."""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http.client import HTTPException
+
+import redis
+
+from dashboard.demo import programs
+from dashboard.demo.errors import DemoError
+from dashboard.demo.guardian import Guardian
+from dashboard.demo.processes import Child
+from dashboard.demo.stage import HOST, PAIRS, QUEUES, USER, DemoOptions, Stage, free_port, require_free
+from dashboard.demo.supervisor import Stopped, Supervisor
+
+START_S = 60.0
+CHARGES_S = 90.0
+Say = Callable[[str], None]
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine is not behind a proxy
+
+
+def play(options: DemoOptions, say: Say) -> None:
+    """Runs the demo until it is asked to end or its time is over. Raises DemoError; leaves no process either way."""
+    require_free(options.port)
+    stage = Stage(options)
+    with stage.entered():
+        guardian = Guardian(stage.marker)
+        supervisor = Supervisor(guardian, stage.logs)
+        supervisor.heed_signals()
+        try:
+            Demo(stage, supervisor, say).run()
+        except Stopped:
+            say("stopping …")
+        finally:
+            supervisor.stop()
+            guardian.close()
+    say("stopped: every process of the demo has ended")
+
+
+class Demo:
+    """The steps, each a method; after every one of them everything started so far is looked after."""
+
+    def __init__(self, stage: Stage, supervisor: Supervisor, say: Say) -> None:
+        self.stage = stage
+        self.supervisor = supervisor
+        self.say = say
+        self.books: redis.Redis
+
+    def run(self) -> None:
+        """From nothing to the ready line, and on until the seconds are over."""
+        self.start_redis()
+        self.start_namespaces()
+        self.make_database()
+        self.start_control_plane()
+        self.start_applications()
+        self.compute_charges()
+        self.say(f"ready {self.stage.url} user={USER} password={self.stage.options.password}")
+        self.look_after()
+
+    def start_redis(self) -> None:
+        """On a private port, with a password, in a folder of its own."""
+        server = shutil.which("redis-server")
+        if server is None:
+            raise DemoError("No redis-server was found: install it (apt install redis-server), or use `make demo`.")
+        port, password = free_port(), secrets.token_urlsafe(24)
+        lines = [f"port {port}", f"bind {HOST}", f"requirepass {password}", f"dir {self.stage.state}"]
+        configuration = self.stage.write("redis.conf", "\n".join([*lines, 'save ""', "appendonly no"]) + "\n")
+        self.stage.tell(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
+        self.books = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
+        self.supervisor.start(programs.redis(self.stage, server, str(configuration)))
+        self.supervisor.wait_until(self._redis_answers, START_S, f"Redis does not answer; see {self.stage.logs}.")
+        self.say(f"redis answers on port {port}")
+
+    def _redis_answers(self) -> bool:
+        try:
+            return bool(self.books.ping())
+        except redis.RedisError:
+            return False
+
+    def start_namespaces(self) -> None:
+        """The two local namespaces; their connection strings are read from what they print."""
+        key_file = self.stage.write("namespaces.key", secrets.token_urlsafe(32))
+        child = self.supervisor.start(programs.namespaces(self.stage, str(key_file)), capture=True)
+        lines = Lines(child)
+        failure = f"The local namespaces do not come up; see {child.log}."
+        self.supervisor.wait_until(lambda: len(lines.so_far()) >= 2, START_S, failure)
+        ready = [line.split(" ", 2) for line in lines.so_far()]
+        if any(len(words) != 3 or words[0] != "ready" for words in ready):
+            raise DemoError(failure)
+        for name, connection_string in ((name, text) for _, name, text in ready):
+            variable = "CONTOSO_SECONDARY" if name.endswith("-dr") else "CONTOSO_PRIMARY"
+            self.stage.tell(**{variable: connection_string})
+            self.say(f"namespace {name} answers on port {connection_string.split(';')[0].rpartition(':')[2]}")
+        self.stage.write("pairs.toml", PAIRS)
+        self.stage.write("environment.json", json.dumps(self.stage.environment()))
+
+    def make_database(self) -> None:
+        """Tables, the pair, and the user."""
+        self.supervisor.run(programs.database(self.stage), START_S)
+        self.say(f"the database is made, with pair contoso and user {USER}")
+
+    def start_control_plane(self) -> None:
+        """Web, two workers, beat; they come up while the applications start."""
+        for program in (
+            programs.web(self.stage),
+            programs.worker(self.stage, 1),
+            programs.worker(self.stage, 2),
+            programs.beat(self.stage),
+        ):
+            self.supervisor.start(program)
+
+    def start_applications(self) -> None:
+        """Some first messages show that the namespaces work; then two senders and two receivers."""
+        self.supervisor.run(programs.first_messages(self.stage), START_S)
+        self.say("the first messages were accepted")
+        for number in (1, 2):
+            self.supervisor.start(programs.receiver(self.stage, number))
+            self.supervisor.start(programs.sender(self.stage, number))
+
+    def compute_charges(self) -> None:
+        """Waits for the dashboard, for traffic in every queue, and for Spark; a failure of the last is only said."""
+        wait = self.supervisor.wait_until
+        wait(lambda: any(self.stage.usage.glob("usage/*/*.parquet")), START_S, f"No usage comes in; {self._see_logs()}")
+        self.say("usage records come in; Spark computes the month's charges")
+        spark = self.supervisor.start(programs.charges(self.stage, f"{datetime.now(UTC):%Y-%m}"))
+        wait(lambda: answers(f"{self.stage.url}readyz"), START_S, f"The dashboard is not ready; {self._see_logs()}")
+        self.say("the dashboard answers, the workers are alive")
+        wait(self._traffic_flows, START_S, f"Messages do not arrive; {self._see_logs()}")
+        self.say("messages arrive in every queue")
+        wait(lambda: spark.ended() is not None, CHARGES_S, f"Spark takes too long; see {spark.log}.")
+        if spark.ended():
+            self.say(f"warning: the charges could not be computed: {spark.last_line()}")
+        else:
+            self.say("the charges are computed")
+
+    def _traffic_flows(self) -> bool:
+        return all(self.books.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
+
+    def _see_logs(self) -> str:
+        return f"see the logs in {self.stage.logs}."
+
+    def look_after(self) -> None:
+        """Until the seconds are over, or somebody stops it, or something essential ends."""
+        seconds = self.stage.options.seconds
+        end = None if seconds is None else time.monotonic() + seconds
+        while end is None or time.monotonic() < end:
+            self.supervisor.check()
+            self.supervisor.pause(0.2)
+
+
+class Lines:
+    """What a captured child has printed so far, without waiting for more."""
+
+    def __init__(self, child: Child) -> None:
+        self._descriptor = child.stdout.fileno()
+        self._text = b""
+        os.set_blocking(self._descriptor, False)
+
+    def so_far(self) -> list[str]:
+        """The complete lines."""
+        with contextlib.suppress(BlockingIOError):
+            self._text += os.read(self._descriptor, 65536)
+        return [line.decode() for line in self._text.splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def answers(url: str) -> bool:
+    """Whether a GET of the address succeeds."""
+    try:
+        with _direct.open(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, HTTPException, OSError):
+        return False
