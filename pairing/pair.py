@@ -55,6 +55,8 @@ class Change:
     expires: datetime | None
     origin: Origin
     version: int
+    recovers: bool = True
+    """Whether ``healthy`` ends a failover: an accepted send after some failures does not."""
 
 
 class Pair:
@@ -144,8 +146,9 @@ class Pair:
     def apply(self, machine: PathAvailability, step: Callable[[float], list[Transition]]) -> None:
         """Do one step of a machine under the lock, then tell the world."""
         with self.condition:
+            was_failing = machine.state is FAILING
             transitions = step(self.clock.now())
-            change = self._change(machine) if transitions else None
+            change = self._change(machine, recovers=not was_failing) if transitions else None
             if transitions:
                 self.condition.notify_all()
         for transition in transitions:
@@ -153,7 +156,7 @@ class Pair:
         if change is not None and not all(transition.adopted for transition in transitions):
             self.on_change(change)
 
-    def _change(self, machine: PathAvailability) -> Change:
+    def _change(self, machine: PathAvailability, *, recovers: bool) -> Change:
         expires = None if machine.expires is None else self.clock.utc(machine.expires)
         since = self.clock.utc(machine.since)
         return Change(
@@ -165,6 +168,7 @@ class Pair:
             expires,
             machine.origin,
             machine.version,
+            recovers,
         )
 
     def pinged(self, result: PingResult) -> None:
