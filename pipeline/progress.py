@@ -26,7 +26,8 @@ def end_with_stdin() -> None:
     """Ends this process as soon as whoever holds the other end of its standard input is gone."""
 
     def watch() -> None:
-        sys.stdin.buffer.read()
+        while os.read(0, 1024):  # not sys.stdin, whose lock would abort the interpreter as it shuts down
+            pass
         os._exit(3)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -63,6 +63,8 @@ def find_copies(rows: DataFrame) -> Copies:
 def without_copies(rows: DataFrame, copies: Copies) -> DataFrame:
     """Each reported fact once."""
     columns = [*USAGE, "date"]
+    if copies.count == 0:
+        return rows.select(*columns)
     unique = rows.join(_small(copies.hashes, copies.few), "h", "left_anti").select(*columns)
     return unique.unionByName(copies.winners.select(*columns))
 

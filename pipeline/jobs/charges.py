@@ -75,9 +75,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _compute(request: Request) -> Outcome:
-    from pipeline.spark import build_session  # a wrong month or price list is told without loading Spark
+    from pipeline.spark import FOR_LITTLE_DATA, build_session, is_little  # a wrong month or price list is told without loading Spark
 
-    spark = build_session("charges")
+    spark = build_session("charges", **(FOR_LITTLE_DATA if is_little(request.usage) else {}))
     try:
         return compute(spark, request, utc_now(), to_stdout)
     finally:

@@ -24,6 +24,8 @@ def month(text: str) -> str:
 class Command(BaseCommand):
     """Replaces the month's charges of all billing scopes in one transaction. Needs neither Redis nor PAIRS_FILE."""
 
+    requires_system_checks = ()
+    requires_migrations_checks = False
     help = "Compute the charges of a month from the usage records, on Spark, and store them."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -1,0 +1,170 @@
+"""A month's charges as a person reads them: the total, its parts, and who caused them. Read from stored rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db.models import QuerySet, Sum
+
+from dashboard.models import Charge, ChargeRun, Invoice
+from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
+
+BASE, CONNECTIONS = "base", "connections"
+LABELS = {
+    "send": "Sent",
+    "receive": "Received",
+    "receive_empty": "Empty receives",
+    "settle": "Settled",
+    "send_backlog": "Sent to the backlog",
+    "ping": "Pings",
+    "syphon_receive": "Received by the syphon",
+    "syphon_receive_empty": "Syphon polls, empty",
+    "syphon_send": "Sent home by the syphon",
+    "syphon_settle": "Settled by the syphon",
+    "manage": "Administration",
+    BASE: "Base charge",
+    CONNECTIONS: "Connections",
+}
+FAILOVER_KINDS = ("send_backlog", "ping", "syphon_receive", "syphon_receive_empty", "syphon_send", "syphon_settle")
+ROWS_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One slice of the total: what it is, what it used and cost. `width`: its part of the largest slice, 0 to 100."""
+
+    name: str
+    label: str
+    operations: int
+    billing_units: int
+    included_units: int
+    cents: int
+    width: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A month under one counting rule, for one pair or all."""
+
+    month: str
+    rule: str
+    pair: str
+    run: ChargeRun
+    currency: str
+    total: int
+    other_rule: str
+    other_total: int
+    invoices: Sequence[Invoice]
+    parts: Sequence[Share]
+    by_kind: Sequence[Share]
+    by_entity: Sequence[Share]
+    by_namespace: Sequence[Share]
+    rows: Sequence[Charge]
+    row_count: int
+
+    @property
+    def lowest(self) -> int:
+        return min(self.total, self.other_total)
+
+    @property
+    def highest(self) -> int:
+        return max(self.total, self.other_total)
+
+
+def months(now: datetime) -> list[str]:
+    """The months that can be shown, the newest first: those with charges, and the current one."""
+    stored = set(Invoice.objects.values_list("month", flat=True).distinct())
+    return sorted(stored | {now.strftime("%Y-%m")}, reverse=True)
+
+
+def pairs(month: str) -> list[str]:
+    """The pairs with charges in the month."""
+    named = Charge.objects.filter(invoice__month=month).exclude(pair="")
+    return list(named.values_list("pair", flat=True).distinct().order_by("pair"))
+
+
+def report(month: str, rule: str = "", pair: str = "") -> Report | None:
+    """The month's report; None where nothing is stored. Without a rule, the one the run was asked for."""
+    stored = Invoice.objects.filter(month=month).select_related("run")
+    first = stored.first()
+    if first is None:
+        return None
+    chosen = rule if rule in dict(RULES) else first.run.rule
+    other = PUBLISHED if chosen == SETTLEMENTS else SETTLEMENTS
+    charges = _charges(month, chosen, pair)
+    return Report(
+        month=month,
+        rule=chosen,
+        pair=pair,
+        run=first.run,
+        currency=first.currency,
+        total=_cents(charges),
+        other_rule=other,
+        other_total=_cents(_charges(month, other, pair)),
+        invoices=list(stored.filter(rule=chosen)),
+        parts=_parts(charges),
+        by_kind=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "kind"),
+        by_entity=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "entity"),
+        by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
+        rows=list(charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]),
+        row_count=charges.count(),
+    )
+
+
+def _charges(month: str, rule: str, pair: str) -> QuerySet[Charge]:
+    charges = Charge.objects.filter(invoice__month=month, invoice__rule=rule)
+    return charges.filter(pair=pair) if pair else charges
+
+
+def _cents(charges: QuerySet[Charge]) -> int:
+    return charges.aggregate(cents=Sum("cents"))["cents"] or 0
+
+
+def _parts(charges: QuerySet[Charge]) -> list[Share]:
+    """Base charge, operations and connections: what the invoice consists of."""
+    operations = charges.exclude(kind__in=(BASE, CONNECTIONS))
+    slices = [
+        _slice(BASE, "Base charge", charges.filter(kind=BASE)),
+        _slice("operations", "Operations", operations),
+        _slice(CONNECTIONS, "Connections", charges.filter(kind=CONNECTIONS)),
+    ]
+    return with_widths(slices)
+
+
+def _slice(name: str, label: str, charges: QuerySet[Charge]) -> Share:
+    sums = charges.aggregate(o=Sum("operations"), u=Sum("billing_units"), i=Sum("included_units"), c=Sum("cents"))
+    operations, units, included, cents = (sums[key] or 0 for key in "ouic")
+    return Share(
+        name=name, label=label, operations=operations, billing_units=units, included_units=included, cents=cents
+    )
+
+
+def _shares(charges: QuerySet[Charge], by: str) -> list[Share]:
+    grouped = charges.order_by().values(by).annotate(
+        sum_operations=Sum("operations"),
+        sum_units=Sum("billing_units"),
+        sum_included=Sum("included_units"),
+        sum_cents=Sum("cents"),
+    )
+    slices = [
+        Share(
+            name=row[by],
+            label=LABELS.get(row[by], row[by]),
+            operations=row["sum_operations"],
+            billing_units=row["sum_units"],
+            included_units=row["sum_included"],
+            cents=row["sum_cents"],
+        )
+        for row in grouped.order_by("-sum_cents", "-sum_units", by)
+    ]
+    return with_widths(slices)
+
+
+def with_widths(slices: Sequence[Share]) -> list[Share]:
+    """The slices with their bar widths: by cost, or by operations while everything is included."""
+    by_cost = any(each.cents for each in slices)
+    sizes = [each.cents if by_cost else each.billing_units for each in slices]
+    top = max([*sizes, 1])
+    return [replace(each, width=round(100 * size / top)) for each, size in zip(slices, sizes, strict=True)]

@@ -1,0 +1,59 @@
+"""The monthly cost report."""
+
+from __future__ import annotations
+
+import re
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard import cost_report
+from dashboard.charges import is_stalled, latest_run
+from dashboard.costs_csv import write_csv
+from dashboard.models import ChargeRun, Invoice
+
+MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+
+
+@require_GET
+def report(request: HttpRequest) -> HttpResponse:
+    """A month's charges, or what to do to get some."""
+    now = timezone.now()
+    known = cost_report.months(now)
+    month = request.GET.get("month") or _newest(known)
+    if not MONTH.fullmatch(month):
+        return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
+    run = latest_run(month)
+    context = {
+        "month": month,
+        "months": known if month in known else sorted([*known, month], reverse=True),
+        "pairs": cost_report.pairs(month),
+        "report": cost_report.report(month, request.GET.get("rule", ""), request.GET.get("pair", "")),
+        "latest_run": run,
+        "is_stalled": run is not None and is_stalled(run, now),
+    }
+    return render(request, "costs/report.html", context)
+
+
+@require_GET
+def as_csv(request: HttpRequest) -> HttpResponse:
+    """The month's rows, in the columns of the contract."""
+    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
+    if not MONTH.fullmatch(month):
+        return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
+    rule = request.GET.get("rule", "")
+    if rule not in ("published", "settlements"):
+        run = latest_run(month, ChargeRun.Status.SUCCEEDED)
+        rule = run.rule if run else "published"
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="charges-{month}.csv"'
+    write_csv(response, month, rule)
+    return response
+
+
+def _newest(known: list[str]) -> str:
+    """The newest month with charges; the current one where there are none at all."""
+    stored = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
+    return stored or known[0]

@@ -1,0 +1,185 @@
+"""Price lists as the Retail Prices API answers them, and the traps in them (docs/pricing.md, section 10.2)."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import PriceError
+from pipeline.jobs.charges import SAMPLE_PRICES
+from pipeline.months import Month
+from pipeline.prices import PriceList, parse_items, price_list, read_prices
+
+OCTOBER = Month.parse("2026-10")
+OPERATIONS = "Standard Messaging Operations"
+BASE = "Standard Base Unit"
+
+
+def items() -> list[dict[str, Any]]:
+    return list(parse_items(SAMPLE_PRICES.read_text()))
+
+
+def rows_of(meter: str, unit: str = "1M") -> list[dict[str, Any]]:
+    return [item for item in items() if item["meterName"] == meter and item["unitOfMeasure"] == unit]
+
+
+def changed(item: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return item | fields
+
+
+def rates(prices: PriceList) -> list[float]:
+    return [float(tier.price * 1_000_000) for tier in prices.operations.tiers]
+
+
+def test_the_monthly_row_of_the_base_unit_is_ignored() -> None:
+    assert price_list(items(), OCTOBER).base_per_hour == Fraction("0.013441")
+
+
+def test_every_tier_counts_and_its_start_is_in_units_of_measure() -> None:
+    prices = price_list(items(), OCTOBER)
+    assert prices.operations.starts == (0, 13_000_000, 100_000_000, 2_500_000_000)
+    assert rates(prices) == [0.0, 0.8, 0.5, 0.2]
+
+
+@pytest.mark.parametrize("spelling", ["1/Hour", "1 Hour", "1/hour", "1 hours"])
+def test_an_hour_is_an_hour_however_it_is_spelt(spelling: str) -> None:
+    other = [changed(item, unitOfMeasure=spelling) if item["unitOfMeasure"] == "1/Hour" else item for item in items()]
+    assert price_list(other, OCTOBER).base_per_hour == Fraction("0.013441")
+
+
+def test_reservations_and_development_prices_are_left_out() -> None:
+    cheap = [
+        changed(row, type=kind, retailPrice=0.01)
+        for row in rows_of(OPERATIONS)
+        for kind in ("Reservation", "DevTestConsumption")
+    ]
+    assert rates(price_list(items() + cheap, OCTOBER)) == [0.0, 0.8, 0.5, 0.2]
+
+
+def test_a_region_that_is_not_primary_is_priced_all_the_same() -> None:
+    secondary = [changed(item, isPrimaryMeterRegion=False) for item in items()]
+    assert rates(price_list(secondary, OCTOBER)) == [0.0, 0.8, 0.5, 0.2]
+
+
+def test_rows_of_other_tiers_and_meters_do_not_disturb() -> None:
+    relay = changed(
+        items()[0], meterName="Standard Relay Hours", skuName="Standard", unitOfMeasure="100", currencyCode="EUR"
+    )
+    assert price_list([*items(), relay], OCTOBER).currency == "USD"
+
+
+def test_two_currencies_are_refused() -> None:
+    euros = [changed(row, currencyCode="EUR") for row in rows_of(OPERATIONS)]
+    with pytest.raises(PriceError, match=r"several currencies \(EUR, USD\)"):
+        price_list(items() + euros, OCTOBER)
+
+
+def test_several_regions_ask_for_one() -> None:
+    west = [changed(item, armRegionName="westeurope", retailPrice=9) for item in items()]
+    with pytest.raises(PriceError, match=r"several regions \(eastus, westeurope\): name one with --region"):
+        price_list(items() + west, OCTOBER)
+    assert rates(price_list(items() + west, OCTOBER, "eastus")) == [0.0, 0.8, 0.5, 0.2]
+
+
+@pytest.mark.parametrize("meter", [OPERATIONS, BASE])
+def test_a_list_without_a_needed_row_is_refused_by_name(meter: str) -> None:
+    with pytest.raises(PriceError, match=meter):
+        price_list([item for item in items() if item["meterName"] != meter], OCTOBER)
+
+
+def test_a_list_without_connections_is_good_for_a_month_without_them() -> None:
+    kept = [item for item in items() if "Connection" not in item["meterName"]]
+    assert price_list(kept, OCTOBER).connections is None
+
+
+def test_contradicting_rows_are_refused() -> None:
+    again = changed(rows_of(OPERATIONS)[1], retailPrice=0.9)
+    with pytest.raises(PriceError, match="two different prices"):
+        price_list([*items(), again], OCTOBER)
+
+
+def test_repeated_rows_are_one_row() -> None:
+    assert rates(price_list(items() + items(), OCTOBER)) == [0.0, 0.8, 0.5, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("since", "expected"),
+    [
+        pytest.param("2026-10-01T00:00:00Z", [0.0, 1.0], id="from the first of the month: the new one"),
+        pytest.param("2026-09-15T00:00:00Z", [0.0, 1.0], id="before the month: the new one"),
+        pytest.param("2026-10-02T00:00:00Z", [0.0, 0.8, 0.5, 0.2], id="within the month: the one it began with"),
+        pytest.param("2026-11-01T00:00:00Z", [0.0, 0.8, 0.5, 0.2], id="after the month: the old one"),
+    ],
+)
+def test_a_month_is_priced_with_what_is_valid_when_it_begins(since: str, expected: list[float]) -> None:
+    free, paid, *_ = rows_of(OPERATIONS)
+    new = [changed(free, effectiveStartDate=since), changed(paid, effectiveStartDate=since, retailPrice=1)]
+    assert rates(price_list(items() + new, OCTOBER)) == expected
+
+
+def test_a_new_price_of_one_tier_amends_the_ladder() -> None:
+    dearer = changed(rows_of(OPERATIONS)[2], effectiveStartDate="2026-01-01T00:00:00Z", retailPrice=0.6)
+    assert rates(price_list([*items(), dearer], OCTOBER)) == [0.0, 0.8, 0.6, 0.2]
+
+
+def test_a_price_that_has_ended_is_not_used() -> None:
+    ended = [changed(item, effectiveEndDate="2026-09-30T23:59:59Z") for item in items()]
+    with pytest.raises(PriceError, match="valid in 2026-10"):
+        price_list(ended, OCTOBER)
+
+
+def test_prices_keep_every_digit(tmp_path: Path) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text(SAMPLE_PRICES.read_text().replace('"retailPrice": 0.8', '"retailPrice": 0.8000000000000001'))
+    assert read_prices(path, OCTOBER).operations.tiers[1].price == Fraction("0.8000000000000001") / 1_000_000
+
+
+@pytest.mark.parametrize("joined", ["list", "one after the other", "bare items"])
+def test_several_pages_are_read(tmp_path: Path, joined: str) -> None:
+    everything = json.loads(SAMPLE_PRICES.read_text())["Items"]
+    pages = [{"Items": everything[:5], "NextPageLink": "…"}, {"Items": everything[5:], "NextPageLink": None}]
+    path = tmp_path / "prices.json"
+    path.write_text(
+        {
+            "list": json.dumps(pages),
+            "one after the other": "\n".join(map(json.dumps, pages)),
+            "bare items": json.dumps(everything),
+        }[joined]
+    )
+    assert rates(read_prices(path, OCTOBER)) == [0.0, 0.8, 0.5, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "no row for"),
+        ("not json", "not JSON"),
+        ('{"Error": "throttled"}', "no “Items”"),
+        (
+            '{"Items": [{"meterName": "Standard Messaging Operations", "skuName": "Standard"}]}',
+            "has no 'unitOfMeasure'",
+        ),
+    ],
+)
+def test_a_file_that_is_no_price_list_is_refused_in_one_sentence(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text(content)
+    with pytest.raises(PriceError, match=reason) as caught:
+        read_prices(path, OCTOBER)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("unitOfMeasure", "1 dozen"), ("retailPrice", -1), ("tierMinimumUnits", "x")]
+)
+def test_a_row_that_cannot_be_read_is_refused(field: str, value: Any) -> None:
+    broken = [changed(item, **{field: value}) if item in rows_of(OPERATIONS)[1:2] else item for item in items()]
+    with pytest.raises(PriceError, match=OPERATIONS if field != "unitOfMeasure" else "1 dozen|two different"):
+        price_list(broken, OCTOBER)
+
+
+def test_a_price_list_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(PriceError, match="cannot be read: No such file"):
+        read_prices(tmp_path / "prices.json", OCTOBER)
