@@ -224,7 +224,7 @@ class PathAvailability:
         return []
 
     def _outranks(self, news: News) -> bool:
-        if news.version > self.version:
+        if news.version >= self.version:
             return True
         return news.origin == "forced" and self.origin != "forced" and news.state is FAILED_OVER is not self.state
 
@@ -235,7 +235,6 @@ class PathAvailability:
         if self.state is FAILED_OVER:
             return self._adopt_hold(news, now)
         self._engage(news.since, news.reason, news.origin)
-        self.ping_at = now + self.ping_interval_s
         self.held_by, self.expires = news.held_by, news.expires
         kind = "forced" if news.origin == "forced" else "failed_over"
         return [self._step(kind, now, operator=news.held_by, adopted=True)]

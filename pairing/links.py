@@ -191,9 +191,9 @@ class Link:
         watchdog.watch(self)
 
     @property
-    def is_open(self) -> bool:
-        """Whether an operation would find the link open."""
-        return self._sender is not None
+    def sender(self) -> ServiceBusSender | None:
+        """The SDK's sender while the link is open."""
+        return self._sender
 
     def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
         """Perform one operation within the timeout, opening the link first where needed; None where it succeeded."""

@@ -148,7 +148,7 @@ class Pair:
         with self.condition:
             was_failing = machine.state is FAILING
             transitions = step(self.clock.now())
-            change = self._change(machine, recovers=not was_failing) if transitions else None
+            change = self._change(machine, transitions, recovers=not was_failing) if transitions else None
             if transitions:
                 self.condition.notify_all()
         for transition in transitions:
@@ -156,19 +156,18 @@ class Pair:
         if change is not None and not all(transition.adopted for transition in transitions):
             self.on_change(change)
 
-    def _change(self, machine: PathAvailability, *, recovers: bool) -> Change:
-        expires = None if machine.expires is None else self.clock.utc(machine.expires)
-        since = self.clock.utc(machine.since)
+    def _change(self, machine: PathAvailability, transitions: list[Transition], *, recovers: bool) -> Change:
+        by_hand = any(transition.operator is not None for transition in transitions)
         return Change(
-            machine.path,
-            machine.state,
-            since,
-            machine.reason,
-            machine.held_by,
-            expires,
-            machine.origin,
-            machine.version,
-            recovers,
+            path=machine.path,
+            state=machine.state,
+            since=self.clock.utc(machine.since),
+            reason=machine.reason,
+            held_by=machine.held_by,
+            expires=None if machine.expires is None else self.clock.utc(machine.expires),
+            origin="forced" if by_hand else machine.origin,
+            version=machine.version,
+            recovers=recovers,
         )
 
     def pinged(self, result: PingResult) -> None:
@@ -179,6 +178,11 @@ class Pair:
     def classify(self, error: BaseException, path: str) -> Fault:
         """What an error means for sends to an entity, by the user's rule or ours."""
         fault: Fault = self._classify(error, known=self.availability(path).known)
+        return fault
+
+    def classify_backlog(self, error: BaseException) -> Fault:
+        """What an error of a backlog queue means; one that is missing is out of order, not the caller's fault."""
+        fault: Fault = self._classify(error, known=True)
         return fault
 
     # What operators and the fleet bring ----------------------------------------------------------------------------

@@ -1,0 +1,119 @@
+"""A paired client's line to its fleet: what others know is adopted, what it sees is told. Nothing here is waited for.
+
+Without coordination every call does nothing, and the process decides alone.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from pairing.availability import News, State
+from pairing.flows import PingResult
+from pairing.metering import UsageRecord
+from pairing.pair import Change, Pair
+from pairing.shared_health import SharedHealth
+
+if TYPE_CHECKING:
+    from pairing.coordination import Coordination
+    from pairing.shared_state import SharedState
+
+
+class Fleet:
+    """The other processes of a pair."""
+
+    def __init__(self, pair: Pair, url: str | None) -> None:
+        self._pair = pair
+        self.coordination: Coordination | None = None
+        if url is not None:
+            from pairing.coordination import RedisCoordination  # redis is an extra of the package
+
+            self.join(cast("Coordination", RedisCoordination(url, pair.name, pair.process)))
+
+    def join(self, coordination: "Coordination") -> None:
+        """Use this coordination; before ``start``."""
+        self.coordination = coordination
+        self._pair.on_change = self._publish
+        self._pair.on_report = coordination.report
+
+    def start(self) -> None:
+        """Begin to listen and to tell."""
+        if self.coordination is not None:
+            self.coordination.start(self._adopt)
+
+    def close(self) -> None:
+        """Tell what is left, then leave."""
+        if self.coordination is not None:
+            self.coordination.close()
+
+    def record(self, records: Iterable[UsageRecord]) -> None:
+        """Hand usage over to the cost pipeline."""
+        if self.coordination is not None:
+            self.coordination.record_usage(records)
+
+    @property
+    def takes_usage(self) -> bool:
+        """Whether usage finds its way; else it is better left in its meter."""
+        return self.coordination is not None and bool(getattr(self.coordination, "is_connected", True))
+
+    def claim_ping(self, path: str, interval_s: float, grace_s: float) -> bool:
+        """Whether this process shall ping; a process cut off from its fleet pings for itself."""
+        if self.coordination is None:
+            return True
+        return self.coordination.claim_ping(path, interval_s, grace_s) is not False
+
+    def record_ping(self, result: PingResult, next_due: datetime | None) -> None:
+        """Note a ping for people to see; may take two seconds."""
+        if self.coordination is not None and self.coordination.shared is not None:
+            with contextlib.suppress(Exception):
+                self.coordination.shared.record_ping(
+                    result.path, accepted=result.accepted, reason=result.reason, next_due=next_due
+                )
+
+    def release(self, path: str, operator: str) -> None:
+        """Tell the fleet of a release, which makes a ping due at once, on a thread of its own."""
+        process = self._pair.process
+        self._do(lambda shared: shared.release(path, operator=operator, process=process))
+
+    def _do(self, action: "Callable[[SharedState], object]") -> None:
+        shared = self.coordination.shared if self.coordination is not None else None
+        if shared is not None:
+            threading.Thread(target=_quietly, args=(action, shared), name="pairing-telling", daemon=True).start()
+
+    def _publish(self, change: Change) -> None:
+        assert self.coordination is not None
+        self.coordination.publish(
+            SharedHealth(
+                path=change.path,
+                state=change.state.value,
+                since=change.since,
+                reason=change.reason,
+                held_by=change.held_by,
+                expires=change.expires,
+                origin=change.origin,
+                version=change.version,
+                process=self._pair.process,
+            ),
+            recovers=change.recovers,
+        )
+
+    def _adopt(self, health: SharedHealth) -> None:
+        clock = self._pair.clock
+        self._pair.adopt(
+            health.path,
+            News(
+                state=State(health.state),
+                since=clock.at(health.since),
+                reason=health.reason,
+                version=health.version,
+                origin=health.origin,
+                held_by=health.held_by,
+                expires=None if health.expires is None else clock.at(health.expires),
+            ),
+        )
+
+
+def _quietly(action: "Callable[[SharedState], object]", shared: "SharedState") -> None:
+    with contextlib.suppress(Exception):
+        action(shared)
