@@ -1,0 +1,296 @@
+"""How a process takes part in its fleet through Redis, without a sender ever waiting for Redis.
+
+What a process has to tell goes into a bounded outbox that one thread empties; what others tell arrives on another
+thread, by push, with a reconciling read behind it. With Redis away each process decides alone and tells later; a Redis
+that comes back empty is told again (docs/specification.md, section 11; docs/design/coordination.md).
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Protocol
+
+import redis
+from redis.backoff import NoBackoff
+from redis.client import PubSub
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from pairing.events import Event
+from pairing.metering import UsageRecord
+from pairing.shared_health import Pause, PingRecord, SharedHealth
+from pairing.shared_state import EVENTS, USAGE, SharedState
+
+__all__ = [
+    "EVENTS",
+    "USAGE",
+    "Coordination",
+    "Pause",
+    "PingRecord",
+    "RedisCoordination",
+    "SharedHealth",
+    "SharedState",
+]
+
+_LOGGER = logging.getLogger("pairing")
+
+_RECONCILE_S = 5.0
+_ANSWER_S = 2.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_CLOSING_S = 1.0
+_MOST_FACTS = 20_000
+_IN_ONE_GO = 500
+_SLICE_S = 0.5
+
+
+class Coordination(Protocol):
+    """What a paired client talks to. No call blocks or raises, except ``claim_ping``, which may take two seconds."""
+
+    shared: SharedState | None
+
+    def start(self, on_change: Callable[[SharedHealth], None]) -> None: ...
+
+    def publish(self, change: SharedHealth, *, recovers: bool = True) -> None: ...
+
+    def report(self, event: Event) -> None: ...
+
+    def record_usage(self, records: Iterable[UsageRecord]) -> None: ...
+
+    def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None: ...
+
+    def close(self) -> None: ...
+
+
+class RedisCoordination:
+    """Coordination over one Redis.
+
+    ``start`` begins two daemon threads and returns at once; ``on_change`` is then called, on those threads, with what
+    other processes and operators did. Survives Redis killed, frozen or restarted empty, at any time.
+    """
+
+    def __init__(self, url: str, pair: str, process: str) -> None:
+        client = redis.Redis.from_url(
+            url,
+            decode_responses=True,
+            socket_timeout=_ANSWER_S,
+            socket_connect_timeout=_ANSWER_S,
+            retry=Retry(NoBackoff(), 0),  # the loops below try again, and know what else waits
+        )
+        self.shared: SharedState = SharedState(client, pair)
+        self.is_connected = False
+        """Whether Redis answered last time; while it does not, usage is better left in its meter."""
+        self.dropped = 0
+        """Facts that the full outbox had no room for."""
+        self._redis = client
+        self._process = process
+        self._on_change: Callable[[SharedHealth], None] = lambda change: None
+        self._lock = threading.Condition()
+        self._changes: dict[str, tuple[SharedHealth, bool]] = {}
+        self._events: deque[Event] = deque()
+        self._usage: deque[UsageRecord] = deque()
+        self._known: dict[str, SharedHealth] = {}
+        self._texts: dict[str, str] = {}
+        self._latest: int | None = None
+        self._must_read = True
+        self._must_listen_anew = threading.Event()
+        self._is_closing = False
+        self._threads = [
+            threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
+            for name, run in (("outbox", self._write), ("news", self._listen))
+        ]
+
+    def start(self, on_change: Callable[[SharedHealth], None]) -> None:
+        """Begins to listen and to tell; ``on_change`` must neither block nor raise."""
+        self._on_change = on_change
+        for thread in self._threads:
+            thread.start()
+
+    def publish(self, change: SharedHealth, *, recovers: bool = True) -> None:
+        """Tells the fleet of a transition of this process; a later one of the same entity replaces it in the outbox.
+
+        ``change.version`` is the last one the process took in; ``recovers`` as in ``SharedState.publish``.
+        """
+        with self._lock:
+            self._changes[change.path] = (replace(change, process=self._process), recovers)
+            self._lock.notify_all()
+
+    def report(self, event: Event) -> None:
+        """Tells the control plane of an event, once Redis is there."""
+        with self._lock:
+            self._append(self._events, event)
+            self._lock.notify_all()
+
+    def record_usage(self, records: Iterable[UsageRecord]) -> None:
+        """Tells the cost pipeline what was used, once Redis is there."""
+        with self._lock:
+            for record in records:
+                self._append(self._usage, record)
+            self._lock.notify_all()
+
+    def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None:
+        """Whether this process shall ping now; None where Redis does not answer and the process decides alone."""
+        if not self.is_connected:
+            return None
+        try:
+            return self.shared.claim_ping(path, interval_s, grace_s=grace_s)
+        except RedisError:
+            return None
+
+    def close(self) -> None:
+        """Tells what is left, for at most a second, and ends the threads."""
+        with self._lock:
+            self._is_closing = True
+            self._lock.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(_CLOSING_S + _ANSWER_S)
+        self._redis.close()
+
+    # The outbox ----------------------------------------------------------------------------------------------------
+
+    def _append(self, facts: deque[Any], fact: Event | UsageRecord) -> None:
+        if len(facts) >= _MOST_FACTS:
+            facts.popleft()
+            self.dropped += 1
+        facts.append(fact)
+
+    def _write(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while not self._is_closing:
+            try:
+                self._reconcile()
+                self.is_connected, pause = True, _FIRST_PAUSE_S
+                self._tell_until(time.monotonic() + _RECONCILE_S)
+            except (RedisError, OSError) as error:
+                self._cut_off(error)
+                self._rest(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            except Exception:
+                _LOGGER.exception("pairing: the outbox to Redis stumbled; it goes on")
+                self._rest(_LONGEST_PAUSE_S)
+        self._tell_the_rest(time.monotonic() + _CLOSING_S)
+
+    def _tell_until(self, read_at: float) -> None:
+        while (left := read_at - time.monotonic()) > 0 and not self._is_closing:
+            with self._lock:
+                self._lock.wait_for(lambda: self._is_closing or self._must_read or self._has_facts(), left)
+                if self._must_read:
+                    return
+            self._tell()
+
+    def _tell_the_rest(self, until: float) -> None:
+        try:
+            while self.is_connected and self._has_facts() and time.monotonic() < until:
+                self._tell()
+        except (RedisError, OSError) as error:
+            self._cut_off(error)
+
+    def _has_facts(self) -> bool:
+        return bool(self._changes or self._events or self._usage)
+
+    def _tell(self) -> None:
+        for path in list(self._changes):
+            self._tell_change(path)
+        self._tell_batch(self._events, lambda events: self.shared.report(*events))
+        self._tell_batch(self._usage, self.shared.record_usage)
+
+    def _tell_change(self, path: str) -> None:
+        pending = self._changes[path]
+        applied, now = self.shared.exchange(pending[0], recovers=pending[1])
+        with self._lock:
+            if self._changes[path] is pending:  # else it was replaced by a later one, which is told next
+                del self._changes[path]
+        if now is not None:
+            self._learn(now, is_answer=not applied)
+
+    def _tell_batch(self, facts: deque[Any], tell: Callable[[list[Any]], None]) -> None:
+        with self._lock:
+            batch = [facts.popleft() for _ in range(min(len(facts), _IN_ONE_GO))]
+        try:
+            tell(batch)
+        except BaseException:
+            with self._lock:  # told again: each fact has an identity by which a second delivery is known
+                facts.extendleft(reversed(batch))
+            raise
+
+    def _cut_off(self, error: Exception) -> None:
+        if self.is_connected:
+            _LOGGER.warning("pairing: Redis is away (%s); this process decides alone", type(error).__name__)
+        self.is_connected = False
+        self._must_listen_anew.set()
+
+    def _rest(self, seconds: float) -> None:
+        with self._lock:
+            self._lock.wait_for(lambda: self._is_closing, seconds)
+
+    # The news ------------------------------------------------------------------------------------------------------
+
+    def _reconcile(self) -> None:
+        """Reads what was missed, and tells a Redis that has forgotten; a single key tells that nothing changed."""
+        with self._lock:
+            self._must_read = False
+        latest = self.shared.latest_version()
+        if latest is not None and latest == self._latest:
+            return
+        texts = self.shared.health_texts()
+        for path, text in texts.items():
+            if self._texts.get(path) != text:
+                self._read(text)
+        for known in [known for path, known in list(self._known.items()) if path not in texts]:
+            if known.state != "failing":
+                self.shared.restore(known)
+        self._texts, self._latest = texts, latest
+
+    def _listen(self) -> None:
+        while not self._is_closing:
+            self._must_listen_anew.clear()
+            try:
+                self._listen_on(self._pubsub())
+            except (RedisError, OSError):
+                self._rest(_FIRST_PAUSE_S)
+            except Exception:
+                _LOGGER.exception("pairing: listening to Redis stumbled; it goes on")
+                self._rest(_LONGEST_PAUSE_S)
+
+    def _listen_on(self, pubsub: PubSub) -> None:
+        with closing(pubsub):
+            pubsub.subscribe(self.shared.channel)
+            with self._lock:
+                self._must_read = True  # for what was said before this process listened
+                self._lock.notify_all()
+            while not self._is_closing and not self._must_listen_anew.is_set():
+                message = pubsub.get_message(timeout=_SLICE_S)
+                if message is not None:
+                    self._read(message["data"])
+
+    def _pubsub(self) -> PubSub:
+        pubsub: PubSub = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+        return pubsub
+
+    def _read(self, text: str) -> None:
+        try:
+            health = SharedHealth.from_json(text)
+        except (ValueError, KeyError, TypeError):
+            _LOGGER.warning("pairing: Redis holds a state of an entity that cannot be read; it is ignored")
+            return
+        self._learn(health)
+
+    def _learn(self, health: SharedHealth, *, is_answer: bool = False) -> None:
+        """Passes on what others did. What this process is about to tell is first decided in Redis."""
+        with self._lock:
+            known = self._known.get(health.path)
+            is_new = known is None or health.version > known.version
+            if is_new:
+                self._known[health.path] = health
+            is_pending = health.path in self._changes
+        if health.process == self._process or health.state == "failing" or is_pending:
+            return
+        if is_new or is_answer:
+            try:
+                self._on_change(health)
+            except Exception:
+                _LOGGER.exception("pairing: a change of %s was not taken in", health.path)

@@ -1,0 +1,311 @@
+"""The state that the processes of a fleet share through Redis: thin and blocking, raising what redis-py raises.
+
+Each change of an entity's health is one script, so that the rules of precedence (docs/specification.md, section 11)
+hold whoever comes first: forced beats organic, of two of a kind the higher version wins, what a process sees of its own
+sends never undoes a failover. Versions and fencing tokens follow Redis's clock where that is ahead of the last one, so
+that they go on rising after Redis was restarted empty.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import redis
+
+from pairing.events import Event
+from pairing.metering import UsageRecord
+from pairing.shared_health import Pause, PingRecord, SharedHealth
+
+EVENTS = "pairing:events"
+USAGE = "pairing:usage"
+_Arguments = list[bytes | bytearray | memoryview | str | int | float]
+_MOST_ENTRIES = 1_000_000  # of a stream nobody reads
+
+_CLOCK = """
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+"""
+
+# KEYS health, latest, ping-due, pings; ARGV verb, path, change as JSON, base version, caller's time, recovers
+_CHANGE = (
+    _CLOCK
+    + """
+local verb, path, base, recovers = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[6] == '1'
+local change = cjson.decode(ARGV[3])
+local written = redis.call('HGET', KEYS[1], path)
+local current = written and cjson.decode(written)
+local function set(value) return value ~= nil and value ~= cjson.null end
+local is_over = current and current.state == 'failed_over'
+local is_held = is_over and set(current.held_by) and not (set(current.expires) and current.expires <= ARGV[5])
+
+local function allowed()
+  if change.origin == 'forced' or not current then return true end
+  local knew = base >= current.version or current.process == change.process
+  local is_stale = not knew and current.state ~= 'failing' and current.since >= change.since
+  if change.state == 'failing' then return not is_over end
+  if change.state == 'healthy' then
+    if not is_over then return current.state ~= 'healthy' end
+    return recovers and not is_stale and (knew or not is_held)
+  end
+  if is_over then return knew or set(change.held_by) end
+  return not is_stale
+end
+
+if verb == 'publish' then
+  if not allowed() then return {0, written} end
+elseif verb == 'hold' then
+  if not is_over or (is_held and current.held_by == change.held_by) then return {0, written} end
+  current.held_by, current.expires = change.held_by, change.expires
+elseif verb == 'release' then
+  if not is_over then return {0, written} end
+  current.held_by, current.expires = cjson.null, cjson.null
+elseif verb == 'mark_healthy' then
+  if not current or current.state == 'healthy' then return {0, written} end
+elseif verb == 'restore' then
+  if current and current.version >= change.version then return {0, written} end
+end
+if verb == 'hold' or verb == 'release' then
+  current.process = change.process
+  change = current
+end
+if verb ~= 'restore' then change.version = math.max(now, (current and current.version or 0) + 1, base + 1) end
+local text = cjson.encode(change)
+redis.call('HSET', KEYS[1], path, text)
+redis.call('SET', KEYS[2], string.format('%.0f', math.max(change.version, tonumber(redis.call('GET', KEYS[2]) or 0))))
+if change.state == 'healthy' or verb == 'release' or not is_over then redis.call('HDEL', KEYS[3], path) end
+if change.state == 'failed_over' and not is_over and verb ~= 'restore' then redis.call('HDEL', KEYS[4], path) end
+redis.call('PUBLISH', KEYS[1], text)
+return {1, text}
+"""
+)
+
+# KEYS ping-due; ARGV path, interval in ms, grace in ms
+_CLAIM = (
+    _CLOCK
+    + """
+local due = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or now)
+local claimed = now >= due + tonumber(ARGV[3])
+local next_due = claimed and now + tonumber(ARGV[2]) or due
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', next_due))
+return claimed and 1 or 0
+"""
+)
+
+# KEYS pings; ARGV path, record as JSON
+_RECORD_PING = """
+local before = redis.call('HGET', KEYS[1], ARGV[1])
+local record = cjson.decode(ARGV[2])
+record.count = (before and cjson.decode(before).count or 0) + 1
+redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(record))
+"""
+
+# KEYS lease, fence; ARGV name, owner, ttl in ms
+_ACQUIRE = (
+    _CLOCK
+    + """
+local owner = redis.call('GET', KEYS[1])
+local fence = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or 0)
+if owner and owner ~= ARGV[2] then return false end
+if not owner then
+  fence = math.max(now, fence + 1)
+  redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f', fence))
+end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return string.format('%.0f', fence)
+"""
+)
+_RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0"
+_RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
+
+
+class SharedState:
+    """One pair's share of Redis: health, pings, pauses and leases; and the streams of all pairs.
+
+    Blocking; every call may raise ``redis.RedisError``. Names are as in docs/design/coordination.md.
+    """
+
+    def __init__(self, client: redis.Redis, pair: str) -> None:
+        self.redis, self.pair = client, pair
+        self._prefix = f"pairing:{{{pair}}}:"
+        self.channel = self._key("health")
+        self._change = client.register_script(_CHANGE)
+        self._claim = client.register_script(_CLAIM)
+        self._record_ping = client.register_script(_RECORD_PING)
+        self._acquire = client.register_script(_ACQUIRE)
+        self._renew = client.register_script(_RENEW)
+        self._release = client.register_script(_RELEASE)
+
+    # Health --------------------------------------------------------------------------------------------------------
+
+    def health(self) -> dict[str, SharedHealth]:
+        """What is known of each entity that ever failed, by path."""
+        return {path: SharedHealth.from_json(text) for path, text in self._hash("health").items()}
+
+    def health_texts(self) -> dict[str, str]:
+        """``health`` as its JSON, for those who compare before they parse."""
+        return self._hash("health")
+
+    def latest_version(self) -> int | None:
+        """The version of the last change of any entity; None where there never was one, or Redis has forgotten."""
+        written = self.redis.get(self._key("latest"))
+        return None if written is None else int(written)
+
+    def fail_over(
+        self,
+        path: str,
+        reason: str,
+        *,
+        operator: str,
+        process: str,
+        hold: bool = True,
+        expires: datetime | None = None,
+    ) -> SharedHealth:
+        """Fails the entity over by an operator's word; ``hold`` keeps it so until released or ``expires``."""
+        held_by = operator if hold else None
+        forced = self._word(path, "failed_over", reason, process, held_by, expires if hold else None)
+        return self._after("publish", forced)
+
+    def hold(self, path: str, *, operator: str, process: str, expires: datetime | None = None) -> SharedHealth:
+        """Keeps a failed-over entity from returning by itself; any other stays as it is. Returns what is true then."""
+        return self._after("hold", self._word(path, "failed_over", "", process, operator, expires))
+
+    def release(self, path: str, *, operator: str, process: str) -> SharedHealth:
+        """Ends a hold: the entity stays failed over and a ping is due at once. Returns what is true then."""
+        return self._after("release", self._word(path, "failed_over", f"released by {operator}", process))
+
+    def mark_healthy(self, path: str, *, operator: str, process: str) -> SharedHealth:
+        """Ends hold and failover together. Returns what is true then."""
+        return self._after("mark_healthy", self._word(path, "healthy", f"marked healthy by {operator}", process))
+
+    def publish(self, change: SharedHealth, *, recovers: bool = True) -> SharedHealth | None:
+        """A process's own transition, if it is neither stale nor of lower rank; None where it is.
+
+        ``change.version`` is the last one the process knew. ``recovers``: whether ``healthy`` comes from an accepted
+        ping or an operator and so ends a failover; an accepted send does not.
+        """
+        applied, health = self.exchange(change, recovers=recovers)
+        return health if applied else None
+
+    def exchange(self, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
+        """``publish``, telling also what stands where it was not applied."""
+        return self._run("publish", change, recovers=recovers)
+
+    def restore(self, known: SharedHealth) -> bool:
+        """Writes what this process knows into a Redis that has forgotten it; whether it did."""
+        return self._run("restore", known)[0]
+
+    # Pings ---------------------------------------------------------------------------------------------------------
+
+    def claim_ping(self, path: str, interval_s: float, *, grace_s: float = 0.0) -> bool:
+        """Whether the caller shall ping the entity now: of a fleet one process, once per interval.
+
+        With ``grace_s`` only once the ping is that much overdue, so that those without go first.
+        """
+        arguments: _Arguments = [path, _ms(interval_s), _ms(grace_s)]
+        return bool(self._claim(keys=[self._key("ping-due")], args=arguments))
+
+    def record_ping(self, path: str, *, accepted: bool, reason: str, next_due: datetime | None = None) -> None:
+        """Notes the outcome of a ping for people to see."""
+        record = PingRecord(datetime.now(UTC), accepted, reason, 0, next_due)
+        self._record_ping(keys=[self._key("pings")], args=[path, record.to_json()])
+
+    def pings(self) -> dict[str, PingRecord]:
+        """The last ping of each entity, by path."""
+        return {path: PingRecord.from_json(text) for path, text in self._hash("pings").items()}
+
+    # The syphon ----------------------------------------------------------------------------------------------------
+
+    def pause_syphon(self, queue: str | None, *, operator: str, reason: str) -> None:
+        """Pauses the pair's syphon, or that of one backlog queue."""
+        pause = Pause(operator, reason, datetime.now(UTC))
+        self.redis.hset(self._key("syphon"), queue or "*", pause.to_json())
+
+    def resume_syphon(self, queue: str | None) -> bool:
+        """Ends the pause of the pair's syphon, or of one backlog queue's; False where there was none."""
+        return bool(self.redis.hdel(self._key("syphon"), queue or "*"))
+
+    def paused(self) -> dict[str, Pause]:
+        """The pauses by backlog queue path; ``*`` is the whole pair's."""
+        return {queue: Pause.from_json(text) for queue, text in self._hash("syphon").items()}
+
+    # Leases --------------------------------------------------------------------------------------------------------
+
+    def acquire_lease(self, name: str, owner: str, ttl_s: float) -> int | None:
+        """The fencing token of the lease, which only ever rises; None while somebody else holds it."""
+        token = self._acquire(keys=[self._lease(name), self._key("fence")], args=[name, owner, _ms(ttl_s)])
+        return None if token is None else int(token)
+
+    def renew_lease(self, name: str, owner: str, ttl_s: float) -> bool:
+        """Whether the owner still holds the lease, now for another ``ttl_s``."""
+        return bool(self._renew(keys=[self._lease(name)], args=[owner, _ms(ttl_s)]))
+
+    def release_lease(self, name: str, owner: str) -> bool:
+        """Gives the lease up; False where it was not the owner's any more."""
+        return bool(self._release(keys=[self._lease(name)], args=[owner]))
+
+    def leases(self) -> dict[str, str]:
+        """Who holds which lease now, by name."""
+        names = list(self._hash("fence"))
+        owners = cast("list[Any]", self.redis.mget([self._lease(name) for name in names])) if names else []
+        return {name: _text(owner) for name, owner in zip(names, owners, strict=True) if owner is not None}
+
+    # Streams -------------------------------------------------------------------------------------------------------
+
+    def report(self, *events: Event) -> None:
+        """Appends events to the stream of all pairs, in their order and all in one go."""
+        self._append(EVENTS, "event", [event.to_json() for event in events])
+
+    def record_usage(self, records: Iterable[UsageRecord]) -> None:
+        """Appends usage records to the stream of all pairs."""
+        self._append(USAGE, "record", [record.to_json() for record in records])
+
+    # In Redis's words ----------------------------------------------------------------------------------------------
+
+    def _key(self, name: str) -> str:
+        return self._prefix + name
+
+    def _lease(self, name: str) -> str:
+        return self._key(f"lease:{name}")
+
+    def _hash(self, name: str) -> dict[str, str]:
+        raw = cast("dict[Any, Any]", self.redis.hgetall(self._key(name)))
+        return {_text(key): _text(value) for key, value in raw.items()}
+
+    def _append(self, stream: str, field: str, texts: list[str]) -> None:
+        if not texts:
+            return
+        with self.redis.pipeline(transaction=True) as pipeline:
+            for text in texts:
+                pipeline.xadd(stream, {field: text}, maxlen=_MOST_ENTRIES, approximate=True)
+            pipeline.execute()
+
+    def _word(
+        self,
+        path: str,
+        state: str,
+        reason: str,
+        process: str,
+        held_by: str | None = None,
+        expires: datetime | None = None,
+    ) -> SharedHealth:
+        return SharedHealth(path, state, datetime.now(UTC), reason, held_by, expires, "forced", 0, process)
+
+    def _run(self, verb: str, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
+        keys = [self._key(name) for name in ("health", "latest", "ping-due", "pings")]
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        arguments: _Arguments = [verb, change.path, change.to_json(), change.version, now, int(recovers)]
+        applied, text = self._change(keys=keys, args=arguments)
+        return bool(applied), None if text is None else SharedHealth.from_json(text)
+
+    def _after(self, verb: str, word: SharedHealth) -> SharedHealth:
+        now = self._run(verb, word)[1]
+        return now or replace(word, state="healthy", reason="", held_by=None, expires=None, origin="organic")
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000)) if seconds > 0 else 0
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode()

@@ -1,0 +1,254 @@
+"""The rules of precedence, claims and leases that processes share through Redis (docs/specification.md, section 11)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pairing.coordination import EVENTS, USAGE, SharedHealth, SharedState
+from pairing.events import Event
+from pairing.metering import UsageRecord
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def shared(redis_client):
+    return SharedState(redis_client, "contoso")
+
+
+def saw(state: str, *, by: str = "p1", after_s: float = 0, knew: int = 0, **fields) -> SharedHealth:
+    """What a process saw of ``orders``, some seconds after noon."""
+    since = NOON + timedelta(seconds=after_s)
+    return (
+        SharedHealth("orders", state, since, f"{state} at {by}", None, None, "organic", knew, by)
+        if not fields
+        else (replace(saw(state, by=by, after_s=after_s, knew=knew), **fields))
+    )
+
+
+def force(shared: SharedState, **arguments) -> SharedHealth:
+    return shared.fail_over("orders", "drill", operator="ada", process="web", **arguments)
+
+
+def test_a_change_is_stored_announced_and_given_a_version(shared, redis_client):
+    pubsub = redis_client.pubsub(ignore_subscribe_messages=True)
+    pubsub.subscribe("pairing:{contoso}:health")
+    while pubsub.get_message(timeout=1):
+        pass
+    stored = shared.publish(saw("failed_over"))
+    assert stored == replace(saw("failed_over"), version=stored.version)
+    assert shared.health() == {"orders": stored}
+    assert shared.latest_version() == stored.version
+    assert SharedHealth.from_json(pubsub.get_message(timeout=5)["data"]) == stored
+    pubsub.close()
+
+
+def test_versions_rise_also_when_redis_has_forgotten_everything(shared, redis_client):
+    first = shared.publish(saw("failed_over"))
+    redis_client.flushall()
+    assert shared.latest_version() is None
+    assert shared.publish(saw("failed_over")).version >= first.version
+    assert shared.publish(saw("healthy", knew=first.version + 50)).version > first.version + 50
+
+
+RULES = [  # what stands, what comes, what is true then
+    ("failing never overwrites failed over", [saw("failed_over")], saw("failing", by="p2"), "failed_over"),
+    ("a send's success clears failing", [saw("failing")], saw("healthy", by="p2"), "healthy"),
+    ("the first failover of two stands", [saw("failed_over", by="p1")], saw("failed_over", by="p2"), "p1"),
+    ("its own ping brings it back", [saw("failed_over")], saw("healthy", after_s=60), "healthy"),
+    ("a later recovery by another counts", [saw("failed_over")], saw("healthy", by="p2", after_s=60), "healthy"),
+    (
+        "an older recovery by another does not",
+        [saw("failed_over")],
+        saw("healthy", by="p2", after_s=-60),
+        "failed_over",
+    ),
+    (
+        "an older failover does not undo a recovery",
+        [saw("failed_over", after_s=-9), saw("healthy")],
+        saw("failed_over", by="p2", after_s=-5),
+        "healthy",
+    ),
+    (
+        "a later failover does",
+        [saw("failed_over", after_s=-9), saw("healthy")],
+        saw("failed_over", by="p2", after_s=5),
+        "failed_over",
+    ),
+    (
+        "another's failing does not stand in the way",
+        [saw("failing", after_s=9)],
+        saw("failed_over", by="p2"),
+        "failed_over",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "expected"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES]
+)
+def test_of_two_words_the_one_of_higher_rank_stands(shared, before, change, expected):
+    for word in before:
+        assert shared.publish(word) is not None
+    applied, now = shared.exchange(change)
+    assert expected in (now.state, now.process)
+    assert shared.health()["orders"] == now
+    assert applied == (now.process == change.process and now.since == change.since)
+
+
+def test_an_accepted_send_never_ends_a_failover(shared):
+    shared.publish(saw("failed_over"))
+    assert shared.publish(saw("healthy", after_s=60), recovers=False) is None
+    assert shared.health()["orders"].state == "failed_over"
+
+
+def test_forced_beats_organic_whoever_comes_first(shared):
+    forced = force(shared)
+    assert shared.publish(saw("failed_over", after_s=10**9)) is None
+    assert shared.publish(saw("failing", after_s=10**9)) is None
+    assert shared.health()["orders"] == forced
+    shared.mark_healthy("orders", operator="ada", process="web")
+    shared.publish(saw("failed_over", after_s=10**9))
+    assert force(shared).origin == "forced"
+
+
+def test_an_accepted_ping_does_not_bring_a_held_entity_back(shared):
+    force(shared)
+    assert shared.publish(saw("healthy", after_s=10**9)) is None
+    assert shared.health()["orders"].held_by == "ada"
+
+
+def test_a_released_entity_stays_failed_over_until_its_ping_is_accepted(shared):
+    force(shared)
+    released = shared.release("orders", operator="grace", process="web")
+    assert (released.state, released.held_by) == ("failed_over", None)
+    assert shared.publish(saw("healthy", after_s=10**9)).state == "healthy"
+
+
+def test_a_hold_that_has_expired_holds_nothing(shared):
+    force(shared, expires=datetime.now(UTC) - timedelta(seconds=1))
+    assert shared.publish(saw("healthy", after_s=10**9)).state == "healthy"
+
+
+def test_a_process_that_took_the_hold_in_can_end_it_by_its_operators_word(shared):
+    held = force(shared)
+    assert shared.publish(saw("healthy", after_s=10**9, knew=held.version)).state == "healthy"
+
+
+def test_an_organic_failover_can_be_held_and_a_healthy_entity_cannot(shared):
+    assert shared.hold("orders", operator="ada", process="web").state == "healthy"
+    failed = shared.publish(saw("failed_over"))
+    held = shared.hold("orders", operator="ada", process="web")
+    assert held == replace(failed, held_by="ada", process="web", version=held.version)
+    assert held.version > failed.version
+
+
+def test_what_an_operator_does_twice_is_done_once(shared):
+    shared.publish(saw("failed_over"))
+    first = shared.hold("orders", operator="ada", process="web")
+    assert shared.hold("orders", operator="ada", process="web") == first
+    healthy = shared.mark_healthy("orders", operator="ada", process="web")
+    assert shared.mark_healthy("orders", operator="ada", process="web") == healthy
+    assert shared.release("orders", operator="ada", process="web") == healthy
+
+
+def test_a_forgetful_redis_is_told_again_and_the_later_memory_stands(shared, redis_client):
+    failed = shared.publish(saw("failed_over"))
+    healthy = shared.publish(saw("healthy", after_s=60))
+    redis_client.flushall()
+    assert shared.restore(failed)
+    assert shared.restore(healthy)
+    assert not shared.restore(failed)
+    assert shared.health() == {"orders": healthy}
+    assert shared.latest_version() == healthy.version
+
+
+def test_of_a_fleet_one_process_pings_once_per_interval(shared):
+    assert [shared.claim_ping("orders", 60) for _ in range(50)] == [True] + [False] * 49
+    assert shared.claim_ping("payments", 60)
+
+
+def test_a_ping_is_due_again_after_its_interval(shared, redis_client):
+    assert shared.claim_ping("orders", 60)
+    due = int(redis_client.hget("pairing:{contoso}:ping-due", "orders"))
+    redis_client.hset("pairing:{contoso}:ping-due", "orders", due - 60_001)
+    assert shared.claim_ping("orders", 60)
+    assert not shared.claim_ping("orders", 60)
+
+
+def test_applications_leave_a_due_ping_to_the_workers_for_a_while(shared, redis_client):
+    assert not shared.claim_ping("orders", 60, grace_s=5)
+    assert shared.claim_ping("orders", 60)
+    due = int(redis_client.hget("pairing:{contoso}:ping-due", "orders"))
+    redis_client.hset("pairing:{contoso}:ping-due", "orders", due - 65_001)
+    assert shared.claim_ping("orders", 60, grace_s=5)
+
+
+def test_a_released_entity_can_be_pinged_at_once(shared):
+    force(shared)
+    assert shared.claim_ping("orders", 60)
+    shared.release("orders", operator="ada", process="web")
+    assert shared.claim_ping("orders", 60)
+
+
+def test_pings_are_counted_from_the_failover_on(shared):
+    for _ in range(2):
+        shared.publish(saw("failed_over", after_s=10**9))
+        for accepted in (False, True):
+            shared.record_ping("orders", accepted=accepted, reason="r", next_due=NOON)
+        assert [(ping.count, ping.accepted, ping.next_due) for ping in shared.pings().values()] == [(2, True, NOON)]
+        shared.publish(saw("healthy", after_s=10**9))
+
+
+def test_a_pause_of_the_pair_and_of_one_queue_are_two_pauses(shared):
+    shared.pause_syphon(None, operator="ada", reason="maintenance")
+    shared.pause_syphon("contoso/x-servicebus-transfer/0", operator="grace", reason="looks odd")
+    paused = shared.paused()
+    assert [(queue, pause.by, pause.reason) for queue, pause in sorted(paused.items())] == [
+        ("*", "ada", "maintenance"),
+        ("contoso/x-servicebus-transfer/0", "grace", "looks odd"),
+    ]
+    assert shared.resume_syphon(None)
+    assert not shared.resume_syphon(None)
+    assert list(shared.paused()) == ["contoso/x-servicebus-transfer/0"]
+
+
+def test_a_lease_has_one_owner_and_a_token_that_only_rises(shared, redis_client):
+    first = shared.acquire_lease("queue-0", "a", 60)
+    assert shared.acquire_lease("queue-0", "b", 60) is None
+    assert shared.acquire_lease("queue-0", "a", 60) == first
+    assert shared.leases() == {"queue-0": "a"}
+    assert shared.renew_lease("queue-0", "a", 60)
+    assert not shared.renew_lease("queue-0", "b", 60)
+    assert not shared.release_lease("queue-0", "b")
+    assert shared.release_lease("queue-0", "a")
+    assert shared.leases() == {}
+    second = shared.acquire_lease("queue-0", "b", 60)
+    redis_client.flushall()
+    assert not shared.renew_lease("queue-0", "b", 60)
+    assert first < second <= shared.acquire_lease("queue-0", "c", 60)
+
+
+def test_a_lease_ends_by_itself(shared, redis_client):
+    shared.acquire_lease("queue-0", "a", 0.001)
+    while redis_client.exists("pairing:{contoso}:lease:queue-0"):
+        pass
+    assert shared.acquire_lease("queue-0", "b", 60)
+
+
+def test_events_and_usage_go_into_the_streams_of_all_pairs(shared, redis_client):
+    event = Event("e" * 32, NOON, "contoso", "orders", "failed_over", "r", "p1")
+    record = UsageRecord("id", NOON, "contoso", "contoso", "contoso", "orders", "send", "p1", 1, 2, 3, 4, 5)
+    shared.report(event)
+    shared.record_usage([record, record])
+    assert [Event.from_json(fields["event"]) for _, fields in redis_client.xrange(EVENTS)] == [event]
+    assert [UsageRecord.from_json(fields["record"]) for _, fields in redis_client.xrange(USAGE)] == [record, record]
+
+
+def test_pairs_know_nothing_of_each_other(shared, redis_client):
+    force(shared)
+    other = SharedState(redis_client, "fabrikam")
+    assert other.health() == {}
+    assert other.claim_ping("orders", 60)
+    assert shared.claim_ping("orders", 60)
