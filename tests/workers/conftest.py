@@ -1,0 +1,45 @@
+"""The control plane's settings on a Redis of this test session's own."""
+
+from pathlib import Path
+
+import pytest
+import redis
+
+from dashboard import redis as dashboard_redis
+from dashboard.pairs import PairConfig, load_pairs
+from workers import connections
+
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "PRIMARY", namespace = "contoso", subscription = "north" }
+secondary = { connection_string_env = "SECONDARY", namespace = "contoso-dr", subscription = "south" }
+entities = ["orders"]
+"""
+VARIABLES = {
+    "PRIMARY": "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;",
+    "SECONDARY": "Endpoint=sb://127.0.0.1:2;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;",
+}
+
+
+@pytest.fixture
+def fleet(redis_client: redis.Redis, redis_url: str, settings: object, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
+    """An empty Redis that the control plane uses."""
+    settings.REDIS_URL = redis_url  # type: ignore[attr-defined]
+    return redis_client
+
+
+@pytest.fixture
+def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, PairConfig]:
+    """The pair `contoso`, as a PAIRS_FILE tells it."""
+    file = tmp_path / "pairs.toml"
+    file.write_text(PAIRS)
+    told = load_pairs(file, VARIABLES)
+    monkeypatch.setattr(connections, "pairs", lambda: told)
+    return told
+
+
+@pytest.fixture(autouse=True)
+def close_connections() -> object:
+    """Redis clients of one test do not live on in the next."""
+    yield
+    dashboard_redis._client.cache_clear()

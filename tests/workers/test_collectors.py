@@ -1,0 +1,106 @@
+"""Events and health reach the database once, in spite of redelivery (docs/specification.md, section 11)."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+import redis
+
+from dashboard.models import EntityHealth, FailoverEvent
+from dashboard.pairs import PairConfig
+from dashboard.redis import CHANGED
+from dashboard.sync import sync
+from pairing.coordination import SharedState
+from pairing.events import Event
+from workers import collectors
+from workers.streams import Reader
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def event(identity: str, kind: str = "failed_over") -> Event:
+    return Event(identity * 32, NOW, "contoso", "orders", kind, "connection refused", "host:1:abcdef01")
+
+
+@pytest.fixture
+def reader(fleet: redis.Redis, pairs: dict[str, PairConfig]) -> Reader:
+    list(sync(pairs))
+    return Reader(fleet, "pairing:events", "event", "test")
+
+
+@pytest.fixture
+def announced(fleet: redis.Redis) -> Iterator[redis.client.PubSub]:
+    with closing(fleet.pubsub(ignore_subscribe_messages=True)) as channel:
+        channel.subscribe(CHANGED)
+        channel.get_message(timeout=5)
+        yield channel
+
+
+def collect(reader: Reader) -> None:
+    collectors.save_events(reader, next(batch for batch in reader.batches(threading.Event()) if batch))
+
+
+def test_an_event_is_stored_once_though_it_is_delivered_twice(reader: Reader, fleet: redis.Redis) -> None:
+    shared = SharedState(fleet, "contoso")
+    shared.report(event("a"), event("a"))
+    collect(reader)
+    shared.report(event("a"), event("b", "recovered"))
+    collect(reader)
+    assert sorted(FailoverEvent.objects.values_list("kind", flat=True)) == ["failed_over", "recovered"]
+
+
+def test_an_event_stays_in_the_stream_while_the_database_refuses_it(
+    reader: Reader, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SharedState(fleet, "contoso").report(event("a"))
+
+    def refuse(_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(collectors.projection, "record_events", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        collect(reader)
+    assert fleet.xlen("pairing:events") == 1
+
+
+def test_pages_are_told_after_the_event_is_stored(
+    reader: Reader, fleet: redis.Redis, announced: redis.client.PubSub
+) -> None:
+    SharedState(fleet, "contoso").report(event("a"))
+    collect(reader)
+    assert announced.get_message(timeout=5) is not None
+
+
+def test_health_follows_the_event_that_tells_of_it(reader: Reader, fleet: redis.Redis) -> None:
+    shared = SharedState(fleet, "contoso")
+    shared.fail_over("orders", "drill", operator="ada", process="web")
+    shared.record_ping("orders", accepted=False, reason="refused")
+    shared.report(event("a", "forced"))
+    collect(reader)
+    entity = EntityHealth.objects.get(path="orders")
+    assert (entity.state, entity.held_by, entity.last_ping_reason) == ("failed_over", "ada", "refused")
+
+
+def test_a_published_change_is_taken_over(reader: Reader, fleet: redis.Redis) -> None:
+    health = SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
+    collectors.take_over("pairing:{contoso}:health", health.to_json())
+    assert EntityHealth.objects.get(path="orders").state == "failed_over"
+
+
+def test_health_of_a_pair_nobody_configured_is_left_alone(reader: Reader, fleet: redis.Redis) -> None:
+    health = SharedState(fleet, "fabrikam").fail_over("orders", "drill", operator="ada", process="web")
+    collectors.take_over("pairing:{fabrikam}:health", health.to_json())
+    assert EntityHealth.objects.get(path="orders").state == "unknown"
+
+
+def test_an_unreadable_report_does_not_stop_the_readable_ones(reader: Reader, fleet: redis.Redis) -> None:
+    fleet.xadd("pairing:events", {"event": "no JSON"})
+    fleet.xadd("pairing:events", {"event": json.dumps({"id": "incomplete"})})
+    SharedState(fleet, "contoso").report(event("a"))
+    collect(reader)
+    assert FailoverEvent.objects.count() == 1
+    assert fleet.xlen("pairing:events") == 0

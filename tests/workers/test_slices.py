@@ -1,0 +1,34 @@
+"""Looping tasks: one of a kind per process, and gone at once when the worker shuts down."""
+
+import threading
+
+import pytest
+
+from workers import slices
+
+
+@pytest.fixture(autouse=True)
+def living_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "_shutting_down", threading.Event())
+
+
+def test_a_second_slice_of_a_name_is_refused_while_the_first_runs() -> None:
+    with slices.slice_of("a", 60) as first, slices.slice_of("a", 60) as second, slices.slice_of("b", 60) as other:
+        assert (first is None, second is None, other is None) == (False, True, False)
+    with slices.slice_of("a", 60) as again:
+        assert again is not None
+
+
+def test_a_slice_is_over_after_its_time() -> None:
+    with slices.slice_of("a", 0.01) as stop:
+        assert stop is not None
+        assert stop.wait(5)
+
+
+def test_shutting_down_ends_every_slice_and_begins_none() -> None:
+    with slices.slice_of("a", 60) as stop:
+        slices.stop_all()
+        assert stop is not None
+        assert stop.is_set()
+    with slices.slice_of("b", 60) as late:
+        assert late is None

@@ -1,0 +1,109 @@
+"""Usage records become files with the columns of docs/contract.md, section 5, durably and with their billing scope."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import redis
+
+from dashboard.pairs import PairConfig
+from pairing.coordination import SharedState
+from pairing.metering import UsageRecord
+from tests.workers.test_streams import read_one
+from workers import collectors, usage
+from workers.streams import Reader
+
+MINUTE = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
+RECORD = UsageRecord(
+    record_id="contoso/host:1:abcdef01/20261130T2359/send/contoso/orders",
+    minute=MINUTE,
+    scope="contoso",
+    pair="contoso",
+    namespace="contoso",
+    entity="orders",
+    kind="send",
+    reporter="host:1:abcdef01",
+    seq=1,
+    operations=3,
+    messages=2,
+    bytes=700,
+    billing_units=2,
+)
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return ds.dataset(folder / "usage", partitioning="hive", format="parquet").to_table().to_pylist()
+
+
+def test_a_record_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+    usage.write([RECORD], str(tmp_path))
+    (row,) = rows(tmp_path)
+    assert {field.name: row[field.name] for field in fields(RECORD)} == {
+        field.name: getattr(RECORD, field.name) for field in fields(RECORD)
+    }
+
+
+def test_each_day_has_its_own_folder(tmp_path: Path) -> None:
+    usage.write([RECORD, replace(RECORD, minute=datetime(2026, 12, 1, tzinfo=UTC))], str(tmp_path))
+    assert sorted(path.name for path in (tmp_path / "usage").iterdir()) == ["date=2026-11-30", "date=2026-12-01"]
+
+
+def test_columns_have_the_types_that_the_pipeline_reads(tmp_path: Path) -> None:
+    (file,) = usage.write([RECORD], str(tmp_path))
+    types = {field.name: str(field.type) for field in pq.read_schema(file)}
+    longs = dict.fromkeys(("seq", "operations", "messages", "bytes", "billing_units"), "int64")
+    texts = ("record_id", "scope", "pair", "namespace", "entity", "kind", "reporter")
+    assert types == longs | dict.fromkeys(texts, "string") | {"minute": "timestamp[us, tz=UTC]"}
+
+
+def test_a_file_that_could_not_be_finished_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def power_fails(_: int) -> None:
+        raise OSError("power")
+
+    monkeypatch.setattr(usage.os, "fsync", power_fails)
+    with pytest.raises(OSError, match="power"):
+        usage.write([RECORD], str(tmp_path))
+    assert all(path.name.startswith("_") for path in tmp_path.rglob("*.parquet"))
+
+
+def test_an_object_store_is_named_by_its_url(tmp_path: Path) -> None:
+    usage.write([RECORD], tmp_path.as_uri())
+    assert len(rows(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("pair", "namespace", "scope"),
+    [("contoso", "contoso", "north"), ("contoso", "contoso-dr", "south"), ("fabrikam", "fabrikam", "fabrikam")],
+    ids=["the primary's subscription", "the secondary's subscription", "an unknown pair keeps its name"],
+)
+def test_the_billing_scope_is_the_subscription(
+    pair: str, namespace: str, scope: str, pairs: Mapping[str, PairConfig]
+) -> None:
+    (record,) = usage.with_scopes([replace(RECORD, pair=pair, namespace=namespace, scope=pair)], pairs)
+    assert record.scope == scope
+
+
+def test_records_are_acknowledged_only_once_their_file_is_there(
+    fleet: redis.Redis,
+    pairs: Mapping[str, PairConfig],
+    settings: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.USAGE_DIR = str(tmp_path)  # type: ignore[attr-defined]
+    monkeypatch.setattr(collectors, "pairs", lambda: pairs)
+    SharedState(fleet, "contoso").record_usage([RECORD])
+    reader = Reader(fleet, "pairing:usage", "record", "test")
+    entries = read_one(reader)
+    with monkeypatch.context() as broken:
+        broken.setattr(usage, "write", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            collectors.save_usage(reader, entries)
+    assert fleet.xlen("pairing:usage") == 1
+    collectors.save_usage(reader, entries)
+    assert fleet.xlen("pairing:usage") == 0
+    assert [row["scope"] for row in rows(tmp_path)] == ["north"]
