@@ -10,11 +10,13 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from dashboard.metrics import exposition
 from dashboard.pairs import load_pairs
 from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
@@ -52,7 +54,7 @@ def test_every_public_name_of_the_library_is_told() -> None:
     assert not untold(names, pages)
 
 
-READERS = {"text", "words", "whole", "flag", "path", "url", "get", "getenv"}
+READERS = {"text", "words", "whole", "flag", "path", "url"}  # of dashboard.environment.Environment
 
 
 def modules(*rooms: str) -> Iterator[ast.Module]:
@@ -140,6 +142,13 @@ def test_every_option_of_a_management_command_is_told() -> None:
     options = command_line_options("dashboard/management/commands")
     assert "--month" in options
     assert not untold(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
+
+
+@pytest.mark.django_db
+def test_every_metric_is_told() -> None:
+    names = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
+    assert names
+    assert not untold(names, text_of("docs/operations.md"))
 
 
 # -- what is cited exists ---------------------------------------------------------------------------------------------
