@@ -79,7 +79,7 @@ class Host:
 
     def stats(self) -> dict[str, dict[str, int]]:
         """What happened to each entity since the start."""
-        return {queue.path: entity_stats(queue) for queue in self.namespace.queues()}
+        return {queue.path: entity_stats(queue) for queue in self.namespace.entities()}
 
 
 def entity_stats(queue: Queue) -> dict[str, int]:

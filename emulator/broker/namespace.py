@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
 from urllib.parse import unquote
 
 from emulator.broker import dead_letter
-from emulator.broker.descriptions import QueueDescription
-from emulator.broker.errors import EntityExists, EntityNotFound, NotAllowed
+from emulator.broker.descriptions import (
+    DEFAULT_RULE,
+    QueueDescription,
+    RuleDescription,
+    SubscriptionDescription,
+    TopicDescription,
+)
+from emulator.broker.errors import EntityExists, EntityNotFound, HopsExceeded, NotAllowed
 from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.message import Message, StoredMessage
-from emulator.broker.queue import MAX_HOPS, Queue
+from emulator.broker.queue import Queue
 from emulator.broker.schedule import Schedule
+from emulator.broker.subscription import Subscription
+from emulator.broker.topic import SUBSCRIPTIONS, Inbox, Topic
 
 MANAGEMENT_SUFFIX = "/$management"
+MAX_HOPS = 4
+# A receiver keeps an entity from being idle; whether it is still there is looked at this often.
+IDLE_CHECK_S = 60.0
+
+Entity = TypeVar("Entity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +76,24 @@ class Namespace:
         self.name = name
         self.journal: Journal = journal or NoJournal()
         self._queues: dict[str, Queue] = {}
+        self._topics: dict[str, Topic] = {}
         self._due: Schedule[Queue] = Schedule()
         self._due_at: dict[Queue, float] = {}
 
-    # --- entities --------------------------------------------------------------------------------------------------
+    # --- queues ----------------------------------------------------------------------------------------------------
 
     def create_queue(self, path: str, description: QueueDescription, now: float) -> Queue:
         """A new, empty queue. Raises EntityExists."""
-        if self.exists(path):
-            raise EntityExists(f"The messaging entity '{path}' already exists.")
+        self._claim(path)
         queue = self._queues[path.lower()] = Queue(description, self, now)
-        self.journal.entities()
+        self._changed(queue)
         return queue
 
     def queue(self, path: str) -> Queue:
         """The queue of this path. Raises EntityNotFound."""
-        found = self._queues.get(path.lower())
-        if found is None:
-            raise EntityNotFound(f"The messaging entity '{path}' could not be found.")
-        return found
+        return _found(self._queues, path)
 
-    def queues(self) -> Iterable[Queue]:
+    def queues(self) -> list[Queue]:
         """All queues by path."""
         return [self._queues[key] for key in sorted(self._queues)]
 
@@ -90,7 +101,7 @@ class Namespace:
         """Give a queue other properties. Raises EntityNotFound."""
         queue = self.queue(path)
         queue.update(description, now)
-        self.journal.entities()
+        self._changed(queue)
         return queue
 
     def delete_queue(self, path: str) -> None:
@@ -98,7 +109,65 @@ class Namespace:
         queue = self.queue(path)
         del self._queues[path.lower()]
         self._forget(queue)
-        self.journal.entities()
+
+    # --- topics and subscriptions ----------------------------------------------------------------------------------
+
+    def create_topic(self, path: str, description: TopicDescription, now: float) -> Topic:
+        """A new topic without subscriptions. Raises EntityExists."""
+        self._claim(path)
+        topic = self._topics[path.lower()] = Topic(description, self, now)
+        self._changed(topic.inbox)
+        return topic
+
+    def topic(self, path: str) -> Topic:
+        """The topic of this path. Raises EntityNotFound."""
+        return _found(self._topics, path)
+
+    def topics(self) -> list[Topic]:
+        """All topics by path."""
+        return [self._topics[key] for key in sorted(self._topics)]
+
+    def update_topic(self, path: str, description: TopicDescription, now: float) -> Topic:
+        """Give a topic other properties. Raises EntityNotFound."""
+        topic = self.topic(path)
+        topic.update(description, now)
+        self._changed(topic.inbox)
+        return topic
+
+    def delete_topic(self, path: str) -> None:
+        """Forget a topic, its subscriptions and what is in them. Raises EntityNotFound."""
+        topic = self.topic(path)
+        del self._topics[path.lower()]
+        for queue in topic.queues():
+            self._forget(queue)
+
+    def create_subscription(
+        self,
+        topic: str,
+        description: SubscriptionDescription,
+        now: float,
+        rules: Iterable[RuleDescription] = (DEFAULT_RULE,),
+    ) -> Subscription:
+        """A new subscription with these rules. Raises EntityNotFound, EntityExists, QuotaExceeded, DescriptionError."""
+        subscription = self.topic(topic).create_subscription(description, now, rules)
+        self._changed(subscription.queue)
+        return subscription
+
+    def delete_subscription(self, topic: str, name: str, now: float) -> None:
+        """Forget a subscription and what is in it. Raises EntityNotFound."""
+        self._forget(self.topic(topic).delete_subscription(name, now).queue)
+
+    # --- all of them -----------------------------------------------------------------------------------------------
+
+    def exists(self, path: str) -> bool:
+        """Whether a queue or topic has this path."""
+        return path.lower() in self._queues or path.lower() in self._topics
+
+    def entities(self) -> Iterator[Queue]:
+        """Every queue there is: plain ones, those behind topics, those of subscriptions; each without sub-queues."""
+        yield from self.queues()
+        for topic in self.topics():
+            yield from topic.queues()
 
     def knows(self, address: str) -> bool:
         """Whether an address names something here."""
@@ -108,42 +177,65 @@ class Namespace:
             return False
         return True
 
-    def exists(self, path: str) -> bool:
-        """Whether a queue or topic has this path."""
-        return path.lower() in self._queues
+    def _claim(self, path: str) -> None:
+        if self.exists(path):
+            raise EntityExists(f"The messaging entity '{path}' already exists.")
+
+    def _changed(self, queue: Queue) -> None:
+        self.wake(queue, queue.idle_due())
+        self.journal.entities()
 
     def _forget(self, queue: Queue) -> None:
         for gone in (queue, *queue.sub_queues()):
             gone.close()
             self._due.discard(gone)
             self._due_at.pop(gone, None)
+        self.journal.entities()
 
     # --- addresses -------------------------------------------------------------------------------------------------
 
     def resolve(self, address: str) -> Queue:
-        """The queue (or sub-queue) an address names. Raises EntityNotFound."""
+        """The queue an address names: a queue, a subscription's, the one behind a topic, or a dead-letter queue.
+
+        Raises EntityNotFound.
+        """
         parsed = parse_address(address)
-        queue = self.queue(parsed.path)
+        queue = self._holder(parsed.path)
         if parsed.transfer:
             return queue.transfer_dead_letters
         return queue.dead_letters if parsed.dead_letter else queue
 
     def resolve_sender(self, address: str) -> Queue:
-        """What an address to send to names. Raises EntityNotFound, or NotAllowed for a dead-letter queue."""
+        """The queue that takes what is sent to an address. Raises EntityNotFound, or NotAllowed where nothing is sent."""
         parsed = parse_address(address)
-        if parsed.dead_letter or parsed.transfer:
-            raise NotAllowed("Messages cannot be sent to a dead-letter queue.")
-        return self.queue(parsed.path)
+        if parsed.dead_letter or parsed.transfer or not self.exists(parsed.path):
+            self.resolve(address)
+            raise NotAllowed("Messages are sent to queues and topics, not to subscriptions or dead-letter queues.")
+        return self._holder(parsed.path)
+
+    def resolve_receiver(self, address: str) -> Queue:
+        """The queue that gives messages at an address. Raises EntityNotFound, or NotAllowed for a topic."""
+        queue = self.resolve(address)
+        if isinstance(queue, Inbox):
+            raise NotAllowed("A topic gives no messages: receive from one of its subscriptions.")
+        return queue
+
+    def _holder(self, path: str) -> Queue:
+        key = path.lower()
+        if key in self._queues:
+            return self._queues[key]
+        if key in self._topics:
+            return self._topics[key].inbox
+        topic, separator, name = key.rpartition(SUBSCRIPTIONS)
+        if separator and topic in self._topics:
+            return self._topics[topic].subscription(name).queue
+        raise EntityNotFound(f"The messaging entity '{path}' could not be found.")
 
     def forward(self, target: str, stored: StoredMessage, now: float) -> None:
-        """Put a copy of the message into the entity `target`. Raises BrokerError."""
-        self.enqueue(target, stored.message, now, source=stored)
-
-    def enqueue(self, path: str, message: Message, now: float, *, source: StoredMessage | None = None) -> None:
-        """Store a message in a queue, or in a topic's subscriptions. Raises BrokerError."""
-        if source is not None and source.hops >= MAX_HOPS:
-            raise NotAllowed(dead_letter.HOPS_EXCEEDED[1])
-        self.resolve_sender(path).enqueue(message, now, source=source)
+        """Put a copy of the message into the entity `target`, one hop further. Raises BrokerError."""
+        if stored.hops >= MAX_HOPS:
+            raise HopsExceeded
+        self.resolve_sender(target).enqueue(stored.message, now, source=replace(stored, hops=stored.hops + 1))
 
     def enqueue_all(self, path: str, messages: list[Message], now: float) -> None:
         """Store a batch as a whole, or nothing of it. Raises BrokerError."""
@@ -169,4 +261,24 @@ class Namespace:
         for queue in list(self._due.take_due(now)):
             self._due_at.pop(queue, None)
             queue.advance(now)
-            self.wake(queue, queue.next_due())
+            if queue.is_idle(now):
+                self._delete(queue)
+            else:
+                self.wake(queue, min(queue.next_due(), max(queue.idle_due(), now + IDLE_CHECK_S)))
+
+    def _delete(self, queue: Queue) -> None:
+        """An entity nothing has happened to for as long as it allows goes by itself."""
+        parsed, _, name = queue.path.lower().rpartition(SUBSCRIPTIONS)
+        if isinstance(queue, Inbox):
+            self.delete_topic(queue.path)
+        elif queue.path.lower() in self._queues:
+            self.delete_queue(queue.path)
+        elif parsed in self._topics:
+            self.delete_subscription(parsed, name, queue.accessed_at)
+
+
+def _found(entities: Mapping[str, Entity], path: str) -> Entity:
+    found = entities.get(path.lower())
+    if found is None:
+        raise EntityNotFound(f"The messaging entity '{path}' could not be found.")
+    return found

@@ -1,0 +1,147 @@
+"""A message as rules see it: its properties in the types of SQL, read once and without regard to case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from emulator.amqp.types import DecodeError, Described, Symbol, Timestamp
+from emulator.broker.message import Message, Properties
+from emulator.broker.sql import FilterError, Value
+
+TIME_SPAN, DATE_TIME_OFFSET = "com.microsoft:timespan", "com.microsoft:datetime-offset"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_TICKS = 621_355_968_000_000_000
+
+
+class MessageProperties:
+    """What conditions and actions ask of a message; `arrived_at` in seconds since the epoch."""
+
+    def __init__(self, message: Message, sequence_number: int = 0, arrived_at: float = 0.0) -> None:
+        self.message = message
+        self.sequence_number = sequence_number
+        self.arrived_at = arrived_at
+
+    def user(self, name: str) -> Value:
+        """The application property, None if there is none or its value is null. Raises FilterError if unreadable."""
+        return self._user.get(name.casefold())
+
+    def has_user(self, name: str) -> bool:
+        """Whether there is such an application property."""
+        return name.casefold() in self._user
+
+    def spelling(self, name: str) -> str:
+        """The name as the message writes it, or as given if it has no such property."""
+        return self._spellings.get(name.casefold(), name)
+
+    def system(self, name: str) -> Value:
+        """The system property of this lower-case name, None if the message does not have it."""
+        return _SYSTEM[name](self)
+
+    @cached_property
+    def standard(self) -> Properties:
+        """The properties section of the message."""
+        return self.message.properties
+
+    @cached_property
+    def _application(self) -> Mapping[str, Any]:
+        try:
+            return {str(key): value for key, value in self.message.application_properties.items()}
+        except DecodeError:
+            raise FilterError("The application properties of the message cannot be read.") from None
+
+    @cached_property
+    def _user(self) -> dict[str, Value]:
+        return {key.casefold(): from_amqp(value) for key, value in self._application.items()}
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        return {key.casefold(): key for key in self._application}
+
+
+def from_amqp(value: Any) -> Value:
+    """Return an AMQP value in the types of SQL; what has no such type stays as it is and compares with nothing."""
+    match value:
+        case Timestamp():
+            return _time(value / 1000)
+        case Described(descriptor, int() as ticks) if descriptor == TIME_SPAN:
+            return timedelta(microseconds=ticks / 10)
+        case Described(descriptor, int() as ticks) if descriptor == DATE_TIME_OFFSET:
+            return _time((ticks - _EPOCH_TICKS) / 10_000_000)
+        case _:
+            return value
+
+
+def to_amqp(value: Value) -> Any:
+    """Return a value of SQL as AMQP carries it."""
+    match value:
+        case datetime():
+            aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return Timestamp(int((aware - _EPOCH).total_seconds() * 1000))
+        case timedelta():
+            return Described(Symbol(TIME_SPAN), int(value.total_seconds() * 10_000_000))
+        case _:
+            return value
+
+
+def _time(seconds: float) -> datetime | None:
+    try:
+        return _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+def _text(value: Any) -> str | None:
+    """Message ids may be numbers, GUIDs or binary; rules compare their text."""
+    if value is None or isinstance(value, str):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _time_to_live(subject: MessageProperties) -> timedelta | None:
+    seconds = subject.message.ttl_s
+    try:
+        return None if seconds is None else timedelta(seconds=seconds)
+    except OverflowError:
+        return timedelta.max
+
+
+def _scheduled(subject: MessageProperties) -> datetime | None:
+    at = subject.message.scheduled_at
+    return None if at is None else _time(at)
+
+
+def _expires(subject: MessageProperties) -> datetime | None:
+    seconds = subject.message.ttl_s
+    return None if seconds is None else _time(subject.arrived_at + seconds)
+
+
+_SYSTEM: Mapping[str, Callable[[MessageProperties], Value]] = {
+    "contenttype": lambda subject: subject.standard.content_type,
+    "correlationid": lambda subject: _text(subject.standard.correlation_id),
+    "deadlettersource": lambda _: None,
+    "deliverycount": lambda _: 0,
+    "enqueuedsequencenumber": lambda subject: subject.sequence_number,
+    "enqueuedtimeutc": lambda subject: _time(subject.arrived_at),
+    "expiresatutc": _expires,
+    "forcepersistence": lambda _: False,
+    "label": lambda subject: subject.standard.subject,
+    "lockeduntilutc": lambda _: None,
+    "messageid": lambda subject: _text(subject.standard.message_id),
+    "partitionkey": lambda subject: subject.message.partition_key,
+    "replyto": lambda subject: subject.standard.reply_to,
+    "replytosessionid": lambda subject: subject.standard.reply_to_group_id,
+    "scheduledenqueuetimeutc": _scheduled,
+    "sequencenumber": lambda subject: subject.sequence_number,
+    "sessionid": lambda subject: subject.standard.group_id,
+    "size": lambda subject: subject.message.size,
+    "state": lambda _: 0,
+    "subject": lambda subject: subject.standard.subject,
+    "timetolive": _time_to_live,
+    "to": lambda subject: subject.standard.to,
+    "viapartitionkey": lambda _: None,
+}
+SYSTEM_PROPERTIES = frozenset(_SYSTEM)
