@@ -122,14 +122,11 @@ def test_every_kind_of_event_is_told() -> None:
 
 
 def command_line_options(*rooms: str) -> set[str]:
-    return {
-        option
-        for module in modules(*rooms)
-        for node in ast.walk(module)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"
-        for option in (argument.value for argument in node.args if isinstance(argument, ast.Constant))
-        if str(option).startswith("--")
-    }
+    """What is declared as `add_argument("--name", …, help=…)`, by whatever name that method goes."""
+    calls = (node for module in modules(*rooms) for node in ast.walk(module) if isinstance(node, ast.Call))
+    declared = (call for call in calls if {"help", "action"} & {keyword.arg for keyword in call.keywords})
+    names = (argument.value for call in declared for argument in call.args if isinstance(argument, ast.Constant))
+    return {name for name in names if str(name).startswith("--")}
 
 
 def test_every_option_of_the_emulator_is_told() -> None:
