@@ -139,9 +139,7 @@ _SYSTEM: Mapping[str, Callable[[MessageProperties], Value]] = {
     "sessionid": lambda subject: subject.standard.group_id,
     "size": lambda subject: subject.message.size,
     "state": lambda _: 0,
-    "subject": lambda subject: subject.standard.subject,
     "timetolive": _time_to_live,
     "to": lambda subject: subject.standard.to,
     "viapartitionkey": lambda _: None,
 }
-SYSTEM_PROPERTIES = frozenset(_SYSTEM)

@@ -38,7 +38,6 @@ _STANDARD = {
     "replyto": "reply_to",
     "replytosessionid": "reply_to_group_id",
     "sessionid": "group_id",
-    "subject": "subject",
     "to": "to",
 }
 
@@ -172,7 +171,7 @@ class _Draft:
         target = statement.target
         value = statement.expression.value(self) if isinstance(statement, Assignment) else None
         if isinstance(target, SystemProperty):
-            self._system["label" if target.name == "subject" else target.name] = value
+            self._system[target.name] = value
         elif isinstance(statement, Assignment):
             self._set(target.name, value)
         else:

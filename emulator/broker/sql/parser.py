@@ -214,7 +214,7 @@ class _Parser:
             name = self._identifier().lower()
             if name not in SYSTEM_PROPERTIES:
                 raise SqlError(f"There is no system property {inner.text!r} (position {inner.position}).")
-            return nodes.SystemProperty(name)
+            return nodes.SystemProperty("label" if name == "subject" else name)
         return nodes.UserProperty(name)
 
     def _identifier(self) -> str:

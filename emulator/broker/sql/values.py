@@ -24,6 +24,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 COMPARISONS = frozenset(_ORDER)
+_OTHER = "another type"
 _UNORDERED = (bool, UUID, bytes)
 
 
@@ -36,8 +37,9 @@ def compare(sign: str, left: Value, right: Value) -> bool | None:
     if left is None or right is None:
         return None
     left, right = _comparable(left), _comparable(right)
-    same = _family(left) == _family(right)
-    if not same or (sign not in ("=", "<>", "!=") and isinstance(left, _UNORDERED)):
+    family = _family(left)
+    is_ordered = sign in ("=", "<>", "!=") or not isinstance(left, _UNORDERED)
+    if family != _family(right) or family == _OTHER or not is_ordered:
         raise FilterError(f"The operator {sign} does not compare {_name(left)} with {_name(right)}.")
     return _ORDER[sign](left, right)
 
@@ -74,6 +76,7 @@ def _calculated(sign: str, left: Value, right: Value) -> Value:
         both_whole = isinstance(left, int) and isinstance(right, int)
         return _whole(sign, left, right) if both_whole else _fraction(sign, float(left), float(right))
     if sign in "+-" and isinstance(left, datetime | timedelta) and isinstance(right, datetime | timedelta):
+        left, right = _comparable(left), _comparable(right)
         return operator.add(left, right) if sign == "+" else operator.sub(left, right)
     raise TypeError
 
@@ -218,4 +221,4 @@ _NAMES: tuple[tuple[type, str], ...] = (
 
 
 def _name(value: Value) -> str:
-    return next((name for kind, name in _NAMES if isinstance(value, kind)), "another type")
+    return next((name for kind, name in _NAMES if isinstance(value, kind)), _OTHER)
