@@ -17,8 +17,9 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.metrics import exposition
-from dashboard.pairs import load_pairs
-from pairing import SendAvailabilityOptions
+from dashboard.pairs import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
+from emulator.outages import EFFECTS, fault_from_json
+from pairing import SendAvailabilityOptions, metering
 from pairing.events import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,6 +147,20 @@ def test_every_metric_is_told() -> None:
     names = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
     assert names
     assert not untold(names, text_of("docs/operations.md"))
+
+
+def test_every_fault_is_told() -> None:
+    told = text_of("docs/contract.md")
+    assert not untold(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, told)
+    assert not untold(set(fault_from_json({"operation": "send", "effect": "reject"}, 0.0).as_json()) - {"hits"}, told)
+
+
+def test_every_kind_of_usage_is_told() -> None:
+    assert not untold(set(metering.KINDS), text_of("docs/contract.md"))
+
+
+def test_every_key_of_the_pairs_file_is_told() -> None:
+    assert not untold({*PAIR_KEYS, *ENDPOINT_KEYS}, text_of("docs/contract.md"))
 
 
 # -- what is cited exists ---------------------------------------------------------------------------------------------
