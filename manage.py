@@ -13,7 +13,7 @@ def main() -> None:
     from django.core.management import execute_from_command_line
 
     try:
-        settings._setup()  # Django would swallow the sentence, and then not know the command
+        _ = settings.INSTALLED_APPS  # Django would swallow the sentence, and then not know the command
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"error: {error}")

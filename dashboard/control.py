@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
@@ -18,7 +17,7 @@ from django.utils import timezone
 
 from dashboard import projection
 from dashboard.access import Refused, Right, require
-from dashboard.models import AuditEntry, EntityHealth, Pair, SyphonPause
+from dashboard.models import AuditEntry, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.redis import RedisError, announce_change, shared_state
 from pairing.coordination import SharedHealth, SharedState
@@ -199,6 +198,11 @@ def _earlier(request_id: str) -> Outcome:
     raise ControlError(entry.detail or "This was sent twice; the first is still being done. Look again in a moment.")
 
 
+def _is_forced_so(known: SharedHealth, hold: bool, expires: datetime | None) -> bool:
+    is_forced = known.state == "failed_over" and known.origin == "forced"
+    return is_forced and bool(known.held_by) == hold and known.expires == expires
+
+
 def _failed_over(shared: SharedState, path: str) -> SharedHealth:
     known = shared.health().get(path)
     if known is None or known.state != "failed_over":
@@ -235,6 +239,15 @@ def _named(request: Request) -> str:
     return request.pair.name if request.target == WHOLE_PAIR else request.target
 
 
-def entities_of(pair: Pair, paths: list[str]) -> Any:
-    """The entities of a pair with these paths; the action forms refuse paths that are not among them."""
-    return EntityHealth.objects.filter(pair=pair, path__in=paths)
+def note(user: AbstractBaseUser | AnonymousUser, pair: Pair, verb: str, target: str, sentence: str) -> None:
+    """Write down a deed that touches nothing of the fleet's shared state, such as breaking a local namespace."""
+    AuditEntry(
+        request_id=uuid.uuid4().hex,
+        at=timezone.now(),
+        operator=user.get_username(),
+        verb=verb,
+        pair=pair.name,
+        target=target,
+        outcome="done",
+        detail=sentence,
+    ).save()

@@ -1,4 +1,4 @@
-"""Readers of environment variables that refuse bad values in one sentence, and read NAME_FILE where NAME may be secret."""
+"""Readers of environment variables that refuse bad values in one sentence, and read NAME_FILE in place of NAME."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
 class Environment:
-    """The environment, or a mapping in its place. Every reader raises ImproperlyConfigured, without the value of secrets."""
+    """The environment, or a mapping in its place. Readers raise ImproperlyConfigured, never with a secret's value."""
 
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
         self._variables = os.environ if variables is None else variables

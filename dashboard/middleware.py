@@ -8,6 +8,7 @@ from django.shortcuts import render
 
 from dashboard.access import Refused, Right, may
 from dashboard.control import ControlError
+from dashboard.views.answers import wants_part
 
 
 class MembersOnlyMiddleware:
@@ -46,5 +47,5 @@ class ControlPlaneErrorsMiddleware:
         return None
 
     def _answer(self, request: HttpRequest, template: str, reason: str, status: int) -> HttpResponse:
-        name = f"{template}#fragment" if getattr(request, "htmx", False) else template
+        name = f"{template}#fragment" if wants_part(request) else template
         return render(request, name, {"reason": reason, "debug": settings.DEBUG}, status=status)

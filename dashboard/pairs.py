@@ -96,7 +96,7 @@ class PairConfig:
     watches_all: bool
 
     def scope(self, namespace: str) -> str:
-        """The billing scope of one of the pair's namespaces: its subscription, or the pair's name where none is told."""
+        """The billing scope of one of the pair's namespaces: its subscription, or the pair's name without one."""
         endpoint = self.secondary if namespace == self.secondary.namespace else self.primary
         return endpoint.subscription or self.name
 

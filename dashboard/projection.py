@@ -81,13 +81,9 @@ class QueueInfo(Protocol):
 
 
 def apply_health(pair: str, health: Health) -> bool:
-    """Take over one entity's health. False: what is known is as new, or newer.
-
-    A lower version that began after the known one was written down tells that Redis lost its memory: it is taken too.
-    """
+    """Take over one entity's health. False: what is known is as new, or newer."""
     entity = entity_row(pair, health.path)
-    newer = Q(version__lt=health.version) | Q(version__gt=health.version, applied_at__lt=health.since)
-    changed = EntityHealth.objects.filter(newer, pk=entity.pk).update(
+    changed = EntityHealth.objects.filter(pk=entity.pk, version__lt=health.version).update(
         state=health.state,
         since=health.since,
         reason=health.reason,

@@ -1,4 +1,4 @@
-"""The signing key of a control plane nobody gave one: made once, kept in the state folder, readable by its owner only."""
+"""The signing key of a control plane nobody gave one: made once, kept where only its owner reads it."""
 
 import os
 import secrets
@@ -17,7 +17,7 @@ def kept_secret_key(folder: Path) -> str:
         return file.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(
-            f"The signing key cannot be kept in {file}: {error.strerror}; set SECRET_KEY, or STATE_DIR to a folder of yours."
+            f"The signing key cannot be kept in {file}: {error.strerror}; set SECRET_KEY or another STATE_DIR."
         ) from None
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import environ
+import environ  # type: ignore[import-untyped]
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 

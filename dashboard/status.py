@@ -49,17 +49,22 @@ MEANINGS = {
 }
 
 
-def entity_status(state: str, held_by: str | None, waiting: int | None, *, fleet_is_silent: bool) -> Status:
+def entity_status(state: str, *, is_held: bool, waiting: int | None, fleet_is_silent: bool) -> Status:
     """What to show for an entity in this shared state, with so many messages in the backlog (None: not known)."""
     match state:
         case "failed_over":
-            return Status.HELD if held_by else Status.FAILED_OVER
+            return Status.HELD if is_held else Status.FAILED_OVER
         case "failing":
             return Status.FAILING
         case "unknown" if fleet_is_silent:
             return Status.UNKNOWN
         case _:
             return Status.DRAINING if waiting else Status.HEALTHY
+
+
+def is_held(held_by: str | None, expires: datetime | None, now: datetime) -> bool:
+    """Whether a hold stands: it ends by itself when it expires."""
+    return held_by is not None and (expires is None or now < expires)
 
 
 def verbs(status: Status) -> tuple[str, ...]:
@@ -92,7 +97,9 @@ class Headline:
 def headline(statuses: Iterable[Status], in_backlog: int) -> Headline:
     """What somebody who looks for one second should know. `in_backlog`: messages in all backlog queues."""
     seen = list(statuses)
-    waiting = f"{in_backlog:,} {_plural(in_backlog, 'message')} in the backlog" if in_backlog else "The backlog is empty"
+    waiting = (
+        f"{in_backlog:,} {_plural(in_backlog, 'message')} in the backlog" if in_backlog else "The backlog is empty"
+    )
     away = sum(status in (Status.FAILED_OVER, Status.HELD) for status in seen)
     failing, unknown, draining = (seen.count(s) for s in (Status.FAILING, Status.UNKNOWN, Status.DRAINING))
     total = f"{len(seen):,} {_plural(len(seen), 'entity', 'entities')}"

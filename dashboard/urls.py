@@ -1,8 +1,43 @@
 """URLs by noun."""
 
 from django.contrib import admin
+from django.contrib.auth import views as auth
+from django.contrib.auth.decorators import login_not_required
 from django.urls import URLPattern, URLResolver, path
+from django.views.generic import RedirectView
 
-urlpatterns: list[URLPattern | URLResolver] = [
+from dashboard.views import actions, audit, backlog, costs, demo, entities, events, live, overview, pairs, probes
+
+Urls = list[URLPattern | URLResolver]
+pair_urls: Urls = [
+    path("", overview.overview, name="overview"),
+    path("pairs/<slug:pair>/", pairs.detail, name="pair-detail"),
+    path("pairs/<slug:pair>/entities/<path:path>/", entities.detail, name="entity-detail"),
+    path("pairs/<slug:pair>/actions/<slug:verb>/", actions.action, name="pair-action"),
+    path("pairs/<slug:pair>/demo/<slug:verb>/", demo.break_or_mend, name="pair-demo"),
+]
+record_urls: Urls = [
+    path("events/", events.listing, name="events"),
+    path("events.csv", events.as_csv, name="events-csv"),
+    path("backlog/", backlog.listing, name="backlog"),
+    path("audit/", audit.listing, name="audit"),
+    path("costs/", costs.report, name="costs"),
+    path("costs.csv", costs.as_csv, name="costs-csv"),
+]
+machine_urls: Urls = [
+    path("live/", live.stream, name="live"),
+    path("healthz", probes.healthz, name="healthz"),
+    path("readyz", probes.readyz, name="readyz"),
+    path("metrics", probes.metrics, name="metrics"),
+]
+account_urls: Urls = [
+    path("login/", auth.LoginView.as_view(template_name="account/login.html"), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("admin/login/", login_not_required(RedirectView.as_view(pattern_name="login", query_string=True))),
     path("admin/", admin.site.urls),
 ]
+
+urlpatterns: Urls = [*pair_urls, *record_urls, *machine_urls, *account_urls]
+handler403 = "dashboard.views.errors.forbidden"
+handler404 = "dashboard.views.errors.not_found"
+handler500 = "dashboard.views.errors.broken"

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class FailoverEvent(models.Model):
-    """One fact. Its id is its identity across redelivery, so it is stored once; facts outlive the pairs they tell of."""
+    """One fact. Its id is its identity across redelivery, so it is stored once; facts outlive their pairs."""
 
     class Kind(models.TextChoices):
         FAILING = "failing"

@@ -1,5 +1,139 @@
-"""Template tags of the control plane."""
+"""Template tags of the control plane: times, states and the words for verbs."""
+
+from datetime import datetime
+from typing import Any
 
 from django import template
+from django.template.context import RequestContext
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard import charts
+from dashboard.status import MEANINGS, Status
 
 register = template.Library()
+
+SHAPES = {
+    Status.HEALTHY: '<circle cx="6" cy="6" r="4"/>',
+    Status.DRAINING: '<path d="M6 1v6M3 5l3 3 3-3M2 11h8" fill="none"/>',
+    Status.FAILING: '<path d="M6 1 11 10.5H1Z"/>',
+    Status.FAILED_OVER: '<rect x="1.5" y="1.5" width="9" height="9"/>',
+    Status.HELD: '<path d="M2 1.5h3v9H2zM7 1.5h3v9H7z"/>',
+    Status.UNKNOWN: '<circle cx="6" cy="6" r="4" fill="none"/>',
+}
+VERBS = {
+    "fail_over": "Fail over",
+    "hold": "Hold",
+    "release": "Release",
+    "mark_healthy": "Mark healthy",
+    "pause_syphon": "Pause syphon",
+    "resume_syphon": "Resume syphon",
+}
+EVENTS = {
+    "failing": ("failing", "Failing"),
+    "failed_over": ("failed-over", "Failed over"),
+    "recovered": ("healthy", "Recovered"),
+    "forced": ("failed-over", "Failed over by hand"),
+    "held": ("held", "Held"),
+    "released": ("draining", "Released"),
+    "queue_pulled": ("failing", "Backlog queue pulled"),
+    "queue_returned": ("healthy", "Backlog queue back"),
+    "dead_lettered": ("failing", "Dead-lettered"),
+    "set_aside": ("failing", "Set aside"),
+    "syphon_started": ("draining", "Syphon started"),
+    "syphon_paused": ("held", "Syphon paused"),
+    "syphon_resumed": ("draining", "Syphon resumed"),
+    "syphon_stopped": ("unknown", "Syphon stopped"),
+    "capacity_warning": ("failing", "Backlog filling up"),
+}
+
+
+@register.simple_tag
+def badge(status: str, word: str = "", title: str = "") -> SafeString:
+    """A state as shape, colour and word."""
+    known = Status(status)
+    return format_html(
+        '<span class="badge is-{}" title="{}"><svg viewBox="0 0 12 12" aria-hidden="true">{}</svg>{}</span>',
+        known.value,
+        title or MEANINGS[known],
+        SafeString(SHAPES[known]),
+        word or known.word,
+    )
+
+
+@register.simple_tag
+def event_badge(kind: str) -> SafeString:
+    """An event's kind in words."""
+    status, word = EVENTS.get(kind, ("unknown", kind))
+    return badge(status, word, title=kind)
+
+
+@register.simple_tag
+def moment(at: datetime | None, empty: str = "—") -> SafeString:
+    """A time, relative for reading and absolute (UTC) for copying; a small script adds the reader's own zone."""
+    if at is None:
+        return format_html('<span class="quiet">{}</span>', empty)
+    exact = at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return format_html(
+        '<time datetime="{}" title="{}" data-relative>{}</time>', at.isoformat(), exact, relative(at, timezone.now())
+    )
+
+
+@register.simple_tag
+def exact(at: datetime | None) -> SafeString:
+    """A time to the second, UTC."""
+    if at is None:
+        return format_html('<span class="quiet">{}</span>', "—")
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', at.isoformat(), at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+@register.filter
+def number(value: int | None) -> str:
+    """1,204; an em dash where it is not known."""
+    return "—" if value is None else f"{value:,}"
+
+
+@register.filter
+def short(value: int | None) -> str:
+    """12.3k; an em dash where it is not known."""
+    return "—" if value is None else charts.short_number(value)
+
+
+@register.filter
+def verb(name: str) -> str:
+    """The words for a verb on a button."""
+    return VERBS.get(name, name.replace("_", " "))
+
+
+@register.filter
+def seconds(value: float) -> str:
+    """5 s, 90 s, 2 min."""
+    if value >= 120 and value % 60 == 0:
+        return f"{value / 60:.0f} min"
+    return f"{value:g} s"
+
+
+@register.simple_tag(takes_context=True)
+def current(context: RequestContext, *names: str) -> SafeString:
+    """Marks the link to the page one is on."""
+    match: Any = getattr(context.get("request"), "resolver_match", None)
+    return SafeString('aria-current="page"' if match and match.url_name in names else "")
+
+
+def relative(at: datetime, now: datetime) -> str:
+    """`12 s ago`, `in 3 min`; the day where it is longer ago than a week."""
+    gap = (now - at).total_seconds()
+    size = abs(gap)
+    if size < 1:
+        return "now"
+    if size >= 7 * 86400:
+        return at.strftime("%Y-%m-%d")
+    amount = next(
+        f"{size // unit:.0f} {name}"
+        for unit, name in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+        if size >= unit
+    )
+    return f"{amount} ago" if gap > 0 else f"in {amount}"

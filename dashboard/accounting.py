@@ -1,0 +1,121 @@
+"""The demo's books: which messages applications have handed over, and which have come out at the other end.
+
+Senders and receivers set bit n of a bitmap for message number n. A message is *missing* only if it was accepted more
+than five seconds ago, has not been received, and the namespaces do not hold enough messages for it to be among them.
+The order of the reads makes that exact while traffic flows: old bits, backlog, primary, new bits. Whatever is in both
+sets of bits was in the brokers meanwhile, in the backlog at first or in the primary later, or it is gone.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import cast
+
+import redis
+from django.conf import settings
+
+SETTLED_S = 5.0
+KEPT_S = 60.0
+Bits = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One queue's numbers."""
+
+    queue: str
+    accepted: int
+    received: int
+    on_the_way: int
+    missing: int
+    duplicates: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """All queues and their total."""
+
+    accounts: Sequence[Account]
+    total: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Messages that the two namespaces hold: of each queue in the primary, and in all backlog queues together."""
+
+    primary: Mapping[str, int]
+    backlog: int
+
+
+class Bookkeeper:
+    """Remembers which messages were on the way a moment ago."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._past: deque[tuple[float, Bits]] = deque()
+
+    def close(self, queues: Sequence[str], client: redis.Redis, held: Callable[[], Held]) -> Books:
+        """The books of this moment. Raises what Redis and `held` raise."""
+        old = self._settled()
+        stock = held()
+        accepted, received = (read_bits(client, queues, name) for name in ("accepted", "received"))
+        on_the_way = {queue: accepted[queue] & ~received[queue] for queue in queues}
+        self._past.append((self._clock(), on_the_way))
+        stuck = {queue: (on_the_way[queue] & old.get(queue, 0)).bit_count() for queue in queues}
+        refused, duplicates = (read_counters(client, queues, name) for name in ("refused", "duplicates"))
+        accounts = [
+            Account(
+                queue,
+                accepted[queue].bit_count(),
+                received[queue].bit_count(),
+                on_the_way[queue].bit_count(),
+                max(0, stuck[queue] - stock.primary.get(queue, 0) - stock.backlog),
+                duplicates[queue],
+                refused[queue],
+            )
+            for queue in queues
+        ]
+        missing = max(0, sum(stuck.values()) - sum(stock.primary.values()) - stock.backlog)
+        return Books([_settle(account) for account in accounts], _settle(_total(accounts, missing)))
+
+    def _settled(self) -> Bits:
+        """The newest bits that are old enough; those of a minute ago and before are forgotten."""
+        now = self._clock()
+        while len(self._past) > 1 and now - self._past[1][0] >= SETTLED_S:
+            self._past.popleft()
+        return self._past[0][1] if self._past and now - self._past[0][0] >= SETTLED_S else {}
+
+
+def _settle(account: Account) -> Account:
+    values = {field.name: getattr(account, field.name) for field in fields(account)}
+    return Account(**values | {"on_the_way": account.on_the_way - account.missing})
+
+
+def _total(accounts: Sequence[Account], missing: int) -> Account:
+    sums = {
+        field.name: sum(getattr(account, field.name) for account in accounts)
+        for field in fields(Account)
+        if field.name not in ("queue", "missing")
+    }
+    return Account(queue="All", missing=missing, **sums)
+
+
+def read_bits(client: redis.Redis, queues: Sequence[str], name: str) -> dict[str, int]:
+    """The bitmaps as whole numbers; a queue nobody has used has none set."""
+    values = cast("list[bytes | None]", client.mget([f"demo:{{{queue}}}:{name}" for queue in queues]))
+    return {queue: int.from_bytes(value or b"", "little") for queue, value in zip(queues, values, strict=True)}
+
+
+def read_counters(client: redis.Redis, queues: Sequence[str], name: str) -> dict[str, int]:
+    """The counters; 0 where there is none."""
+    values = client.mget([f"demo:{{{queue}}}:{name}" for queue in queues])
+    return {queue: int(value or 0) for queue, value in zip(queues, values, strict=True)}
+
+
+@lru_cache(maxsize=2)
+def bitmaps(url: str = "") -> redis.Redis:
+    """A client that leaves bytes as they are; bitmaps are no text."""
+    return redis.Redis.from_url(url or settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1)

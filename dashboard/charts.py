@@ -1,0 +1,184 @@
+"""Charts as SVG, drawn on the server: they need no script and follow the page's colours. Pure."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+Point = tuple[datetime, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A named line. `tone` is the CSS class that colours it: `total`, or `series-1` to `series-5`."""
+
+    name: str
+    points: Sequence[Point]
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time a chart shows."""
+
+    start: datetime
+    end: datetime
+
+    @classmethod
+    def last(cls, span: timedelta, now: datetime) -> "Window":
+        return cls(now - span, now)
+
+    def share(self, at: datetime) -> float:
+        """Where a moment lies, 0 at the start and 1 at the end."""
+        return min(1.0, max(0.0, (at - self.start) / (self.end - self.start)))
+
+
+def thin(points: Iterable[Point], window: Window, buckets: int) -> list[Point]:
+    """At most one point a bucket: the highest, because a peak that is not drawn did not happen for the reader."""
+    best: dict[int, Point] = {}
+    for at, value in points:
+        bucket = min(buckets - 1, int(window.share(at) * buckets))
+        if bucket not in best or value >= best[bucket][1]:
+            best[bucket] = (at, value)
+    return [best[bucket] for bucket in sorted(best)]
+
+
+def ceiling(value: int) -> int:
+    """The next round number at or above: 1, 2, 5 times a power of ten; at least 5, so that one message is no alarm."""
+    if value <= 5:
+        return 5
+    power = 10 ** math.floor(math.log10(value))
+    return next(int(step * power) for step in (1, 2, 5, 10) if step * power >= value)
+
+
+def sparkline(points: Sequence[Point], window: Window, label: str, width: int = 120, height: int = 28) -> SafeString:
+    """A small line without axes. The label says in words what it shows."""
+    top = max((value for _, value in points), default=0)
+    drawn = _steps(points, window, max(top, 5), width, height, pad=2) if top else f"0,{height - 2} {width},{height - 2}"
+    area = f"0,{height - 2} {drawn} {width},{height - 2}" if top else ""
+    return format_html(
+        '<svg class="spark{}" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}" '
+        'preserveAspectRatio="none"><polygon class="spark-area" points="{}"/><polyline points="{}"/></svg>',
+        "" if top else " spark-flat",
+        width,
+        height,
+        width,
+        height,
+        label,
+        area,
+        drawn,
+    )
+
+
+def depth_chart(
+    series: Sequence[Series], window: Window, label: str, width: int = 760, height: int = 220
+) -> SafeString:
+    """Lines over time with labelled axes, each named at its end; the first series is the filled total."""
+    left, right, top, bottom = 46, _margin(series), 12, 26
+    inner_w, inner_h = width - left - right, height - top - bottom
+    peak = ceiling(max((value for line in series for _, value in line.points), default=0))
+    return format_html(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">'
+        '{}{}<g transform="translate({},{})">{}</g>{}</svg>',
+        width,
+        height,
+        label,
+        _value_axis(peak, left, top, inner_w, inner_h),
+        _time_axis(window, left, top, inner_w, inner_h),
+        left,
+        top,
+        format_html_join("", "{}", ((_line(line, window, peak, inner_w, inner_h),) for line in series)),
+        _names(series, peak, left + inner_w + 8, top, inner_h),
+    )
+
+
+def _steps(points: Sequence[Point], window: Window, peak: int, width: float, height: float, pad: float = 0) -> str:
+    """Coordinates; a depth holds until it is measured again, and the last one until now."""
+    usable = height - 2 * pad
+    at = [(window.share(when) * width, pad + usable * (1 - value / peak)) for when, value in points]
+    if at:
+        at.append((width, at[-1][1]))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+
+
+def _line(line: Series, window: Window, peak: int, width: float, height: float) -> SafeString:
+    if not line.points:
+        return mark_safe("")
+    drawn = _steps(line.points, window, peak, width, height)
+    first = window.share(line.points[0][0]) * width
+    area = f"{first:.1f},{height:.1f} {drawn} {width:.1f},{height:.1f}" if line.tone == "total" else ""
+    return format_html(
+        '<polygon class="area {}" points="{}"/><polyline class="line {}" points="{}"/>',
+        line.tone,
+        area,
+        line.tone,
+        drawn,
+    )
+
+
+def _value_axis(peak: int, left: int, top: int, width: int, height: int) -> SafeString:
+    marks = [(peak * part // 2, top + height * (1 - part / 2)) for part in (0, 1, 2)]
+    return format_html_join(
+        "",
+        '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
+        '<text class="tick" x="{}" y="{}" text-anchor="end">{}</text>',
+        ((left, left + width, y, y, left - 8, y + 4, short_number(value)) for value, y in marks),
+    )
+
+
+def _time_axis(window: Window, left: int, top: int, width: int, height: int) -> SafeString:
+    minutes = (window.end - window.start).total_seconds() / 60
+    marks = [(minutes * (1 - part / 4), left + width * part / 4) for part in range(5)]
+    anchors = ("start", "middle", "middle", "middle", "end")
+    return format_html_join(
+        "",
+        '<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>',
+        ((x, top + height + 18, anchor, _ago(ago)) for (ago, x), anchor in zip(marks, anchors, strict=True)),
+    )
+
+
+def _ago(minutes: float) -> str:
+    if minutes < 1:
+        return "now"
+    return f"−{minutes:.0f} min" if minutes <= 90 else f"−{minutes / 60:.3g} h"
+
+
+def _names(series: Sequence[Series], peak: int, x: float, top: int, height: int) -> SafeString:
+    """Each line's name at its end, pushed apart so that none covers another."""
+    ends = sorted(
+        ((top + height * (1 - line.points[-1][1] / peak), line) for line in series if line.points),
+        key=lambda end: end[0],
+    )
+    placed: list[tuple[float, Series]] = []
+    for y, line in ends:
+        placed.append((max(y, placed[-1][0] + 15) if placed else y, line))
+    overflow = max(0.0, placed[-1][0] - (top + height)) if placed else 0.0
+    return format_html_join(
+        "",
+        '<text class="name {}" x="{}" y="{}">{} <tspan class="value">{}</tspan></text>',
+        (
+            (line.tone, x, f"{y - overflow + 4:.1f}", _shortened(line.name), short_number(line.points[-1][1]))
+            for y, line in placed
+        ),
+    )
+
+
+def _margin(series: Sequence[Series]) -> int:
+    longest = max((len(_shortened(line.name)) for line in series), default=0)
+    return 48 + 7 * max(longest, 6)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 22 else f"{name[:10]}…{name[-11:]}"
+
+
+def short_number(value: int) -> str:
+    """A number a person reads at a glance: 1,204, 12.3k, 4.5M."""
+    if value < 10_000:
+        return f"{value:,}"
+    if value < 1_000_000:
+        return f"{value / 1000:.3g}k"
+    return f"{value / 1_000_000:.3g}M"

@@ -1,0 +1,82 @@
+"""Forms: filters of pages, and what an action asks for."""
+
+from datetime import datetime, timedelta
+
+from django import forms
+from django.db.models import Q, QuerySet
+
+from dashboard.models import EntityHealth, FailoverEvent, Pair
+
+STATES = {
+    "failed-over": Q(state="failed_over", held_by__isnull=True),
+    "held": Q(state="failed_over", held_by__isnull=False),
+    "failing": Q(state="failing"),
+    "draining": Q(state__in=("healthy", "unknown"), waiting__gt=0),
+    "healthy": Q(state__in=("healthy", "unknown")) & (Q(waiting=0) | Q(waiting__isnull=True)),
+}
+EXPIRIES = {"": "until somebody releases it", "15": "15 minutes", "60": "1 hour", "240": "4 hours", "1440": "1 day"}
+
+
+class EntityFilter(forms.Form):
+    """Search and state of the overview. What makes no sense is ignored, so that a link never breaks."""
+
+    q = forms.CharField(required=False, max_length=260)
+    state = forms.ChoiceField(required=False, choices=[("", "any state"), *((state, state) for state in STATES)])
+
+    def apply(self, entities: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:
+        self.is_valid()
+        if text := self.cleaned_data.get("q"):
+            entities = entities.filter(Q(path__icontains=text) | Q(pair__name__icontains=text))
+        if state := self.cleaned_data.get("state"):
+            entities = entities.filter(STATES[state])
+        return entities
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.values())
+
+
+class EventFilter(forms.Form):
+    """Filters of the events page: pair, entity, kind, and the first and last moment (UTC)."""
+
+    pair = forms.CharField(required=False, max_length=260)
+    entity = forms.CharField(required=False, max_length=260)
+    kind = forms.ChoiceField(required=False, choices=[("", "any kind"), *FailoverEvent.Kind.choices])
+    since = forms.DateTimeField(required=False)
+    until = forms.DateTimeField(required=False)
+
+    def apply(self, events: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:
+        self.is_valid()
+        given = {name: value for name, value in self.cleaned_data.items() if value}
+        lookups = {
+            "pair": "pair",
+            "entity": "entity__icontains",
+            "kind": "kind",
+            "since": "time__gte",
+            "until": "time__lt",
+        }
+        return events.filter(**{lookups[name]: value for name, value in given.items()})
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.values())
+
+
+class ActionForm(forms.Form):
+    """What an action needs: the path it is about, why, and for a forced failover until when."""
+
+    path = forms.CharField(max_length=300)
+    reason = forms.CharField(required=False, max_length=500)
+    expires_in = forms.ChoiceField(required=False, choices=list(EXPIRIES.items()))
+    request_id = forms.UUIDField(required=False)
+
+    def targets(self, pair: Pair) -> list[str]:
+        """The entities meant: one, or all of the pair for `*`. Empty where the pair has no such entity."""
+        path = self.cleaned_data["path"]
+        entities = pair.entities.all() if path == "*" else pair.entities.filter(path=path)
+        return list(entities.values_list("path", flat=True))
+
+    def expires(self, now: datetime) -> datetime | None:
+        """When a forced state ends by itself."""
+        minutes = self.cleaned_data.get("expires_in")
+        return now + timedelta(minutes=int(minutes)) if minutes else None

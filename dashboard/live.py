@@ -1,0 +1,106 @@
+"""Word of changes for open pages: one Redis subscription for each process, shared by all its streams.
+
+Streams carry the word `changed` only; pages then fetch their own part, so no stream knows what a person may see.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from weakref import WeakKeyDictionary
+
+import redis.asyncio
+import structlog
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import DatabaseError
+
+from dashboard import projection
+from dashboard.models import Pair
+from dashboard.redis import CHANGED, HEALTH_PATTERN
+from pairing.coordination import SharedHealth
+
+LEAST_GAP_S = 0.4
+KEEP_ALIVE_S = 15.0
+RETRY_S = 2.0
+log = structlog.get_logger(__name__)
+
+
+class Broadcast:
+    """Wakes every waiting stream when Redis tells of a change."""
+
+    def __init__(self) -> None:
+        self._streams: set[asyncio.Event] = set()
+        self._listener: asyncio.Task[None] | None = None
+
+    async def changes(self) -> AsyncGenerator[bool, None]:
+        """True for a change (several in short order are one), False when nothing happened for a while."""
+        woken = asyncio.Event()
+        self._streams.add(woken)
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._listen())
+        try:
+            while True:
+                yield await self._next(woken)
+                await asyncio.sleep(LEAST_GAP_S)
+        finally:
+            self._streams.discard(woken)
+            if not self._streams and self._listener:
+                self._listener.cancel()
+
+    async def _next(self, woken: asyncio.Event) -> bool:
+        try:
+            async with asyncio.timeout(KEEP_ALIVE_S):
+                await woken.wait()
+        except TimeoutError:
+            return False
+        woken.clear()
+        return True
+
+    async def _listen(self) -> None:
+        """Until nobody streams any more. With Redis away it tries again, and the pages poll."""
+        while True:
+            try:
+                await self._follow()
+            except redis.RedisError:
+                log.warning("Redis does not answer; open pages poll until it does")
+            await asyncio.sleep(RETRY_S)
+
+    async def _follow(self) -> None:
+        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, decode_responses=True)
+        async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
+            await channels.subscribe(CHANGED)
+            await channels.psubscribe(HEALTH_PATTERN)
+            self._wake()  # whatever happened while nobody listened
+            async for message in channels.listen():
+                if message["type"] == "pmessage":
+                    await take_over(message["channel"], message["data"])
+                self._wake()
+
+    def _wake(self) -> None:
+        for stream in self._streams:
+            stream.set()
+
+
+async def take_over(channel: str, text: str) -> None:
+    """Write a change of health down at once: the page that is told of it must find it."""
+    pair = channel.removeprefix("pairing:{").removesuffix("}:health")
+    try:
+        await sync_to_async(projection.apply_health, thread_sensitive=False)(pair, SharedHealth.from_json(text))
+    except Pair.DoesNotExist:
+        return
+    except (ValueError, KeyError, DatabaseError) as error:
+        log.warning("a change of health was not taken over; the collectors will", pair=pair, error=str(error))
+
+
+_broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDictionary()
+
+
+async def stream() -> AsyncIterator[bytes]:
+    """Server-sent events: `changed`, and a comment now and then to keep the connection."""
+    broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
+    yield b"retry: 3000\nevent: changed\ndata: 1\n\n"
+    changes = broadcast.changes()
+    with contextlib.suppress(asyncio.CancelledError):
+        async with contextlib.aclosing(changes):
+            async for changed in changes:
+                yield b"event: changed\ndata: 1\n\n" if changed else b": still here\n\n"

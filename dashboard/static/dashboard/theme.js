@@ -1,0 +1,5 @@
+// Runs before the page is painted: a chosen theme must not flash.
+(() => {
+  const chosen = localStorage.getItem("theme");
+  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+})();

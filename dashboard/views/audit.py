@@ -1,0 +1,20 @@
+"""The audit trail."""
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from dashboard.models import AuditEntry
+from dashboard.views.answers import page_or_part
+
+PAGE = 100
+
+
+@require_GET
+def listing(request: HttpRequest) -> HttpResponse:
+    """What operators did, the newest first."""
+    entries = AuditEntry.objects.all()
+    wanted = {name: request.GET[name] for name in ("pair", "operator", "verb") if request.GET.get(name)}
+    page = Paginator(entries.filter(**wanted), PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "wanted": wanted}
+    return page_or_part(request, "audit/list.html", context)
