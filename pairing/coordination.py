@@ -251,6 +251,7 @@ class RedisCoordination:
             try:
                 self._listen_on(self._pubsub())
             except (RedisError, OSError):
+                self._ask_for_a_read()
                 self._rest(_FIRST_PAUSE_S)
             except Exception:
                 _LOGGER.exception("pairing: listening to Redis stumbled; it goes on")
@@ -259,13 +260,16 @@ class RedisCoordination:
     def _listen_on(self, pubsub: PubSub) -> None:
         with closing(pubsub):
             pubsub.subscribe(self.shared.channel)
-            with self._lock:
-                self._must_read = True  # for what was said before this process listened
-                self._lock.notify_all()
+            self._ask_for_a_read()  # for what was said before this process listened
             while not self._is_closing and not self._must_listen_anew.is_set():
                 message = pubsub.get_message(timeout=_SLICE_S)
                 if message is not None:
                     self._read(message["data"])
+
+    def _ask_for_a_read(self) -> None:
+        with self._lock:
+            self._must_read = True
+            self._lock.notify_all()
 
     def _pubsub(self) -> PubSub:
         pubsub: PubSub = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]

@@ -1,0 +1,243 @@
+"""A process takes part in its fleet, and decides alone where Redis is away (docs/specification.md, section 11)."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import redis
+
+from pairing.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
+from pairing.events import Event
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+class RedisServer:
+    """A redis-server of the test's own, that can be killed, frozen and started again empty."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"unix://{folder}/redis.sock"
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", "redis.sock", "--save", "", "--appendonly", "no"],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+        )
+        for line in self.process.stdout:
+            if b"accept connections" in line:
+                return
+        pytest.fail("redis-server did not start")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def freeze(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+
+class Process:
+    """One process of the fleet, and what it was told."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.coordination = RedisCoordination(url, "contoso", name)
+        self.told: list[SharedHealth] = []
+        self._news = threading.Condition()
+        self.coordination.start(self._hear)
+
+    def _hear(self, change: SharedHealth) -> None:
+        with self._news:
+            self.told.append(change)
+            self._news.notify_all()
+
+    def hears(self, state: str, timeout_s: float = 20) -> bool:
+        with self._news:
+            return self._news.wait_for(lambda: bool(self.told) and self.told[-1].state == state, timeout_s)
+
+
+@pytest.fixture
+def server(tmp_path):
+    server = RedisServer(tmp_path)
+    yield server
+    server.thaw()
+    server.kill()
+
+
+@pytest.fixture
+def join(server):
+    processes = []
+
+    def one(name: str) -> Process:
+        processes.append(Process(server.url, name))
+        eventually(lambda: processes[-1].coordination.is_connected)
+        return processes[-1]
+
+    yield one
+    for process in processes:
+        process.coordination.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pairing-")]
+
+
+def eventually(holds: Callable[[], bool], timeout_s: float = 20) -> None:
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline
+        pause.wait(0.01)
+
+
+def shared(server: RedisServer) -> SharedState:
+    return SharedState(redis.Redis.from_url(server.url, decode_responses=True), "contoso")
+
+
+def change(state: str, path: str = "orders", version: int = 0, since: datetime = NOON) -> SharedHealth:
+    return SharedHealth(path, state, since, "r", None, None, "organic", version, "")
+
+
+def event(number: int) -> Event:
+    return Event(f"{number:032x}", NOON, "contoso", "orders", "failing", "r", "p")
+
+
+def test_one_process_s_failover_and_recovery_are_news_to_all_but_itself(server, join):
+    one, two = join("one"), join("two")
+    one.coordination.publish(change("failed_over"))
+    assert two.hears("failed_over")
+    assert two.told[-1].process == "one"
+    one.coordination.publish(change("healthy"))
+    assert two.hears("healthy")
+    assert one.told == []
+
+
+def test_failing_is_shown_and_adopted_by_nobody(server, join):
+    one, two = join("one"), join("two")
+    one.coordination.publish(change("failing"))
+    eventually(lambda: "orders" in shared(server).health())
+    one.coordination.publish(change("failed_over", path="payments"))
+    assert two.hears("failed_over")
+    assert [news.path for news in two.told] == ["payments"]
+
+
+def test_an_operator_s_word_reaches_every_process(server, join):
+    one, two = join("one"), join("two")
+    shared(server).fail_over("orders", "drill", operator="ada", process="web")
+    assert one.hears("failed_over")
+    assert two.hears("failed_over")
+    assert one.told[-1].held_by == "ada"
+
+
+def test_a_process_that_comes_later_learns_what_stands(server, join):
+    shared(server).fail_over("orders", "drill", operator="ada", process="web")
+    assert join("late").hears("failed_over")
+
+
+def test_who_is_contradicted_is_told_what_stands(server, join):
+    one = join("one")
+    shared(server).fail_over("orders", "drill", operator="ada", process="web")
+    assert one.hears("failed_over")
+    one.coordination.publish(change("healthy", version=0), recovers=False)
+    eventually(lambda: len(one.told) == 2)
+    assert one.told[-1].held_by == "ada"
+
+
+def test_with_redis_killed_nothing_blocks_and_the_news_is_told_when_it_is_back(server, join):
+    one, two = join("one"), join("two")
+    server.kill()
+    eventually(lambda: not one.coordination.is_connected)
+    began = time.monotonic()
+    for number in range(1000):
+        one.coordination.publish(change("failed_over"))
+        one.coordination.report(event(number))
+    assert one.coordination.claim_ping("orders", 60) is None
+    assert time.monotonic() - began < 1
+    server.start()
+    assert two.hears("failed_over")
+    client = redis.Redis.from_url(server.url, decode_responses=True)
+    eventually(lambda: client.xlen(EVENTS) == 1000)
+    ids = [Event.from_json(fields["event"]).id for _, fields in client.xrange(EVENTS)]
+    assert ids == [event(number).id for number in range(1000)]
+    client.close()
+
+
+def test_a_redis_that_comes_back_empty_is_told_what_the_fleet_knows(server, join):
+    one, two = join("one"), join("two")
+    forced = shared(server).fail_over("orders", "drill", operator="ada", process="web")
+    assert one.hears("failed_over")
+    assert two.hears("failed_over")
+    server.kill()
+    server.start()
+    eventually(lambda: shared(server).health() == {"orders": forced})
+    assert len(one.told) == len(two.told) == 1
+
+
+def test_a_frozen_redis_blocks_nobody_and_goes_on_where_it_was(server, join):
+    one, two = join("one"), join("two")
+    server.freeze()
+    began = time.monotonic()
+    one.coordination.publish(change("failed_over"))
+    one.coordination.report(event(1))
+    assert time.monotonic() - began < 0.5
+    eventually(lambda: not one.coordination.is_connected)
+    assert one.coordination.claim_ping("orders", 60) is None
+    server.thaw()
+    assert two.hears("failed_over")
+    eventually(lambda: one.coordination.is_connected)
+    assert one.coordination.claim_ping("orders", 60) is True
+
+
+def test_what_was_missed_while_cut_off_is_read_afterwards(server, join):
+    one = join("one")
+    one.coordination._must_listen_anew.set()  # as if its subscription had been cut just now
+    shared(server).fail_over("orders", "drill", operator="ada", process="web")
+    assert one.hears("failed_over")
+
+
+def test_the_outbox_is_bounded_and_drops_the_oldest_events(server):
+    coordination = RedisCoordination(server.url, "contoso", "one")
+    for number in range(20_010):
+        coordination.report(event(number))
+    assert coordination.dropped == 10
+    coordination.close()
+
+
+def test_closing_tells_what_is_left_and_leaves_no_thread(server, join):
+    one = join("one")
+    for number in range(2000):
+        one.coordination.report(event(number))
+    one.coordination.close()
+    client = redis.Redis.from_url(server.url)
+    assert client.xlen(EVENTS) == 2000
+    client.close()
+
+
+def test_closing_does_not_wait_for_a_redis_that_is_frozen(server, join):
+    one = join("one")
+    server.freeze()
+    one.coordination.report(event(1))
+    began = time.monotonic()
+    one.coordination.close()
+    assert time.monotonic() - began < 5
+
+
+def test_the_claim_is_the_fleet_s_not_the_process_s(server, join):
+    claims = [join(f"p{number}").coordination.claim_ping("orders", 60) for number in range(5)]
+    assert claims == [True, False, False, False, False]
+
+
+def test_a_password_in_the_url_is_told_to_nobody(caplog):
+    coordination = RedisCoordination("redis://:secret@127.0.0.1:1/0", "contoso", "one")
+    coordination.start(lambda news: None)
+    coordination.report(event(1))
+    coordination.close()
+    assert "secret" not in caplog.text + repr(coordination)
