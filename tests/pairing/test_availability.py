@@ -1,0 +1,385 @@
+"""docs/specification.md, section 5: the state machine of one entity."""
+
+import pytest
+
+from pairing.availability import FAILED_OVER, FAILING, HEALTHY, News, PathAvailability, State
+
+INTERVAL = 60.0
+PING = 30.0
+
+
+def entity(*, failover_interval_s: float = INTERVAL, flap_damping: bool = True) -> PathAvailability:
+    return PathAvailability(
+        "orders",
+        failover_interval_s=failover_interval_s,
+        ping_interval_s=PING,
+        flap_damping=flap_damping,
+        now=0.0,
+    )
+
+
+def fail(machine: PathAvailability, now: float, reason: str = "no answer") -> list[str]:
+    return kinds(machine.failed(now, reason, began=now))
+
+
+def kinds(transitions) -> list[str]:
+    return [transition.kind for transition in transitions]
+
+
+def failed_over(now: float = 0.0, **options) -> PathAvailability:
+    machine = entity(**options)
+    fail(machine, now)
+    machine.expire(now + INTERVAL)
+    assert machine.state is FAILED_OVER
+    return machine
+
+
+# The table: state, event, next state, what is told
+
+STATES = {"healthy": lambda: entity(), "failing": lambda: _failing(), "failed over": lambda: failed_over()}
+
+
+def _failing() -> PathAvailability:
+    machine = entity()
+    fail(machine, 0.0)
+    return machine
+
+
+EVENTS = {
+    "a message is sent": lambda machine, now: machine.sent(now),
+    "a qualifying failure": lambda machine, now: machine.failed(now, "no answer", began=now),
+    "the interval passes": lambda machine, now: machine.expire(now + INTERVAL),
+    "a ping is refused": lambda machine, now: machine.pinged(False, "no answer", now),
+    "a ping is accepted": lambda machine, now: machine.pinged(True, "accepted", now),
+    "an operator forces": lambda machine, now: machine.force("maintenance", now, operator="ann"),
+    "an operator marks healthy": lambda machine, now: machine.mark_healthy(now, operator="ann"),
+    "an operator holds": lambda machine, now: machine.hold(now, operator="ann"),
+    "an operator releases": lambda machine, now: machine.release(now, operator="ann"),
+}
+
+TABLE = [
+    ("healthy", "a message is sent", HEALTHY, []),
+    ("healthy", "a qualifying failure", FAILING, ["failing"]),
+    ("healthy", "the interval passes", HEALTHY, []),
+    ("healthy", "a ping is refused", HEALTHY, []),
+    ("healthy", "a ping is accepted", HEALTHY, []),
+    ("healthy", "an operator forces", FAILED_OVER, ["forced"]),
+    ("healthy", "an operator marks healthy", HEALTHY, []),
+    ("healthy", "an operator holds", HEALTHY, []),
+    ("healthy", "an operator releases", HEALTHY, []),
+    ("failing", "a message is sent", HEALTHY, ["recovered"]),
+    ("failing", "a qualifying failure", FAILING, []),
+    ("failing", "the interval passes", FAILED_OVER, ["failed_over"]),
+    ("failing", "a ping is refused", FAILING, []),
+    ("failing", "a ping is accepted", FAILING, []),
+    ("failing", "an operator forces", FAILED_OVER, ["forced"]),
+    ("failing", "an operator marks healthy", HEALTHY, ["recovered"]),
+    ("failing", "an operator holds", FAILING, []),
+    ("failing", "an operator releases", FAILING, []),
+    ("failed over", "a message is sent", FAILED_OVER, []),
+    ("failed over", "a qualifying failure", FAILED_OVER, []),
+    ("failed over", "the interval passes", FAILED_OVER, []),
+    ("failed over", "a ping is refused", FAILED_OVER, []),
+    ("failed over", "a ping is accepted", HEALTHY, ["recovered"]),
+    ("failed over", "an operator forces", FAILED_OVER, ["forced"]),
+    ("failed over", "an operator marks healthy", HEALTHY, ["recovered"]),
+    ("failed over", "an operator holds", FAILED_OVER, ["held"]),
+    ("failed over", "an operator releases", FAILED_OVER, []),
+]
+
+
+@pytest.mark.parametrize(("state", "event", "then", "told"), TABLE, ids=[f"{row[0]}: {row[1]}" for row in TABLE])
+def test_transition_table(state, event, then, told):
+    machine = STATES[state]()
+    assert kinds(EVENTS[event](machine, INTERVAL / 2)) == told
+    assert machine.state is then
+
+
+def test_table_has_a_row_for_every_state_and_event():
+    assert {(state, event) for state, event, _, _ in TABLE} == {(s, e) for s in STATES for e in EVENTS}
+
+
+@pytest.mark.parametrize("state", ["healthy", "failing", "failed_over"])
+def test_state_equals_its_name(state):
+    assert State(state) == state
+    assert str(State(state)) == state
+
+
+# Time
+
+
+def test_time_engages_failover_not_the_next_failure():
+    machine = entity()
+    fail(machine, 10.0)
+    assert machine.expire(10.0 + INTERVAL - 0.001) == []
+    (transition,) = machine.expire(10.0 + INTERVAL)
+    assert transition.kind == "failed_over"
+
+
+def test_failover_is_told_with_the_time_at_which_it_engaged():
+    machine = entity()
+    fail(machine, 10.0)
+    (transition,) = machine.expire(500.0)
+    assert transition.at == machine.since == 10.0 + INTERVAL
+
+
+def test_second_failure_does_not_restart_the_interval():
+    machine = entity()
+    fail(machine, 0.0)
+    fail(machine, 50.0)
+    assert kinds(machine.expire(INTERVAL)) == ["failed_over"]
+
+
+def test_a_failure_after_the_interval_finds_the_entity_failed_over():
+    machine = entity()
+    fail(machine, 0.0)
+    assert fail(machine, INTERVAL + 1) == ["failed_over"]
+
+
+def test_success_clears_the_timer():
+    machine = entity()
+    fail(machine, 0.0)
+    machine.sent(59.0)
+    fail(machine, 61.0)
+    assert machine.expire(100.0) == []
+    assert machine.state is FAILING
+
+
+def test_interval_zero_fails_over_with_the_first_failure():
+    machine = entity(failover_interval_s=0)
+    assert fail(machine, 5.0, "no answer") == ["failed_over"]
+    assert machine.reason == "no answer"
+
+
+def test_a_failure_of_a_send_begun_before_the_recovery_says_nothing():
+    machine = failed_over()
+    machine.pinged(True, "accepted", 100.0)
+    assert machine.failed(101.0, "no answer", began=99.0) == []
+    assert machine.state is HEALTHY
+
+
+# Pings
+
+
+def test_first_ping_is_due_one_interval_after_failover():
+    machine = failed_over()
+    assert not machine.ping_due(INTERVAL + PING - 0.001)
+    assert machine.ping_due(INTERVAL + PING)
+
+
+def test_a_ping_that_is_not_accepted_is_repeated_after_the_interval_and_its_reason_shown():
+    machine = failed_over()
+    machine.pinged(False, "refused: disabled", 200.0)
+    assert machine.last_ping_reason == "refused: disabled"
+    assert not machine.ping_due(200.0 + PING - 0.001)
+    assert machine.ping_due(200.0 + PING)
+
+
+def test_server_busy_puts_the_next_ping_ten_seconds_away_at_least():
+    machine = PathAvailability("a", failover_interval_s=0, ping_interval_s=1.0, flap_damping=True, now=0.0)
+    fail(machine, 0.0)
+    machine.pinged(False, "busy", 2.0, busy=True)
+    assert not machine.ping_due(11.9)
+    assert machine.ping_due(12.0)
+
+
+def test_pings_stop_with_the_recovery():
+    machine = failed_over()
+    machine.pinged(True, "accepted", 100.0)
+    assert not machine.ping_due(1e9)
+
+
+def test_an_accepted_ping_proves_that_the_entity_exists():
+    machine = failed_over()
+    assert not machine.known
+    machine.pinged(True, "accepted", 100.0)
+    assert machine.known
+
+
+# Flap damping
+
+
+def recover_and_fail(machine: PathAvailability, recovered: float, failed: float) -> None:
+    machine.pinged(True, "accepted", recovered)
+    machine.failed(failed, "again", began=failed)
+    machine.expire(failed + INTERVAL)
+    assert machine.state is FAILED_OVER
+
+
+def test_an_entity_that_flaps_is_pinged_at_growing_intervals_up_to_four_times():
+    machine = failed_over()
+    intervals, now = [machine.ping_interval_s], 100.0
+    for _ in range(4):
+        recover_and_fail(machine, now, now + 10)
+        intervals.append(machine.ping_interval_s)
+        now += 200
+    assert intervals == [PING, 2 * PING, 4 * PING, 4 * PING, 4 * PING]
+
+
+def test_ten_healthy_minutes_reset_the_damping():
+    machine = failed_over()
+    recover_and_fail(machine, 100.0, 110.0)
+    assert machine.ping_interval_s == 2 * PING
+    recover_and_fail(machine, 300.0, 300.0 + 600.0)
+    assert machine.ping_interval_s == PING
+
+
+def test_flap_damping_can_be_switched_off():
+    machine = failed_over(flap_damping=False)
+    recover_and_fail(machine, 100.0, 110.0)
+    assert machine.ping_interval_s == PING
+
+
+# Forced states
+
+
+def test_a_held_entity_is_pinged_and_stays_where_it_is():
+    machine = entity()
+    machine.force("maintenance", 0.0, operator="ann")
+    assert machine.held_by == "ann"
+    assert machine.ping_due(PING)
+    assert machine.pinged(True, "accepted", PING) == []
+    assert machine.state is FAILED_OVER
+    assert machine.last_ping_reason == "accepted"
+    assert machine.ping_due(2 * PING)
+
+
+def test_forcing_without_hold_lets_the_next_ping_heal():
+    machine = entity()
+    machine.force("test", 0.0, operator="ann", hold=False)
+    assert machine.held_by is None
+    assert kinds(machine.pinged(True, "accepted", PING)) == ["recovered"]
+
+
+def test_an_organic_failover_that_is_held_does_not_return():
+    machine = failed_over()
+    machine.hold(70.0, operator="ann")
+    machine.pinged(True, "accepted", 100.0)
+    assert machine.state is FAILED_OVER
+
+
+def test_release_makes_a_ping_due_at_once():
+    machine = entity()
+    machine.force("maintenance", 0.0, operator="ann")
+    assert kinds(machine.release(5.0, operator="bob")) == ["released"]
+    assert machine.state is FAILED_OVER
+    assert machine.ping_due(5.0)
+    assert kinds(machine.pinged(True, "accepted", 5.1)) == ["recovered"]
+
+
+def test_an_expired_hold_is_released():
+    machine = entity()
+    machine.force("maintenance", 0.0, operator="ann", expires=100.0)
+    assert machine.expire(99.9) == []
+    (transition,) = machine.expire(100.0)
+    assert (transition.kind, transition.operator) == ("released", None)
+    assert machine.ping_due(100.0)
+
+
+def test_marking_healthy_ends_hold_and_failover_together():
+    machine = entity()
+    machine.force("maintenance", 0.0, operator="ann")
+    (transition,) = machine.mark_healthy(5.0, operator="ann")
+    assert (transition.kind, transition.operator) == ("recovered", "ann")
+    assert (machine.state, machine.held_by, machine.expires) == (HEALTHY, None, None)
+
+
+def test_holding_twice_is_told_once():
+    machine = failed_over()
+    machine.hold(70.0, operator="ann")
+    assert machine.hold(71.0, operator="ann") == []
+
+
+def test_nobody_can_forbid_an_organic_failover():
+    machine = entity()
+    machine.hold(0.0, operator="ann")
+    machine.mark_healthy(0.0, operator="ann")
+    fail(machine, 1.0)
+    assert kinds(machine.expire(1.0 + INTERVAL)) == ["failed_over"]
+
+
+# What the fleet says (docs/specification.md, section 11)
+
+
+def news(state=FAILED_OVER, since=1000.0, version=1, **rest) -> News:
+    return News(state=state, since=since, reason="elsewhere", version=version, **rest)
+
+
+def test_an_organic_failover_is_adopted_by_a_process_that_sent_nothing_since_it_began():
+    machine = entity()
+    machine.sent(900.0)
+    (transition,) = machine.adopt(news(), 1000.1)
+    assert (transition.kind, transition.adopted, machine.state) == ("failed_over", True, FAILED_OVER)
+
+
+def test_a_process_whose_send_was_accepted_since_it_began_disputes_it():
+    machine = entity()
+    machine.sent(1000.0 - INTERVAL + 1)
+    assert machine.adopt(news(), 1000.1) == []
+    assert (machine.state, machine.disputed) == (HEALTHY, True)
+
+
+def test_a_forced_failover_cannot_be_disputed():
+    machine = entity()
+    machine.sent(999.0)
+    (transition,) = machine.adopt(news(origin="forced", held_by="ann"), 1000.1)
+    assert (transition.kind, machine.state, machine.held_by) == ("forced", FAILED_OVER, "ann")
+
+
+def test_a_recovery_seen_elsewhere_heals_here_at_once():
+    machine = failed_over()
+    (transition,) = machine.adopt(news(HEALTHY, version=3), 100.0)
+    assert (transition.kind, transition.adopted, machine.state) == ("recovered", True, HEALTHY)
+
+
+def test_older_news_is_ignored():
+    machine = entity()
+    machine.adopt(news(version=5), 1000.1)
+    assert machine.adopt(news(HEALTHY, version=4), 1000.2) == []
+    assert machine.state is FAILED_OVER
+
+
+def test_forced_beats_organic_whatever_the_version():
+    machine = entity()
+    machine.adopt(news(HEALTHY, version=9), 10.0)
+    assert kinds(machine.adopt(news(version=1, origin="forced", held_by="ann"), 1000.1)) == ["forced"]
+
+
+def test_a_hold_put_on_elsewhere_is_adopted():
+    machine = failed_over()
+    assert kinds(machine.adopt(news(version=2, held_by="ann"), 100.0)) == ["held"]
+    machine.pinged(True, "accepted", 101.0)
+    assert machine.state is FAILED_OVER
+
+
+def test_a_release_elsewhere_makes_a_ping_due_at_once_here():
+    machine = failed_over()
+    machine.adopt(news(version=2, held_by="ann"), 100.0)
+    assert kinds(machine.adopt(news(version=3), 101.0)) == ["released"]
+    assert machine.ping_due(101.0)
+
+
+def test_that_another_process_is_failing_changes_nothing_here():
+    machine = entity()
+    assert machine.adopt(news(FAILING), 1000.1) == []
+    assert machine.state is HEALTHY
+
+
+def test_an_adopted_failover_is_pinged_one_interval_after_it_engaged_there():
+    machine = entity()
+    machine.adopt(news(since=1000.0), 1010.0)
+    assert not machine.ping_due(1000.0 + PING - 0.1)
+    assert machine.ping_due(1000.0 + PING)
+
+
+# Refused credentials
+
+
+def test_refused_credentials_never_fail_over_and_are_remembered_until_a_send_is_accepted():
+    machine = entity()
+    machine.sent(1.0)
+    machine.refused(2.0, "refused: wrong key, or no such entity")
+    machine.refused(3.0, "refused: wrong key, or no such entity")
+    assert (machine.state, machine.refused_since, machine.known) == (HEALTHY, 2.0, True)
+    machine.sent(4.0)
+    assert machine.refused_since is None

@@ -1,0 +1,126 @@
+"""docs/specification.md, section 6: backlog queues and the rotation."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from pairing.backlog import Rotation, backlog_path, parse_backlog_path
+
+PATHS = [f"contoso/x-servicebus-transfer/{i}" for i in range(4)]
+
+
+def rotation(paths=PATHS, seed=1) -> Rotation:
+    return Rotation(paths, probation_s=60.0, random=Random(seed))
+
+
+def kinds(events) -> list[str]:
+    return [event.kind for event in events]
+
+
+def test_path_names_the_primary_and_the_index():
+    assert backlog_path("contoso", 7) == "contoso/x-servicebus-transfer/7"
+
+
+@pytest.mark.parametrize(
+    ("path", "parsed"),
+    [
+        ("contoso/x-servicebus-transfer/7", ("contoso", 7)),
+        ("contoso/X-ServiceBus-Transfer/0", ("contoso", 0)),
+        ("contoso/x-servicebus-transfer/07", None),
+        ("contoso/x-servicebus-transfer/", None),
+        ("a/b/x-servicebus-transfer/1", None),
+        ("orders", None),
+    ],
+)
+def test_only_backlog_queues_parse(path, parsed):
+    assert parse_backlog_path(path) == parsed
+
+
+def test_senders_choose_at_random_and_spread():
+    chosen = Counter(rotation(seed=seed).choose() for seed in range(200))
+    assert set(chosen) == set(PATHS)
+    assert max(chosen.values()) < 100
+
+
+def test_a_sender_stays_with_its_queue():
+    queues = rotation()
+    first = queues.choose()
+    assert all(queues.choose(current=first) == first for _ in range(50))
+
+
+def test_a_queue_that_failed_is_pulled_for_every_sender():
+    queues = rotation()
+    assert kinds(queues.failed(PATHS[0], "no answer", 0.0)) == ["queue_pulled"]
+    assert all(queues.choose(current=PATHS[0]) != PATHS[0] for _ in range(50))
+
+
+def test_probation_doubles_up_to_thirty_minutes():
+    queues, now, lengths = rotation(), 0.0, []
+    for _ in range(8):
+        queues.failed(PATHS[0], "no answer", now)
+        probation = next(s for s in range(1, 4000) if queues.expire(now + s))
+        lengths.append(probation)
+        now += probation
+    assert lengths == [60, 120, 240, 480, 960, 1800, 1800, 1800]
+
+
+def test_an_accepted_send_ends_the_distrust():
+    queues = rotation()
+    queues.failed(PATHS[0], "no answer", 0.0)
+    queues.expire(60.0)
+    queues.accepted(PATHS[0], 61.0)
+    queues.failed(PATHS[0], "no answer", 100.0)
+    assert kinds(queues.expire(160.0)) == ["queue_returned"]
+
+
+def test_a_pulled_queue_that_accepts_a_last_resort_returns_at_once():
+    queues = rotation(PATHS[:1])
+    queues.failed(PATHS[0], "no answer", 0.0)
+    assert queues.choose() is None
+    assert queues.last_resort() == PATHS[0]
+    assert kinds(queues.accepted(PATHS[0], 1.0)) == ["queue_returned"]
+    assert queues.choose() == PATHS[0]
+
+
+def test_the_last_resort_is_the_longest_pulled_queue_not_yet_tried():
+    queues = rotation()
+    for now, path in enumerate([PATHS[2], PATHS[0], PATHS[3], PATHS[1]]):
+        queues.failed(path, "no answer", float(now))
+    assert queues.last_resort() == PATHS[2]
+    assert queues.last_resort(tried={PATHS[2]}) == PATHS[0]
+    assert queues.last_resort(tried=set(PATHS)) is None
+
+
+def test_a_queue_pulled_twice_is_told_once():
+    queues = rotation()
+    queues.failed(PATHS[0], "no answer", 0.0)
+    assert queues.failed(PATHS[0], "no answer", 1.0) == []
+
+
+def test_a_queue_eighty_percent_full_is_left_and_warned_of_once():
+    queues = rotation()
+    assert kinds(queues.filled({PATHS[0]: 0.8}, 0.0)) == ["capacity_warning"]
+    assert queues.filled({PATHS[0]: 0.85}, 1.0) == []
+    assert all(queues.choose(current=PATHS[0]) != PATHS[0] for _ in range(50))
+
+
+def test_full_queues_are_better_than_none():
+    queues = rotation()
+    queues.filled(dict.fromkeys(PATHS, 0.9), 0.0)
+    assert queues.choose() in PATHS
+
+
+def test_a_session_has_one_queue_whoever_sends():
+    by_process = {(seed, f"s{i}"): rotation(seed=seed).choose(session=f"s{i}") for seed in range(5) for i in range(40)}
+    for i in range(40):
+        assert len({by_process[seed, f"s{i}"] for seed in range(5)}) == 1
+    assert set(by_process.values()) == set(PATHS)
+
+
+def test_a_queue_that_leaves_moves_only_its_own_sessions():
+    queues = rotation()
+    before = {f"s{i}": queues.choose(session=f"s{i}") for i in range(100)}
+    queues.failed(PATHS[1], "no answer", 0.0)
+    moved = {s for s, queue in before.items() if queues.choose(session=s) != queue}
+    assert moved == {s for s, queue in before.items() if queue == PATHS[1]}

@@ -1,0 +1,139 @@
+"""docs/specification.md, section 5: which errors of the SDK mean an outage; docs/wire.md, section 8."""
+
+import struct
+
+import pytest
+from azure.core.exceptions import ClientAuthenticationError
+from azure.servicebus import exceptions as sdk
+from azure.servicebus.exceptions import ServiceBusError
+
+from pairing import Fault, SendAvailabilityOptions, classify
+from pairing.faults import CALLERS_CONDITIONS, TABLE, describe, is_ambiguous, without_secrets
+
+BY_CLASS = [
+    ("no answer in time", sdk.OperationTimeoutError(), Fault.OUTAGE),
+    ("a timeout of Python's own", TimeoutError(), Fault.OUTAGE),
+    ("connection lost", sdk.ServiceBusConnectionError(), Fault.OUTAGE),
+    ("no communication", sdk.ServiceBusCommunicationError(), Fault.OUTAGE),
+    ("socket error", OSError(), Fault.OUTAGE),
+    ("connection refused", ConnectionRefusedError(), Fault.OUTAGE),
+    ("entity disabled", sdk.MessagingEntityDisabledError(), Fault.OUTAGE),
+    ("quota exceeded", sdk.ServiceBusQuotaExceededError(), Fault.OUTAGE),
+    ("server busy", sdk.ServiceBusServerBusyError(), Fault.BUSY),
+    ("wrong key", sdk.ServiceBusAuthenticationError(), Fault.CONFIGURATION),
+    ("missing right", sdk.ServiceBusAuthorizationError(), Fault.CONFIGURATION),
+    ("no token", ClientAuthenticationError(), Fault.CONFIGURATION),
+    ("message too large", sdk.MessageSizeExceededError(), Fault.CALLER),
+    ("wrong value", ValueError(), Fault.CALLER),
+    ("wrong type", TypeError(), Fault.CALLER),
+    ("message settled", sdk.MessageAlreadySettled(), Fault.CALLER),
+    ("message lock lost", sdk.MessageLockLostError(), Fault.CALLER),
+    ("session lock lost", sdk.SessionLockLostError(), Fault.CALLER),
+    ("session locked by another", sdk.SessionCannotBeLockedError(), Fault.CALLER),
+    ("message not found", sdk.MessageNotFoundError(), Fault.CALLER),
+    ("entity exists", sdk.MessagingEntityAlreadyExistsError(), Fault.CALLER),
+    ("renewal failed", sdk.AutoLockRenewFailed("x"), Fault.CALLER),
+    ("renewal timed out", sdk.AutoLockRenewTimeout("x"), Fault.CALLER),
+]
+
+
+@pytest.mark.parametrize(("error", "fault"), [row[1:] for row in BY_CLASS], ids=[row[0] for row in BY_CLASS])
+@pytest.mark.parametrize("known", [True, False], ids=["entity known", "entity unknown"])
+def test_each_class_has_its_row(error, fault, known):
+    assert classify(error, known=known) is fault
+
+
+def sdk_errors() -> list[type]:
+    return [value for value in vars(sdk).values() if isinstance(value, type) and issubclass(value, Exception)]
+
+
+@pytest.mark.parametrize("error_class", sdk_errors(), ids=lambda error_class: error_class.__name__)
+def test_no_error_class_of_the_sdk_is_forgotten(error_class):
+    decided_apart = {sdk.MessagingEntityNotFoundError, ServiceBusError, sdk.AzureError}
+    assert error_class in TABLE or error_class in decided_apart, "a new error class needs a row in the table"
+
+
+def test_an_error_class_of_tomorrow_is_not_about_sending():
+    class TomorrowsError(ServiceBusError):
+        pass
+
+    assert classify(TomorrowsError("?"), known=True) is Fault.CALLER
+
+
+@pytest.mark.parametrize(("known", "fault"), [(True, Fault.OUTAGE), (False, Fault.CALLER)])
+def test_a_missing_entity_is_an_outage_only_where_it_is_known_to_have_existed(known, fault):
+    assert classify(sdk.MessagingEntityNotFoundError(), known=known) is fault
+    assert classify(ServiceBusError("gone", condition=b"amqp:resource-deleted"), known=known) is fault
+
+
+@pytest.mark.parametrize("condition", sorted(CALLERS_CONDITIONS))
+def test_a_condition_that_blames_the_caller_does_not_qualify(condition):
+    assert classify(ServiceBusError("no", condition=condition.encode()), known=True) is Fault.CALLER
+
+
+@pytest.mark.parametrize(
+    "condition", [None, b"amqp:internal-error", b"com.example:never-heard-of", b"amqp:link:stolen"]
+)
+def test_any_other_error_without_a_name_qualifies(condition):
+    assert classify(ServiceBusError("?", condition=condition), known=False) is Fault.OUTAGE
+
+
+@pytest.mark.parametrize("inner", [ValueError(), TypeError(), struct.error(), UnicodeEncodeError("a", "b", 0, 1, "c")])
+def test_a_message_that_the_sdk_cannot_encode_is_the_callers_fault(inner):
+    error = ServiceBusError("Handler failed", error=inner)
+    assert classify(error, known=True) is Fault.CALLER
+    assert not is_ambiguous(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sdk.ServiceBusConnectionError(),
+        sdk.OperationTimeoutError(),
+        sdk.ServiceBusCommunicationError(),
+        ConnectionResetError(),
+        ServiceBusError("Handler failed", error=AttributeError()),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_torn_or_silent_link_hides_the_cause(error):
+    assert is_ambiguous(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServiceBusError("no", condition=b"amqp:internal-error"),
+        sdk.MessagingEntityDisabledError(),
+        sdk.ServiceBusServerBusyError(),
+        ValueError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_answer_hides_nothing(error):
+    assert not is_ambiguous(error)
+
+
+def test_a_refused_key_is_told_as_what_it_may_be():
+    assert describe(sdk.ServiceBusAuthenticationError()) == "refused: wrong key, or no such entity"
+
+
+def test_nothing_secret_is_told():
+    text = (
+        "Endpoint=sb://x/;SharedAccessKeyName=root;SharedAccessKey=abc123=; "
+        "SharedAccessSignature sr=x&sig=abc123&se=1 redis://:abc123@host/0 password=abc123"
+    )
+    assert "abc123" not in without_secrets(text)
+    assert "abc123" not in describe(OSError(text))
+
+
+def test_a_description_is_one_line_of_bounded_length():
+    assert describe(OSError("first\nsecond " + "x" * 1000)) == "OSError: first"
+    assert len(describe(OSError("y" * 1000))) < 400
+
+
+def test_a_user_can_replace_the_classification():
+    def everything_is_an_outage(error: BaseException, *, known: bool) -> Fault:
+        return Fault.OUTAGE
+
+    assert SendAvailabilityOptions(classify=everything_is_an_outage).classify is everything_is_an_outage

@@ -1,0 +1,338 @@
+"""docs/specification.md, sections 5 to 7: the rules of sending and pinging, in neither world."""
+
+import pytest
+from azure.servicebus import exceptions as sdk
+
+from pairing import BacklogUnavailableError, Fault
+from pairing.backlog import Rotation
+from pairing.drive import drive, drive_async
+from pairing.flows import DONE, Failed, OpenFresh, SendPing, ToBacklog, ToPrimary, Wait, ping_flow, send_flow
+from pairing.options import SendAvailabilityOptions
+from pairing.pair import GuardedEntity, Pair, SenderBacklog
+from pairing.testing import ManualClock
+
+LOST = sdk.ServiceBusConnectionError()
+OUTAGE = Failed(Fault.OUTAGE, LOST)
+TORN = Failed(Fault.OUTAGE, LOST, repeatable=True)
+BUSY = Failed(Fault.BUSY, sdk.ServiceBusServerBusyError())
+QUEUES = ["c/x-servicebus-transfer/0", "c/x-servicebus-transfer/1", "c/x-servicebus-transfer/2"]
+
+
+class World:
+    """Answers actions from a script and lets time pass; keeps what was asked."""
+
+    def __init__(self, *, failover_interval_s=60.0, queues=QUEUES, **options):
+        from datetime import timedelta
+
+        self.clock = ManualClock()
+        interval = timedelta(seconds=failover_interval_s)
+        self.pair = Pair(SendAvailabilityOptions(failover_interval=interval, **options), "c", "p", self.clock)
+        self.pair.rotation = Rotation(queues, probation_s=60.0)
+        self.events = []
+        self.pair.on_event(lambda event: self.events.append(event.kind))
+        self.entity = GuardedEntity(self.pair, "orders")
+        self.asked = []
+        self.meanwhile = lambda action: None
+
+    def send(self, *answers, timeout_s=30.0, wait_when_busy=False):
+        script = iter(answers)
+
+        def perform(action):
+            self.asked.append(action)
+            self.meanwhile(action)
+            if isinstance(action, Wait):
+                self.clock.advance(action.seconds)
+                return DONE
+            answer = next(script)
+            if isinstance(answer, tuple):
+                answer, took = answer
+                self.clock.advance(action.timeout_s if took == "all" else took)
+            return answer
+
+        flow = send_flow(
+            self.entity,
+            SenderBacklog(self.pair),
+            self.clock.now,
+            timeout_s=timeout_s,
+            wait_when_busy=wait_when_busy,
+        )
+        return drive(flow, perform)
+
+    @property
+    def kinds(self):
+        return [type(action) for action in self.asked]
+
+
+def test_healthy_sends_go_to_the_primary():
+    world = World()
+    assert world.send(DONE) is None
+    assert world.kinds == [ToPrimary]
+
+
+def test_while_failing_the_primarys_own_error_is_raised():
+    world = World()
+    with pytest.raises(sdk.ServiceBusConnectionError) as raised:
+        world.send(OUTAGE)
+    assert raised.value is LOST
+    assert world.events == ["failing"]
+
+
+def test_a_send_after_the_interval_goes_straight_to_the_backlog():
+    world = World()
+    with pytest.raises(sdk.ServiceBusConnectionError):
+        world.send(OUTAGE)
+    world.clock.advance(60.0)
+    assert world.send(DONE) in QUEUES
+    assert world.kinds == [ToPrimary, ToBacklog]
+    assert world.events == ["failing", "failed_over"]
+
+
+def test_with_interval_zero_the_very_send_that_failed_goes_to_the_backlog():
+    world = World(failover_interval_s=0)
+    assert world.send(OUTAGE, DONE) in QUEUES
+    assert world.events == ["failed_over"]
+
+
+def test_a_success_clears_the_timer():
+    world = World()
+    with pytest.raises(sdk.ServiceBusConnectionError):
+        world.send(OUTAGE)
+    world.clock.advance(59.0)
+    world.send(DONE)
+    world.clock.advance(30.0)
+    assert world.send(DONE) is None
+
+
+def test_a_torn_link_is_tried_once_more_and_only_then_counts():
+    world = World()
+    assert world.send(TORN, DONE) is None
+    assert world.events == []
+    with pytest.raises(sdk.ServiceBusConnectionError):
+        world.send(TORN, TORN)
+    assert world.events == ["failing"]
+
+
+def test_the_attempt_on_a_fresh_link_tells_an_outage_from_a_fault_of_the_caller():
+    world = World(failover_interval_s=0)
+    forgotten_session = sdk.ServiceBusError("no session", condition=b"amqp:not-allowed")
+    with pytest.raises(sdk.ServiceBusError) as raised:
+        world.send(TORN, Failed(Fault.CALLER, forgotten_session))
+    assert raised.value is forgotten_session
+    assert world.events == []
+
+
+@pytest.mark.parametrize("fault", [Fault.CALLER, Fault.CONFIGURATION, Fault.BUSY])
+def test_what_does_not_qualify_is_raised_and_leaves_the_entity_healthy(fault):
+    world = World(failover_interval_s=0)
+    with pytest.raises(sdk.ServiceBusError):
+        world.send(Failed(fault, sdk.ServiceBusError("no")))
+    assert world.events == []
+    assert world.kinds == [ToPrimary]
+
+
+def test_refused_credentials_are_shown():
+    world = World()
+    world.send(DONE)
+    with pytest.raises(sdk.ServiceBusAuthenticationError):
+        world.send(Failed(Fault.CONFIGURATION, sdk.ServiceBusAuthenticationError()))
+    health = world.pair.health("orders")
+    assert health.state == "healthy"
+    assert "refused: wrong key" in health.reason
+    assert "worked before" in health.reason
+
+
+# Bounded time
+
+
+def test_the_primary_gets_half_of_the_timeout_and_one_attempt_ten_seconds_at_most():
+    world = World(failover_interval_s=0)
+    world.send((TORN, "all"), (OUTAGE, "all"), DONE, timeout_s=30.0)
+    first, second, third = world.asked
+    assert first.timeout_s == 10.0
+    assert second.timeout_s == 5.0
+    assert third.timeout_s <= 10.0
+    assert world.clock.now() <= 30.0
+
+
+def test_short_timeouts_are_halved():
+    world = World(failover_interval_s=0)
+    world.send((OUTAGE, "all"), DONE, timeout_s=4.0)
+    assert world.asked[0].timeout_s == 2.0
+
+
+def test_no_repetition_where_its_half_is_used_up():
+    world = World(failover_interval_s=0)
+    world.send((TORN, "all"), DONE, timeout_s=4.0)
+    assert world.kinds == [ToPrimary, ToBacklog]
+
+
+def test_a_timeout_too_short_for_both_raises_the_primarys_error():
+    world = World(failover_interval_s=0)
+    with pytest.raises(sdk.ServiceBusConnectionError):
+        world.send((OUTAGE, 30.0), timeout_s=30.0)
+    assert world.kinds == [ToPrimary]
+
+
+def test_silent_backlog_queues_never_take_longer_than_the_timeout():
+    world = World(failover_interval_s=0)
+    with pytest.raises(BacklogUnavailableError):
+        world.send((TORN, "all"), (OUTAGE, "all"), *[(OUTAGE, "all")] * 20, timeout_s=30.0)
+    assert world.clock.now() <= 30.0 + 1e-6
+
+
+# Server busy
+
+
+def test_waiting_for_a_busy_server_sends_again_after_ten_seconds():
+    world = World()
+    assert world.send(BUSY, DONE, wait_when_busy=True) is None
+    assert world.kinds == [ToPrimary, Wait, ToPrimary]
+    assert world.clock.now() == 10.0
+
+
+def test_waiting_ends_inside_the_callers_timeout():
+    world = World()
+    with pytest.raises(sdk.ServiceBusServerBusyError):
+        world.send(BUSY, BUSY, BUSY, BUSY, timeout_s=25.0, wait_when_busy=True)
+    assert world.clock.now() == 20.0
+
+
+def test_a_failover_that_another_sender_engages_cuts_the_waiting_short():
+    world = World()
+    world.meanwhile = lambda action: (
+        world.pair.fail_over("orders", "maintenance", True, None, "ann") if isinstance(action, Wait) else None
+    )
+    assert world.send(BUSY, DONE, wait_when_busy=True) in QUEUES
+    assert world.kinds == [ToPrimary, Wait, ToBacklog]
+
+
+def test_a_failover_that_another_sender_engages_cuts_the_repetition_short():
+    world = World()
+    world.meanwhile = lambda action: (
+        world.pair.fail_over("orders", "maintenance", True, None, "ann") if isinstance(action, ToPrimary) else None
+    )
+    assert world.send(TORN, DONE) in QUEUES
+    assert world.kinds == [ToPrimary, ToBacklog]
+
+
+# The backlog
+
+
+def test_a_backlog_queue_that_fails_is_pulled_and_another_is_chosen():
+    world = World(failover_interval_s=0)
+    taken = world.send(OUTAGE, OUTAGE, DONE)
+    failed = world.asked[1].queue
+    assert taken != failed
+    assert world.events == ["failed_over", "queue_pulled"]
+    assert not world.pair.rotation.usable(failed)
+
+
+def test_every_sender_of_the_client_learns_of_a_pulled_queue():
+    world = World(failover_interval_s=0)
+    world.send(OUTAGE, OUTAGE, DONE)
+    failed = world.asked[1].queue
+    others = [SenderBacklog(world.pair).choose(()) for _ in range(50)]
+    assert failed not in others
+
+
+def test_a_stale_link_to_the_backlog_is_tried_once_more_before_its_queue_is_pulled():
+    world = World(failover_interval_s=0)
+    taken = world.send(OUTAGE, TORN, DONE)
+    assert taken == world.asked[1].queue
+    assert world.events == ["failed_over"]
+
+
+def test_with_every_queue_failing_all_errors_are_told_and_the_message_is_the_callers():
+    world = World(failover_interval_s=0)
+    with pytest.raises(BacklogUnavailableError) as raised:
+        world.send(OUTAGE, OUTAGE, OUTAGE, OUTAGE)
+    assert set(raised.value.errors) == set(QUEUES)
+    assert raised.value.__cause__ is LOST
+
+
+def test_with_one_queue_that_is_pulled_it_is_tried_all_the_same():
+    world = World(failover_interval_s=0, queues=QUEUES[:1])
+    with pytest.raises(BacklogUnavailableError):
+        world.send(OUTAGE, OUTAGE)
+    assert world.send(DONE) == QUEUES[0]
+    assert world.events[-1] == "queue_returned"
+
+
+def test_without_any_backlog_queue_the_error_says_so():
+    world = World(failover_interval_s=0, queues=[])
+    with pytest.raises(BacklogUnavailableError, match="no queue in the rotation") as raised:
+        world.send(OUTAGE)
+    assert raised.value.__cause__ is LOST
+
+
+def test_a_message_at_fault_does_not_pull_a_queue():
+    world = World(failover_interval_s=0)
+    with pytest.raises(sdk.MessageSizeExceededError):
+        world.send(OUTAGE, Failed(Fault.CALLER, sdk.MessageSizeExceededError()))
+    assert world.events == ["failed_over"]
+
+
+# Pings
+
+
+def ping(*answers):
+    asked, script, clock = [], iter(answers), ManualClock()
+
+    def perform(action):
+        asked.append(type(action))
+        return next(script)
+
+    return drive(ping_flow("orders", clock.now, str, timeout_s=120.0), perform), asked
+
+
+def test_a_ping_opens_a_fresh_link_before_it_spends_its_message():
+    result, asked = ping(DONE, DONE)
+    assert asked == [OpenFresh, SendPing]
+    assert (result.accepted, result.path) == (True, "orders")
+
+
+def test_a_ping_whose_link_does_not_open_spends_no_message():
+    result, asked = ping(Failed(Fault.OUTAGE, OSError("unreachable")))
+    assert asked == [OpenFresh]
+    assert (result.accepted, result.reason) == (False, "unreachable")
+
+
+def test_a_ping_answered_busy_says_so():
+    result, _ = ping(DONE, BUSY)
+    assert (result.accepted, result.busy) == (False, True)
+
+
+# Drivers
+
+
+async def test_both_drivers_perform_the_same_actions():
+    def performing(world):
+        def perform(action):
+            world.asked.append(action)
+            return DONE
+
+        return perform
+
+    blocking, awaited = World(), World()
+    perform_now = performing(awaited)
+
+    async def perform(action):
+        return perform_now(action)
+
+    for world in (blocking, awaited):
+        world.flow = send_flow(world.entity, SenderBacklog(world.pair), world.clock.now, timeout_s=30.0)
+    assert drive(blocking.flow, performing(blocking)) == await drive_async(awaited.flow, perform)
+    assert blocking.asked == awaited.asked
+
+
+async def test_cancellation_passes_through_a_flow_and_is_no_fault():
+    import asyncio
+
+    world = World(failover_interval_s=0)
+
+    async def perform(action):
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await drive_async(send_flow(world.entity, SenderBacklog(world.pair), world.clock.now, timeout_s=30.0), perform)
+    assert world.events == []
