@@ -95,7 +95,7 @@ class Consuming(Endpoint):
     queue: Queue
 
     def open(self) -> None:
-        self.queue = self.host.namespace.resolve(self.link.address)
+        self.queue = self.host.namespace.resolve_receiver(self.link.address)
         if not self.queue.description.status.accepts_receives:
             raise EntityDisabled
         self.deletes = self.link.attach.snd_settle_mode == 1
@@ -143,8 +143,8 @@ class Consuming(Endpoint):
         self.link.deliver(payload, tag, settled=self.deletes)
         self.conversation.touch()
 
-    def entity_deleted(self) -> None:
-        self.link.detach("amqp:not-found", "The messaging entity was deleted.")
+    def entity_gone(self, condition: str, text: str) -> None:
+        self.link.detach(condition, text)
         self.conversation.touch()
 
     # --- settlement ------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ REASON = "DeadLetterReason"
 DESCRIPTION = "DeadLetterErrorDescription"
 
 EXPIRED = ("TTLExpiredException", "The message expired and was dead lettered.")
-HOPS_EXCEEDED = ("MaxTransferHopCountExceeded", "The maximum number of allowed hops between entities exceeded 4.")
 
 
 def too_many_deliveries(limit: int) -> tuple[str, str]:
@@ -33,6 +32,6 @@ def with_reason(message: Message, reason: str | None, description: str | None) -
     return replace(changed, ttl_s=None)
 
 
-def dead_letter_description(of: QueueDescription, path: str) -> QueueDescription:
+def sub_queue_description(of: QueueDescription, path: str) -> QueueDescription:
     """How a dead-letter queue behaves: its parent's lock duration, no sessions, no end to deliveries or to time."""
     return QueueDescription(name=path, lock_duration_s=of.lock_duration_s, max_delivery_count=2**31 - 1)

@@ -9,6 +9,11 @@ class BrokerError(Exception):
     condition = "amqp:internal-error"
     status = 500
 
+    @property
+    def reason(self) -> str:
+        """A short name, for dead-letter reasons."""
+        return type(self).__name__
+
     def __init__(self, message: str = "") -> None:
         super().__init__(message or (self.__doc__ or "").strip())
 
@@ -95,3 +100,10 @@ class Unauthorized(BrokerError):
     """The token does not allow this: no token, an expired one, a wrong signature, or another entity's."""
 
     condition, status = "amqp:unauthorized-access", 401
+
+
+class HopsExceeded(BrokerError):
+    """The maximum number of allowed hops between entities exceeded 4."""
+
+    condition, status = "amqp:not-allowed", 400
+    reason = "MaxTransferHopCountExceeded"

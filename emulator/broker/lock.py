@@ -28,13 +28,14 @@ class Locks:
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, stored: StoredMessage, until: float) -> None:
+    def take(self, stored: StoredMessage, until: float) -> uuid.UUID:
         """Lock a message with a new token. `until` may be infinity: a session's lock then guards it."""
         token = uuid.UUID(bytes=urandom(16))
         stored.lock_token, stored.locked_until = token, until
         self._held[token] = stored
         if until != float("inf"):
             self._ends.set(token, until)
+        return token
 
     def holder(self, token: uuid.UUID | None, now: float) -> StoredMessage:
         """The message locked with this token. Raises MessageLockLost where there is none, or not any more."""

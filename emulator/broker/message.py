@@ -135,6 +135,7 @@ class StoredMessage:
     hops: int = 0
     lock_token: UUID | None = field(default=None)
     locked_until: float = 0.0
+    is_removed: bool = False
 
 
 def parse(data: bytes) -> Message:

@@ -1,16 +1,33 @@
-"""Which message is next: the lowest sequence number of those that are active and not locked."""
+"""Which message is next, and who takes it."""
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
+from typing import Protocol
 
-from emulator.broker.message import StoredMessage
+from emulator.broker.message import MessageState, StoredMessage
+
+
+class Consumer(Protocol):
+    """A receiver that waits for messages."""
+
+    def accepts(self, now: float) -> bool:
+        """Whether it takes one more message now. Once it says no, it has to wait anew."""
+
+    def deliver(self, stored: StoredMessage, now: float) -> None:
+        """Take this message: locked for it, or removed already where it `deletes`."""
+
+    def entity_gone(self, condition: str, text: str) -> None:
+        """The entity was deleted or no longer gives messages."""
+
+    @property
+    def deletes(self) -> bool:
+        """Whether messages leave the queue when they are delivered (receive and delete)."""
 
 
 class Ready:
-    """Messages waiting for a receiver, in sequence order. Removed ones are skipped when their turn comes."""
+    """Messages that are active and not locked, in sequence order. Removed ones are skipped when their turn comes."""
 
     __slots__ = ("_fresh", "_returned", "count")
 
@@ -33,11 +50,11 @@ class Ready:
         """One of the waiting messages left the queue; it is skipped when its turn comes."""
         self.count -= 1
 
-    def take(self, is_waiting: Callable[[StoredMessage], bool]) -> StoredMessage | None:
+    def take(self) -> StoredMessage | None:
         """The next message, or None."""
         while self._fresh or self._returned:
             stored = self._next()
-            if is_waiting(stored):
+            if stored.state is MessageState.ACTIVE and stored.lock_token is None and not stored.is_removed:
                 self.count -= 1
                 return stored
         return None
