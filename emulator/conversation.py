@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -13,10 +14,13 @@ from emulator.amqp.link import Link
 from emulator.amqp.types import AmqpError
 from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
 from emulator.broker.namespace import parse_address
-from emulator.endpoints import CbsRequests, CbsResponses, Consuming, Endpoint, Producing
+from emulator.consuming import Consuming, SessionConsuming, has_session_filter
+from emulator.endpoints import CbsRequests, CbsResponses, Endpoint, Producing
 from emulator.host import MAX_MESSAGE_SIZE, Host
 from emulator.management import ManagementRequests, ManagementResponses
 from emulator.outages import Fault
+
+log = logging.getLogger("emulator")
 
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 
@@ -44,6 +48,7 @@ class Conversation:
         self.grants: dict[str, cbs.Grant] = {}
         self.container_id = ""
         self.idle_time_out_s: float | None = None
+        self.is_paused = False
         self._is_muted = False
         self.close_on_open: tuple[str, str] | None = None
 
@@ -54,9 +59,16 @@ class Conversation:
 
     def pause(self) -> None:
         """The client reads too slowly: deliver nothing until it has caught up."""
+        self.is_paused = True
 
     def resume(self) -> None:
         """The client has caught up."""
+        self.is_paused = False
+        for session in self.connection.sessions.values():
+            for link in session.links.values():
+                if isinstance(link.owner, Endpoint):
+                    link.owner.resumed()
+        self.touch()
 
     # --- bytes -----------------------------------------------------------------------------------------------------
 
@@ -64,8 +76,13 @@ class Conversation:
         """Work on what came from the socket. Answers leave with `flush`."""
         if self._is_muted:
             return
-        for event in self.connection.receive(data):
-            self._on(event)
+        try:
+            for event in self.connection.receive(data):
+                self._on(event)
+        except Exception:
+            # An error of our own ends this connection with an answer, never the namespace or another client.
+            log.exception("a connection of %s failed", self.host.namespace.name)
+            self.close("amqp:internal-error", "The emulator failed; its log says why.")
         self.touch()
 
     def touch(self) -> None:
@@ -167,7 +184,9 @@ class Conversation:
         if address.management:
             self.host.namespace.resolve(link.address)
             return (ManagementResponses if link.client_receives else ManagementRequests)(self, link)
-        return Consuming(self, link) if link.client_receives else Producing(self, link)
+        if not link.client_receives:
+            return Producing(self, link)
+        return (SessionConsuming if has_session_filter(link.source) else Consuming)(self, link)
 
     def authorize(self, path: str) -> None:
         """Raise Unauthorized unless a token put on this connection opens the entity."""
@@ -191,16 +210,17 @@ class Conversation:
         if fault is None:
             perform(True)
         else:
-            self._suffer(fault, link, perform, refuse, status)
+            self.suffer(fault, link, perform, refuse, status)
 
-    def _suffer(
+    def suffer(
         self,
         fault: Fault,
         link: Link | None,
         perform: Callable[[bool], Any],
         refuse: Callable[[str, str], Any],
-        status: Callable[[int], Any] | None,
+        status: Callable[[int], Any] | None = None,
     ) -> None:
+        """Let a fault that struck have its effect."""
         text = f"Fault {fault.id}: {fault.effect}."
         match fault.effect:
             case "silent":

@@ -11,11 +11,10 @@ from emulator.amqp import performatives as p
 from emulator.amqp.codec import decode, encode
 from emulator.amqp.link import Link
 from emulator.amqp.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, split
-from emulator.amqp.types import AmqpError, DecodeError, Described, Int
-from emulator.broker.errors import BrokerError, EntityDisabled
-from emulator.broker.message import BATCH_FORMAT, StoredMessage, encode_delivery, parse, parse_batch
+from emulator.amqp.types import AmqpError, DecodeError, Int
+from emulator.broker.errors import BrokerError, EntityDisabled, EntityNotFound, MessageTooLarge
+from emulator.broker.message import BATCH_FORMAT, parse, parse_batch
 from emulator.broker.namespace import parse_address
-from emulator.broker.queue import Queue
 from emulator.host import MAX_MESSAGE_SIZE
 from emulator.signatures import TokenError
 
@@ -48,160 +47,67 @@ class Endpoint:
     def detached(self) -> None:
         """The link is gone."""
 
+    def resumed(self) -> None:
+        """The client reads again, or its window opened."""
+
 
 class Producing(Endpoint):
     """A link on which a client sends to an entity."""
 
     def open(self) -> None:
-        queue = self.host.namespace.resolve_sender(self.link.address)
-        if not queue.description.status.accepts_sends:
+        self.queue = self.host.namespace.resolve_sender(self.link.address)
+        self.entity = self.queue.path
+        if not self.queue.description.status.accepts_sends:
             raise EntityDisabled
         self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
 
     def message(self, event: e.MessageReceived) -> None:
-        session = self.link.session
+        if not self.host.outages:
+            self._store(event, True)
+            return
         self.conversation.attempt(
             "send",
             self.entity,
             self.link,
             lambda answered: self._store(event, answered),
-            lambda condition, text: session.settle(event.delivery_id, encode(p.rejected(p.error(condition, text)))),
+            lambda condition, text: self._reject(event, condition, text),
         )
 
     def _store(self, event: e.MessageReceived, answered: bool) -> None:
-        session = self.link.session
         try:
             self._enqueue(event)
         except (BrokerError, AmqpError) as error:
-            session.settle(event.delivery_id, encode(p.rejected(p.error(error.condition, str(error)))))
+            self._reject(event, error.condition, str(error))
             return
         if answered and not event.settled:
-            session.accept(event.delivery_id)
+            self.link.session.accept(event.delivery_id)
+
+    def _reject(self, event: e.MessageReceived, condition: str, text: str) -> None:
+        self.host.meter.refused(self.entity, "send")
+        if not event.settled:
+            self.link.session.settle(event.delivery_id, encode(p.rejected(p.error(condition, text))))
 
     def _enqueue(self, event: e.MessageReceived) -> None:
-        now = self.host.clock()
-        if len(event.payload) > MAX_MESSAGE_SIZE:
-            raise AmqpError(
-                "amqp:link:message-size-exceeded", f"The message exceeds the limit of {MAX_MESSAGE_SIZE} bytes."
-            )
-        batch = event.message_format == BATCH_FORMAT
-        messages = parse_batch(event.payload) if batch else [parse(event.payload)]
-        self.host.namespace.enqueue_all(self.entity, messages, now)
-
-
-class Consuming(Endpoint):
-    """A link on which a client receives from an entity."""
-
-    queue: Queue
-
-    def open(self) -> None:
-        self.queue = self.host.namespace.resolve_receiver(self.link.address)
-        if not self.queue.description.status.accepts_receives:
-            raise EntityDisabled
-        self.deletes = self.link.attach.snd_settle_mode == 1
-        self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
-
-    def credit(self, event: e.CreditGranted) -> None:
-        if event.drain:
-            self._offer()
-            self.link.drain()
-        elif self.link.credit > 0:
-            self.conversation.attempt(
-                "receive",
-                self.entity,
-                self.link,
-                lambda answered: self._offer(),
-                lambda condition, text: None,
-            )
+        """Store one message, or a batch as a whole or not at all. Raises BrokerError or AmqpError."""
+        check_size(len(event.payload))
+        queue, now, meter = self.queue, self.host.clock(), self.host.meter
+        if queue.is_closed:
+            raise EntityNotFound(f"The messaging entity '{self.entity}' was deleted.")
+        if event.message_format != BATCH_FORMAT:
+            messages = [parse(event.payload)]
         else:
-            self.queue.leave(self)
-
-    def _offer(self) -> None:
-        if self.link.is_open and self.link.credit > 0:
-            self.queue.wait(self, self.host.clock())
-
-    # --- broker.queue.Consumer -------------------------------------------------------------------------------------
-
-    def accepts(self, now: float) -> bool:
-        if self.link.credit <= 0 or not self.link.is_open or not self.link.session.has_room:
-            return False
-        if not self.host.outages:
-            return True
-        return self._is_spared()
-
-    def _is_spared(self) -> bool:
-        """Whether no fault strikes this delivery; a delay strikes when credit is granted, not each message."""
-        spared: list[bool] = []
-        self.conversation.attempt(
-            "receive", self.entity, self.link, lambda answered: spared.append(True), lambda condition, text: None
-        )
-        return bool(spared)
-
-    def deliver(self, stored: StoredMessage, now: float) -> None:
-        payload = encode_delivery(stored, locked=not self.deletes)
-        tag = stored.lock_token.bytes_le if stored.lock_token else stored.sequence_number.to_bytes(16, "little")
-        self.link.deliver(payload, tag, settled=self.deletes)
-        self.conversation.touch()
-
-    def entity_gone(self, condition: str, text: str) -> None:
-        self.link.detach(condition, text)
-        self.conversation.touch()
-
-    # --- settlement ------------------------------------------------------------------------------------------------
-
-    def settled(self, event: e.Settled) -> None:
-        self.conversation.attempt(
-            "settle",
-            self.entity,
-            self.link,
-            lambda answered: self._settle(event, answered),
-            lambda condition, text: self._answer(event, p.rejected(p.error(condition, text))),
-        )
-
-    def _settle(self, event: e.Settled, answered: bool) -> None:
-        try:
-            answer = self._apply(event)
-        except BrokerError as error:
-            answer = p.rejected(p.error(error.condition, str(error)))
-        if answered:
-            self._answer(event, answer)
-
-    def _apply(self, event: e.Settled) -> Described:
-        token, now, queue = uuid.UUID(bytes_le=event.tag), self.host.clock(), self.queue
-        match event.outcome:
-            case p.ACCEPTED:
-                queue.complete(token, now)
-                return p.accepted()
-            case p.REJECTED:
-                queue.dead_letter(token, *_dead_letter_reason(event.fields), now)
-                return p.rejected()
-            case p.MODIFIED if len(event.fields) > 1 and event.fields[1]:
-                queue.defer(token, now)
-                return p.modified()
-            case p.MODIFIED if event.fields and event.fields[0]:
-                queue.abandon(token, now)
-                return p.modified()
-        queue.release(token, now)
-        return p.released() if event.outcome == p.RELEASED else p.modified()
-
-    def _answer(self, event: e.Settled, answer: Described) -> None:
-        if not event.settled:
-            self.link.session.settle(event.delivery_id, encode(answer), role=False)
-
-    def detached(self) -> None:
-        self.queue.leave(self)
+            messages = parse_batch(event.payload)
+            queue.check(messages)
+        self.host.admit(len(messages))
+        for message in messages:
+            queue.enqueue(message, now)
+            meter.message(self.entity, "ping" if message.is_ping else "send", message.size)
 
 
-def _dead_letter_reason(fields: list[Any]) -> tuple[str | None, str | None]:
-    condition, description, info = p.error_parts(fields[0] if fields else None)
-    reason, text = info.get("DeadLetterReason"), info.get("DeadLetterErrorDescription")
-    if reason is None and condition and condition != "com.microsoft:dead-letter":
-        reason = condition
-    return _text(reason), _text(text) or (description or None if reason is not None else None)
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+def check_size(size: int) -> None:
+    """Raise MessageTooLarge for a message beyond the limit of the Standard tier."""
+    if size > MAX_MESSAGE_SIZE:
+        raise MessageTooLarge(f"The message has {size} bytes; the limit is {MAX_MESSAGE_SIZE}.")
 
 
 # --- requests and responses on a pair of links ----------------------------------------------------------------------

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from emulator.broker.journal import Journal
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
+from emulator.meter import Meter
 from emulator.outages import Fault, Outages
+from emulator.throttle import Throttle
 
 KEY_NAME = "RootManageSharedAccessKey"
 MAX_MESSAGE_SIZE = 256 * 1024
@@ -31,9 +33,11 @@ class Host:
     clock: Callable[[], float]
     later: Callable[[float, Callable[[], None]], object]
     outages: Outages = field(default_factory=Outages)
+    throttle: Throttle | None = None
 
     def __post_init__(self) -> None:
         self._dirty: dict[Flushable, None] = {}
+        self.meter = Meter()
         self.on_turn: Callable[[], None] = lambda: None
 
     @property
@@ -77,12 +81,22 @@ class Host:
         self.outages.add(fault)
         self.on_turn()
 
-    def stats(self) -> dict[str, dict[str, int]]:
+    def admit(self, operations: int) -> None:
+        """Raise ServerBusy where the namespace is throttled and has no credits left for these operations."""
+        if self.throttle is not None:
+            self.throttle.spend(operations, self.clock())
+
+    def stats(self) -> dict[str, dict[str, Any]]:
         """What happened to each entity since the start."""
-        return {queue.path: entity_stats(queue) for queue in self.namespace.entities()}
+        billed = self.meter.by_entity()
+        return {queue.path: entity_stats(queue, billed.get(queue.path, {})) for queue in self.namespace.entities()}
 
 
-def entity_stats(queue: Queue) -> dict[str, int]:
-    """The counters of one queue."""
-    counters = queue.counters
-    return {**counters.as_dict(), "active": queue.active_count, "operations": 0}
+def entity_stats(queue: Queue, billable: dict[str, int]) -> dict[str, Any]:
+    """The counters of one entity, and its billable operations by kind."""
+    return {
+        **queue.counters.as_dict(),
+        "active": queue.active_count,
+        "operations": sum(billable.values()),
+        "billable": billable,
+    }

@@ -1,4 +1,4 @@
-"""The `$management` node of an entity: renewing locks, peeking, settling, scheduling, sessions."""
+"""The `$management` node of an entity: locks, peeking, settling, scheduling, deferred messages, sessions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from emulator.amqp.types import Array, Int, Symbol, Timestamp
-from emulator.broker.errors import ArgumentError, BrokerError, NotImplementedByTheService
-from emulator.broker.message import encode_delivery
-from emulator.endpoints import Endpoint, Request, Requests, response
+from emulator.amqp.types import AmqpError, Array, Int, Long, Symbol, Timestamp
+from emulator.broker.errors import (
+    ArgumentError,
+    BrokerError,
+    MessageLockLost,
+    NotAllowed,
+    NotImplementedByTheService,
+)
+from emulator.broker.message import Message, encode_delivery, parse
+from emulator.broker.queue import Queue
+from emulator.endpoints import Endpoint, Request, Requests, check_size, response
 
 PREFIX = "com.microsoft:"
-NO_CONTENT = 204
+OK, NO_CONTENT = 200, 204
+MAX_PEEKED = 1000
+# The year 10000: "sessions that have messages", instead of "sessions whose state was set after".
+WITH_MESSAGES_MS = 253402300800000
 
+Body = dict[Any, Any]
 Answer = tuple[int, Any]
 
 
@@ -23,6 +34,8 @@ class ManagementResponses(Endpoint):
 
 class ManagementRequests(Requests):
     """The link on which a client asks an entity's `$management` node."""
+
+    queue: Queue
 
     def ask(self, request: Request) -> None:
         self.conversation.attempt(
@@ -36,25 +49,39 @@ class ManagementRequests(Requests):
 
     def _work(self, request: Request, answered: bool) -> None:
         try:
-            status, body = self._operation(request)(request.body if isinstance(request.body, dict) else {})
+            operation, kind = self._operation(request)
+            status, body = operation(request.body if isinstance(request.body, dict) else {})
+        except AmqpError as error:
+            self._respond(request, 400, str(error), None, error.condition)
+            return
         except BrokerError as error:
             self._respond(request, error.status, str(error), None, error.condition)
             return
+        if kind is not None:
+            self.host.meter.call(self.entity, kind)
         if answered:
-            self._respond(request, status, "OK" if status == 200 else "No content", body)
+            self._respond(request, status, "OK" if status == OK else "No content", body)
 
-    def _operation(self, request: Request) -> Callable[[dict[Any, Any]], Answer]:
+    def _operation(self, request: Request) -> tuple[Callable[[Body], Answer], str | None]:
+        """What to do, and as what the call itself is billed (None: its messages are)."""
         name = str(request.properties.get("operation", ""))
-        known = {
-            "peek-message": self._peek,
-            "renew-lock": self._renew_lock,
-            "update-disposition": self._update_disposition,
+        known: dict[str, tuple[Callable[[Body], Answer], str | None]] = {
+            "peek-message": (self._peek, "manage"),
+            "renew-lock": (self._renew_lock, "manage"),
+            "update-disposition": (self._update_disposition, None),
+            "schedule-message": (self._schedule, None),
+            "cancel-scheduled-message": (self._cancel_scheduled, "manage"),
+            "receive-by-sequence-number": (self._receive_deferred, None),
+            "renew-session-lock": (self._renew_session_lock, "manage"),
+            "get-session-state": (self._get_session_state, "manage"),
+            "set-session-state": (self._set_session_state, "manage"),
+            "get-message-sessions": (self._get_message_sessions, "manage"),
         }
-        operation = known.get(name.removeprefix(PREFIX))
-        if operation is None:
+        if name.removeprefix(PREFIX) not in known:
             raise NotImplementedByTheService(f"The operation '{name}' is not offered.")
         self.queue = self.host.namespace.resolve(self.link.address)
-        return operation
+        self.entity = self.queue.owner_path
+        return known[name.removeprefix(PREFIX)]
 
     def _respond(self, request: Request, status: int, description: str, body: Any, condition: str = "") -> None:
         properties: dict[str, Any] = {"statusCode": Int(status), "statusDescription": description}
@@ -62,47 +89,157 @@ class ManagementRequests(Requests):
             properties["errorCondition"] = Symbol(condition)
         self.answer(response(request, properties, body))
 
-    # --- operations ------------------------------------------------------------------------------------------------
+    # --- messages --------------------------------------------------------------------------------------------------
 
-    def _peek(self, body: dict[Any, Any]) -> Answer:
+    def _peek(self, body: Body) -> Answer:
         first, count = _number(body, "from-sequence-number"), _number(body, "message-count")
-        found = self.queue.peek(first, count, self.host.clock())
+        found = self.queue.peek(first, min(count, MAX_PEEKED), self.host.clock(), _session_id(body, optional=True))
         if not found:
             return NO_CONTENT, None
-        return 200, {"messages": [{"message": encode_delivery(stored, locked=False)} for stored in found]}
+        return OK, {"messages": [{"message": encode_delivery(stored, locked=False)} for stored in found]}
 
-    def _renew_lock(self, body: dict[Any, Any]) -> Answer:
+    def _renew_lock(self, body: Body) -> Answer:
+        if self.queue.description.requires_session:
+            raise NotAllowed("The entity requires sessions: renew the session's lock.")
         now = self.host.clock()
         ends = [self.queue.renew(token, now) for token in _tokens(body)]
-        return 200, {"expirations": Array(Timestamp(int(end * 1000)) for end in ends)}
+        return OK, {"expirations": Array(Timestamp(int(end * 1000)) for end in ends)}
 
-    def _update_disposition(self, body: dict[Any, Any]) -> Answer:
-        now, status = self.host.clock(), body.get("disposition-status")
+    def _update_disposition(self, body: Body) -> Answer:
+        now, session_id = self.host.clock(), _session_id(body, optional=True)
+        if session_id is not None:
+            self.queue.sessions.held(session_id, now)
         for token in _tokens(body):
-            match status:
-                case "completed":
-                    self.queue.complete(token, now)
-                case "abandoned":
-                    self.queue.abandon(token, now)
-                case "defered":
-                    self.queue.defer(token, now)
-                case "suspended":
-                    reason, text = body.get("deadletter-reason"), body.get("deadletter-description")
-                    self.queue.dead_letter(token, reason, text, now)
-                case _:
-                    raise ArgumentError(f"The disposition status {status!r} is unknown.")
-        return 200, None
+            self.host.meter.call(self.entity, "settle")
+            try:
+                self._settle(token, body, now)
+            except MessageLockLost:
+                if not self.queue.was_unanswered(token):
+                    raise
+        return OK, None
+
+    def _settle(self, token: uuid.UUID, body: Body, now: float) -> None:
+        match body.get("disposition-status"):
+            case "completed":
+                self.queue.complete(token, now)
+            case "abandoned":
+                self.queue.abandon(token, now)
+            case "defered":
+                self.queue.defer(token, now)
+            case "suspended":
+                reason, text = body.get("deadletter-reason"), body.get("deadletter-description")
+                self.queue.dead_letter(token, _optional_text(reason), _optional_text(text), now)
+            case other:
+                raise ArgumentError(f"The disposition status {other!r} is unknown.")
+
+    def _receive_deferred(self, body: Body) -> Answer:
+        deletes = body.get("receiver-settle-mode") == 0
+        session_id = _session_id(body, optional=not self.queue.description.requires_session)
+        found = self.queue.receive_deferred(_numbers(body), self.host.clock(), deletes=deletes, session_id=session_id)
+        answers: list[dict[str, Any]] = []
+        for stored in found:
+            self.host.meter.message(self.entity, "receive", stored.message.size)
+            answer: dict[str, Any] = {"message": encode_delivery(stored, locked=not deletes and session_id is None)}
+            if stored.lock_token is not None:
+                answer["lock-token"] = stored.lock_token
+            answers.append(answer)
+        return OK, {"messages": answers}
+
+    # --- schedules -------------------------------------------------------------------------------------------------
+
+    def _schedule(self, body: Body) -> Answer:
+        queue = self.host.namespace.resolve_sender(self.entity)
+        messages = [self._scheduled_message(item) for item in _list(body, "messages")]
+        queue.check(messages)
+        self.host.admit(len(messages))
+        now = self.host.clock()
+        numbers = []
+        for message in messages:
+            numbers.append(Long(queue.schedule(message, now)))
+            self.host.meter.message(self.entity, "send", message.size)
+        return OK, {"sequence-numbers": Array(numbers)}
+
+    def _scheduled_message(self, item: Any) -> Message:
+        encoded = item.get("message") if isinstance(item, dict) else None
+        if not isinstance(encoded, bytes):
+            raise ArgumentError("A message to schedule is missing or wrong.")
+        check_size(len(encoded))
+        return parse(encoded)
+
+    def _cancel_scheduled(self, body: Body) -> Answer:
+        self.queue.cancel_scheduled(_numbers(body))
+        return OK, None
+
+    # --- sessions --------------------------------------------------------------------------------------------------
+
+    def _renew_session_lock(self, body: Body) -> Answer:
+        until = self.queue.renew_session(_session_id(body), self.host.clock())
+        return OK, {"expiration": Timestamp(int(until * 1000))}
+
+    def _get_session_state(self, body: Body) -> Answer:
+        session = self.queue.sessions.held(_session_id(body), self.host.clock())
+        return OK, {"session-state": session.state}
+
+    def _set_session_state(self, body: Body) -> Answer:
+        state = body.get("session-state")
+        if state is not None and not isinstance(state, bytes):
+            raise ArgumentError("The session state is no binary.")
+        if state is not None:
+            check_size(len(state))
+        self.queue.set_session_state(_session_id(body), state, self.host.clock())
+        return OK, None
+
+    def _get_message_sessions(self, body: Body) -> Answer:
+        if not self.queue.description.requires_session:
+            raise NotAllowed("The entity has no sessions.")
+        since, skip, top = _number(body, "last-updated-time"), _number(body, "skip"), _number(body, "top")
+        sessions = self.queue.sessions
+        found = sessions.with_messages() if since >= WITH_MESSAGES_MS else sessions.with_state_since(since / 1000)
+        page = sorted(found)[skip : skip + top]
+        if not page:
+            return NO_CONTENT, None
+        return OK, {"skip": Int(skip + len(page)), "sessions-ids": Array(page)}
 
 
-def _number(body: dict[Any, Any], name: str) -> int:
+# --- fields of a request --------------------------------------------------------------------------------------------
+
+
+def _number(body: Body, name: str) -> int:
     value = body.get(name)
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ArgumentError(f"The field '{name}' is missing or wrong.")
     return value
 
 
-def _tokens(body: dict[Any, Any]) -> list[uuid.UUID]:
-    tokens = body.get("lock-tokens")
-    if not isinstance(tokens, list) or not all(isinstance(token, uuid.UUID) for token in tokens):
+def _list(body: Body, name: str) -> list[Any]:
+    values = body.get(name)
+    if not isinstance(values, list) or not values:
+        raise ArgumentError(f"The field '{name}' is missing or wrong.")
+    return values
+
+
+def _numbers(body: Body) -> list[int]:
+    numbers = _list(body, "sequence-numbers")
+    if not all(isinstance(number, int) for number in numbers):
+        raise ArgumentError("The field 'sequence-numbers' is missing or wrong.")
+    return numbers
+
+
+def _tokens(body: Body) -> list[uuid.UUID]:
+    tokens = _list(body, "lock-tokens")
+    if not all(isinstance(token, uuid.UUID) for token in tokens):
         raise ArgumentError("The field 'lock-tokens' is missing or wrong.")
     return tokens
+
+
+def _session_id(body: Body, *, optional: bool = False) -> Any:
+    value = body.get("session-id")
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if not isinstance(value, str) and not (optional and value is None):
+        raise ArgumentError("The field 'session-id' is missing or wrong.")
+    return value
+
+
+def _optional_text(value: Any) -> str | None:
+    return None if value is None else str(value)

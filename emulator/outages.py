@@ -146,10 +146,15 @@ class Outages:
         for fault in self:
             self.remove(fault.id)
 
-    def strike(self, operation: str, entity: str | None, now: float) -> Fault | None:
-        """The first fault that strikes this operation, counted; None where none does."""
+    def strike(self, operation: str, entity: str | None, now: float, besides: str = "") -> Fault | None:
+        """The first fault that strikes this operation, counted; None where none does. Effect `besides` is left out."""
         for fault in self:
-            if fault.operation != operation or not _concerns(fault, entity) or fault.is_over(now):
+            if (
+                fault.operation != operation
+                or fault.effect == besides
+                or not _concerns(fault, entity)
+                or fault.is_over(now)
+            ):
                 continue
             if fault.count is not None and fault.hits >= fault.count:
                 continue

@@ -250,6 +250,8 @@ def _described(data: bytes, position: int, depth: int) -> tuple[Described, int]:
         raise DecodeError("values are nested too deeply")
     descriptor, position = _DECODERS[data[position]](data, position + 1, depth - 1)
     value, position = _DECODERS[data[position]](data, position + 1, depth - 1)
+    if descriptor.__class__ is int:
+        descriptor = ULong(descriptor)
     return Described(descriptor, value), position
 
 

@@ -57,7 +57,7 @@ class Connection:
 
     def receive(self, data: bytes) -> list[Event]:
         """What happened with these bytes. After ConnectionClosed, close the socket once the output is written."""
-        if self.state is State.CLOSED:
+        if self.is_closed:
             return []
         events: list[Event] = []
         try:
@@ -66,7 +66,7 @@ class Connection:
                 return events
             for kind, channel, body in self._buffer.frames():
                 self._read_frame(kind, channel, body, events)
-                if self.state is State.CLOSED:
+                if self.is_closed:
                     break
                 if self.state is State.AMQP_HEADER and not self._read_header():
                     break

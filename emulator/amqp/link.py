@@ -77,16 +77,16 @@ class Link:
     ) -> None:
         """Answer the attach with the client's own termini (or this source), and give a sender credit."""
         self.max_message_size = max_message_size or 0
-        self._send_attach(source or self.attach.source, self.attach.target, max_message_size, properties)
+        self._send_attach(source or _echo(self.source), _echo(self.target), max_message_size, properties)
         if not self.client_receives:
             self.grant(credit)
 
     def refuse(self, condition: str, description: str) -> None:
         """Answer the attach with no terminus of ours, and detach: the form that tells the client why."""
         if self.client_receives:
-            self._send_attach(None, self.attach.target)
+            self._send_attach(None, _echo(self.target))
         else:
-            self._send_attach(self.attach.source, None)
+            self._send_attach(_echo(self.source), None)
         self.detach(condition, description)
 
     def _send_attach(
@@ -177,3 +177,7 @@ class Link:
             error = p.error(condition, description) if condition else None
             self.session.send(p.Detach(self.handle, closed=True, error=error))
             self.session.forget(self)
+
+
+def _echo(end: p.Terminus | None) -> Any:
+    return end.encoded() if end is not None else None

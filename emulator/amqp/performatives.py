@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
-from emulator.amqp.codec import decode, encode, encode_list, list_items
-from emulator.amqp.types import AmqpError, Array, DecodeError, Described, Symbol, UByte, UInt, ULong, UShort
+from emulator.amqp.codec import decode, encode, encode_list
+from emulator.amqp.types import AmqpError, DecodeError, Described, Raw, Symbol, UByte, UInt, ULong, UShort
 
 Kind = tuple[tuple[type, ...], Callable[[Any], Any]]
 
@@ -303,7 +303,9 @@ def _checked(kind: type[T], values: list[Any]) -> T:
         if index >= len(values) or values[index] is None:
             raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} lacks field {index}")
     for value, (allowed, _) in zip(values, kinds, strict=False):
-        if value is not None and not isinstance(value, allowed) and allowed is not _ANY[0]:
+        if value is None or allowed is _ANY[0]:
+            continue
+        if not isinstance(value, allowed) or (value.__class__ is bool and allowed is not _FLAG[0]):
             raise AmqpError("amqp:invalid-field", f"a field of {kind.__name__.lower()} has the wrong type")
     return kind(*values)
 
@@ -337,7 +339,7 @@ _TERMINUS_NAMES = {"amqp:source:list": SOURCE, "amqp:target:list": TARGET, "amqp
 
 
 def error(condition: str, description: str) -> Described:
-    """An AMQP error with all three fields written out: some clients read the third without looking whether it is there."""
+    """An AMQP error with all three fields written out: the SDK reads the third without looking whether it is there."""
     return Described(ULong(0x1D), [Symbol(condition), description, {}])
 
 
@@ -353,8 +355,8 @@ def released() -> Described:
     return Described(ULong(RELEASED), [])
 
 
-def modified() -> Described:
-    return Described(ULong(MODIFIED), [True, False])
+def modified(failed: bool, undeliverable: bool) -> Described:
+    return Described(ULong(MODIFIED), [failed, undeliverable])
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +373,20 @@ class Terminus:
         value = self.fields[7] if self.code == SOURCE and len(self.fields) > 7 else None
         return value if isinstance(value, dict) else {}
 
+    def encoded(self, filters: dict[Any, Any] | None = None) -> Raw:
+        """The same terminus to be sent back, with other filters where they are given."""
+        values = list(self.fields)
+        if filters is not None:
+            values += [None] * (8 - len(values))
+            values[7] = filters
+        kinds = _SOURCE_KINDS if self.code == SOURCE else _TARGET_KINDS
+        items = [encode(None if v is None else k[1](v)) for v, k in zip(values, kinds, strict=False)]
+        return Raw(b"\x00\x53" + bytes((self.code,)) + encode_list(items))
+
+
+_SOURCE_KINDS = (_ANY, _UINT, _SYMBOL, _UINT, _FLAG, _MAP, _SYMBOL, _MAP, _ANY, _SYMBOLS, _SYMBOLS)
+_TARGET_KINDS = (_ANY, _UINT, _SYMBOL, _UINT, _FLAG, _MAP, _SYMBOLS)
+
 
 def terminus(value: Any) -> Terminus | None:
     """Read a source or target; None for null. Raises AmqpError."""
@@ -379,6 +395,8 @@ def terminus(value: Any) -> Terminus | None:
     if not isinstance(value, Described) or type(value.value) is not list:
         raise AmqpError("amqp:invalid-field", "a terminus is a described list")
     code = _code(value.descriptor, _TERMINUS_NAMES)
+    if code not in (SOURCE, TARGET, COORDINATOR):
+        raise AmqpError("amqp:invalid-field", "an unknown kind of terminus")
     address = value.value[0] if value.value and code != COORDINATOR else None
     return Terminus(code, address if isinstance(address, str) else None, value.value)
 
@@ -393,7 +411,7 @@ def outcome(value: Any) -> tuple[int, list[Any]] | None:
 def error_parts(value: Any) -> tuple[str, str, dict[Any, Any]]:
     """Condition, description and info map of an error value; empty ones where there is none."""
     parts = value.value if isinstance(value, Described) and type(value.value) is list else []
-    condition, description, info = (parts + [None, None, None])[:3]
+    condition, description, info = [*parts, None, None, None][:3]
     return str(condition or ""), str(description or ""), info if isinstance(info, dict) else {}
 
 
@@ -401,7 +419,3 @@ def _code(descriptor: Any, names: dict[str, int]) -> int:
     if isinstance(descriptor, str):
         return names.get(descriptor, -1)
     return descriptor if isinstance(descriptor, int) else -1
-
-
-__all__ = [name for name in dir() if not name.startswith("_")]
-_ = (Array, list_items)

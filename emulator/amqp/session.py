@@ -1,4 +1,4 @@
-"""An AMQP session: links by handle, delivery ids, windows. (A message session is another thing: broker/message_session.)"""
+"""An AMQP session: links by handle, delivery ids, windows. (Message sessions are in broker/message_session.py.)"""
 
 from __future__ import annotations
 

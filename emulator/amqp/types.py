@@ -1,4 +1,4 @@
-"""AMQP types that Python has no name for. A plain `int` travels as int or long, a `str` as string, `bytes` as binary."""
+"""AMQP types that Python has no name for. A plain `int` is an int or long, a `str` a string, `bytes` a binary."""
 
 from __future__ import annotations
 

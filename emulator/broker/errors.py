@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class BrokerError(Exception):
-    """A request the broker refuses. `str()` is one sentence for the client; `condition` is what its SDK maps to a class."""
+    """A request the broker refuses. `str()` is for the client to read; `condition` is what its SDK maps to a class."""
 
     condition = "amqp:internal-error"
     status = 500

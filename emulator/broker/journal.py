@@ -1,4 +1,4 @@
-"""What a broker object tells a store about each change, so that it can be written down before anybody is told it happened.
+"""What a broker object tells a store about each change, so that it is written down before anybody is told of it.
 
 The order is the promise: a queue changes itself in memory, announces the change here, and the server calls `commit`
 once per turn of its loop, after all changes of that turn and before any byte of an answer leaves. A store which keeps

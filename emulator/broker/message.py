@@ -15,8 +15,8 @@ from typing import Any
 from uuid import UUID
 
 from emulator.amqp import sections
-from emulator.amqp.codec import decode, encode, encode_map, map_items
-from emulator.amqp.types import DecodeError, Raw, Symbol, Timestamp
+from emulator.amqp.codec import decode, encode, encode_list, encode_map, list_items, map_items
+from emulator.amqp.types import DecodeError, Symbol
 
 PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
 BATCH_FORMAT = 0x80013700
@@ -75,7 +75,8 @@ class Message:
     """One message as a sender handed it over.
 
     `bare` holds properties, application properties, body and footer; `annotations` the encoded pairs of the sender's
-    own message annotations, without the map around them. Times are unix seconds, `ttl_s` is None for "for ever".
+    own message annotations, without the map around them. `size` is what the message counts, in bytes as it was sent.
+    Times are unix seconds, `ttl_s` is None for "for ever".
     """
 
     bare: bytes
@@ -90,11 +91,7 @@ class Message:
     message_id: str | None = None
     session_id: str | None = None
     is_ping: bool = False
-
-    @property
-    def size(self) -> int:
-        """Bytes this message counts in its entity's size."""
-        return len(self.bare) + len(self.annotations)
+    size: int = 0
 
     @property
     def properties(self) -> Properties:
@@ -110,13 +107,20 @@ class Message:
         """A copy with these application properties set and those removed; all others keep their bytes."""
         items = [(key, raw) for key, raw in _application_items(self.bare) if key not in changes and key not in removed]
         items += [(key, encode(value)) for key, value in changes.items()]
-        return replace(self, bare=_with_application_items(self.bare, items))
+        bare = _with_application_items(self.bare, items)
+        return replace(self, bare=bare, size=self.size + len(bare) - len(self.bare))
 
     def with_properties(self, **changes: Any) -> Message:
-        """A copy with these fields of the properties section set (names as in `Properties`); others keep their bytes."""
+        """A copy with these fields of the properties section set, by their names; others keep their bytes."""
         bare = _with_property_fields(self.bare, changes)
         properties = _properties_of(bare)
-        return replace(self, bare=bare, message_id=_id_text(properties.message_id), session_id=properties.group_id)
+        return replace(
+            self,
+            bare=bare,
+            size=self.size + len(bare) - len(self.bare),
+            message_id=_id_text(properties.message_id),
+            session_id=properties.group_id,
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -153,7 +157,7 @@ def parse(data: bytes) -> Message:
             first_bare = index
             break
     bare = sections.with_short_descriptors(data, parts[first_bare:])
-    return _build(bare, header, annotations)
+    return _build(bare, header, annotations, len(data))
 
 
 def parse_batch(data: bytes) -> list[Message]:
@@ -168,9 +172,9 @@ def parse_batch(data: bytes) -> list[Message]:
     return messages
 
 
-def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]]) -> Message:
+def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]], size: int) -> Message:
     properties = _properties_of(bare)
-    durable, priority, ttl_ms = (header + [None, None, None])[:3]
+    durable, priority, ttl_ms = [*header, None, None, None][:3]
     if ttl_ms is not None and (type(ttl_ms) is not int or ttl_ms < 0):
         raise DecodeError("the header's ttl is no unsigned int")
     kept: list[bytes] = []
@@ -196,6 +200,7 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]])
         message_id=_id_text(properties.message_id),
         session_id=properties.group_id,
         is_ping=properties.content_type == PING_CONTENT_TYPE,
+        size=size,
     )
 
 
@@ -272,8 +277,6 @@ def _with_application_items(bare: bytes, items: list[tuple[Any, bytes]]) -> byte
 
 
 def _with_property_fields(bare: bytes, changes: Mapping[str, Any]) -> bytes:
-    from emulator.amqp.codec import encode_list, list_items
-
     part = _find(bare, sections.PROPERTIES)
     fields = [] if part is None else [bare[start:end] for start, end in list_items(bare, part.value)]
     fields += [b"\x40"] * (_PROPERTY_COUNT - len(fields))
@@ -346,17 +349,3 @@ def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
 def _millis(seconds: float) -> bytes:
     return _I64.pack(int(seconds * 1000))
 
-
-__all__ = [
-    "BATCH_FORMAT",
-    "PING_CONTENT_TYPE",
-    "Message",
-    "MessageState",
-    "Properties",
-    "Raw",
-    "StoredMessage",
-    "Timestamp",
-    "encode_delivery",
-    "parse",
-    "parse_batch",
-]

@@ -206,7 +206,7 @@ class Namespace:
         return queue.dead_letters if parsed.dead_letter else queue
 
     def resolve_sender(self, address: str) -> Queue:
-        """The queue that takes what is sent to an address. Raises EntityNotFound, or NotAllowed where nothing is sent."""
+        """The queue that takes what is sent to an address. Raises EntityNotFound, or NotAllowed."""
         parsed = parse_address(address)
         if parsed.dead_letter or parsed.transfer or not self.exists(parsed.path):
             self.resolve(address)

@@ -90,6 +90,7 @@ class Queue:
         self._dead_letters: Queue | None = None
         self._transfer_dead_letters: Queue | None = None
         self._pumping = False
+        self._unanswered: deque[UUID] = deque(maxlen=10_000)
 
     # --- looking ---------------------------------------------------------------------------------------------------
 
@@ -97,6 +98,11 @@ class Queue:
     def path(self) -> str:
         """The entity path, as people write it."""
         return self.description.name
+
+    @property
+    def owner_path(self) -> str:
+        """The path of the entity this queue belongs to: its own, or that of the entity whose dead letters it holds."""
+        return self.path if self.parent is None else self.parent.path
 
     @property
     def journal(self) -> Journal:
@@ -375,6 +381,14 @@ class Queue:
         self._expiries.discard(number)
         self._noted(stored)
         self.journal.removed(self.path, number)
+
+    def remember_unanswered(self, token: UUID) -> None:
+        """A settlement was applied and its answer lost: settling the same lock once more is to succeed."""
+        self._unanswered.append(token)
+
+    def was_unanswered(self, token: UUID) -> bool:
+        """Whether this lock was settled without the receiver knowing."""
+        return token in self._unanswered
 
     # --- settling --------------------------------------------------------------------------------------------------
 

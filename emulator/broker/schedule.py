@@ -12,7 +12,7 @@ NEVER = float("inf")
 
 
 class Schedule(Generic[Key]):
-    """Keys with a due time each (unix seconds). Setting a key again moves it; memory follows what is set, not what was."""
+    """Keys with a due time each (unix seconds). Setting a key again moves it; memory follows what is set now."""
 
     __slots__ = ("_due", "_heap", "_turn")
 
