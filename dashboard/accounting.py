@@ -32,6 +32,7 @@ class Account:
     missing: int
     duplicates: int
     refused: int
+    damaged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,9 @@ class Bookkeeper:
         on_the_way = {queue: accepted[queue] & ~received[queue] for queue in queues}
         self._past.append((self._clock(), on_the_way))
         stuck = {queue: (on_the_way[queue] & old.get(queue, 0)).bit_count() for queue in queues}
-        refused, duplicates = (read_counters(client, queues, name) for name in ("refused", "duplicates"))
+        refused, duplicates, damaged = (
+            read_counters(client, queues, name) for name in ("refused", "duplicates", "damaged")
+        )
         accounts = [
             Account(
                 queue,
@@ -75,6 +78,7 @@ class Bookkeeper:
                 max(0, stuck[queue] - stock.primary.get(queue, 0) - stock.backlog),
                 duplicates[queue],
                 refused[queue],
+                damaged[queue],
             )
             for queue in queues
         ]

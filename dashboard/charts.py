@@ -47,11 +47,11 @@ def thin(points: Iterable[Point], window: Window, buckets: int) -> list[Point]:
 
 
 def ceiling(value: int) -> int:
-    """The next round number at or above: 1, 2, 5 times a power of ten; at least 5, so that one message is no alarm."""
-    if value <= 5:
-        return 5
+    """The next round number at or above; at least 10, so that one message is no alarm."""
+    if value <= 10:
+        return 10
     power = 10 ** math.floor(math.log10(value))
-    return next(int(step * power) for step in (1, 2, 5, 10) if step * power >= value)
+    return next(int(step * power) for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10) if step * power >= value)
 
 
 def sparkline(points: Sequence[Point], window: Window, label: str, width: int = 120, height: int = 28) -> SafeString:

@@ -1,14 +1,31 @@
-"""Two middlewares: members only, and errors a person can act on."""
+"""Static files, members only, and errors a person can act on."""
 
+import contextlib
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
 from dashboard.access import Refused, Right, may
 from dashboard.control import ControlError
 from dashboard.views.answers import wants_part
+
+
+class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
+    """WhiteNoise with whole answers: an ASGI server cannot stream from its blocking files."""
+
+    @staticmethod
+    def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
+        found = static_file.get_response(request.method, request.META)
+        with found.file or contextlib.nullcontext() as file:
+            answer = HttpResponse(file.read() if file else b"", status=int(found.status))
+        del answer["Content-Type"]
+        for name, value in found.headers:
+            answer[name] = value
+        return answer
 
 
 class MembersOnlyMiddleware:

@@ -83,7 +83,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "dashboard.middleware.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -148,9 +148,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Texts, times and files
 USE_TZ, TIME_ZONE, LANGUAGE_CODE, USE_I18N = True, "UTC", "en", False
 STATIC_URL = "static/"
-STATIC_ROOT = STATE_DIR / "static"
 WHITENOISE_USE_FINDERS = True
-WHITENOISE_MAX_AGE = 3600
+WHITENOISE_MAX_AGE = 60
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 LOGGING = {

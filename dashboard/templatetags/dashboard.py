@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 from django.template.context import RequestContext
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard import charts
@@ -88,6 +88,12 @@ def exact(at: datetime | None) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', at.isoformat(), at.isoformat(), at.strftime("%Y-%m-%d %H:%M:%S")
     )
+
+
+@register.filter
+def breakable(path: str) -> SafeString:
+    """A path that may be broken behind its slashes, and nowhere else if it can be helped."""
+    return format_html_join(SafeString("/<wbr>"), "{}", ((part,) for part in path.split("/")))
 
 
 @register.filter
