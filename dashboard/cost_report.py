@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 
 from django.db.models import QuerySet, Sum
 
@@ -12,6 +13,7 @@ from dashboard.models import Charge, ChargeRun, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 
 BASE, CONNECTIONS = "base", "connections"
+OPERATIONS_METER = "Standard Messaging Operations"
 LABELS = {
     "send": "Sent",
     "receive": "Received",
@@ -45,6 +47,17 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TierUse:
+    """A tier of the operations' price, and how many of a scope's operations fell into it."""
+
+    scope: str
+    label: str
+    price: str
+    unit: str
+    units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A month under one counting rule, for one pair or all."""
 
@@ -63,6 +76,22 @@ class Report:
     by_namespace: Sequence[Share]
     rows: Sequence[Charge]
     row_count: int
+
+    @property
+    def tiers(self) -> list[TierUse]:
+        """How far up the price ladder each billing scope came."""
+        rows = [row for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER]
+        return [
+            TierUse(
+                scope=invoice.scope,
+                label=f"from {Decimal(row['from']).normalize():f} × {row['unit']}",
+                price=f"{row['price']} {row['currency']}",
+                unit=row["unit"],
+                units=units,
+            )
+            for invoice in self.invoices
+            for row, units in zip(rows, invoice.tiers, strict=False)
+        ]
 
     @property
     def lowest(self) -> int:
@@ -108,7 +137,9 @@ def report(month: str, rule: str = "", pair: str = "") -> Report | None:
         by_kind=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "kind"),
         by_entity=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "entity"),
         by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
-        rows=list(charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]),
+        rows=list(
+            charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
+        ),
         row_count=charges.count(),
     )
 
@@ -142,11 +173,15 @@ def _slice(name: str, label: str, charges: QuerySet[Charge]) -> Share:
 
 
 def _shares(charges: QuerySet[Charge], by: str) -> list[Share]:
-    grouped = charges.order_by().values(by).annotate(
-        sum_operations=Sum("operations"),
-        sum_units=Sum("billing_units"),
-        sum_included=Sum("included_units"),
-        sum_cents=Sum("cents"),
+    grouped = (
+        charges.order_by()
+        .values(by)
+        .annotate(
+            sum_operations=Sum("operations"),
+            sum_units=Sum("billing_units"),
+            sum_included=Sum("included_units"),
+            sum_cents=Sum("cents"),
+        )
     )
     slices = [
         Share(

@@ -1,0 +1,45 @@
+"""Template tags of the cost pages: money, kinds and bars."""
+
+from decimal import Decimal, InvalidOperation
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.cost_report import LABELS
+from dashboard.money import money as as_money
+
+register = template.Library()
+
+
+@register.filter
+def money(cents: int | None) -> str:
+    """12.34; an em dash where it is not known."""
+    return "—" if cents is None else as_money(cents)
+
+
+@register.filter
+def kind_label(kind: str) -> str:
+    """The words for a kind of operation."""
+    return LABELS.get(kind, kind)
+
+
+@register.filter
+def plain_decimal(text: str) -> str:
+    """A decimal text without its closing zeros: 744.000 → 744."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    return f"{number.normalize():,f}"
+
+
+@register.simple_tag
+def bar(width: int, tone: str = "total") -> SafeString:
+    """A bar of that many hundredths; the number beside it says the same in words."""
+    return format_html(
+        '<svg class="costbar {}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect width="{}" height="8"/></svg>',
+        tone,
+        max(0, min(100, width)),
+    )
