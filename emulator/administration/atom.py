@@ -40,16 +40,17 @@ class Entry:
     updated_at: float
 
 
-def read_content(body: bytes, description: str) -> Element:
-    """Return the description element inside the entry's content; raise DocumentError if there is none.
+def read_content(body: bytes, *descriptions: str) -> Element:
+    """Return the description inside the entry's content, one of these; raise DocumentError if there is none.
 
     Document type declarations are refused, and with them every entity a document could define.
     """
     content = parse(body).find(f"{{{ATOM}}}content")
-    found = content.find(f"{{{SERVICE_BUS}}}{description}") if content is not None else None
-    if found is None:
-        raise DocumentError(f"The body must be an Atom entry whose content is a {description}.")
-    return found
+    for description in descriptions:
+        found = content.find(f"{{{SERVICE_BUS}}}{description}") if content is not None else None
+        if found is not None:
+            return found
+    raise DocumentError(f"The body must be an Atom entry whose content is a {' or a '.join(descriptions)}.")
 
 
 def parse(body: bytes) -> Element:

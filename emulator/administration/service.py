@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
-from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
 from emulator.administration import atom, documents, targets
-from emulator.administration.durations import format_time
+from emulator.administration.changes import Changes, topic_at
+from emulator.administration.entries import Entries
 from emulator.administration.messages import ENTRY, FEED, MAX_BODY_BYTES, AdminRequest, AdminResponse, refusal
-from emulator.broker.descriptions import DescriptionError, QueueDescription, validate_queue, validate_update
+from emulator.broker.descriptions import DescriptionError
 from emulator.broker.errors import BrokerError
 from emulator.broker.namespace import Namespace
-from emulator.broker.queue import Queue
 from emulator.signatures import TokenError, verify
 
 OLDEST_VERSION = "2017-04"
 AUTHORIZATION = "authorization"
 FORWARDING_AUTHORIZATION = ("servicebussupplementaryauthorization", "servicebusdlqsupplementaryauthorization")
+# What a version of the interface does not know is neither shown to its clients nor taken from them.
+UNKNOWN = {OLDEST_VERSION: frozenset({"MaxMessageSizeInKilobytes"})}
 
 Item = TypeVar("Item")
 
@@ -63,20 +64,16 @@ class _Call:
     """One request being answered."""
 
     def __init__(self, administration: Administration, request: AdminRequest, now: float) -> None:
+        self.administration = administration
         self.namespace = administration.namespace
-        self.created_at = administration.created_at
         self.request = request
         self.now = now
         self.host = request.headers.get("host", self.namespace.name)
+        self.base = f"https://{self.host}"
         self.query = targets.read_query(request.target)
-
-    @property
-    def version(self) -> str:
-        return self.query.get("api-version", OLDEST_VERSION)
-
-    @property
-    def base(self) -> str:
-        return f"https://{self.host}"
+        self.version = self.query.get("api-version", OLDEST_VERSION)
+        self.hidden: frozenset[str] = UNKNOWN.get(self.version, frozenset())
+        self.entries = Entries(self.host, self.hidden)
 
     def answer(self) -> AdminResponse:
         if len(self.request.body) > MAX_BODY_BYTES:
@@ -88,7 +85,8 @@ class _Call:
             case "PUT":
                 return self._put(target)
             case "DELETE":
-                return self._delete(target)
+                is_possible = self._changes().delete(target)
+                return AdminResponse(200) if is_possible else refusal(405, "This address cannot be deleted.")
             case method:
                 return refusal(405, f"The method {method[:20]} is not allowed: GET, PUT or DELETE.")
 
@@ -97,40 +95,36 @@ class _Call:
     def _get(self, target: targets.Target) -> AdminResponse:
         match target:
             case targets.NamespaceInfo():
-                return self._namespace_info()
+                return self._show(self.entries.namespace(self.namespace.name, self.administration.created_at))
             case targets.Queues():
-                return self._list("Queues", self.namespace.queues(), self._queue_entry)
+                return self._list("Queues", self.namespace.queues(), self.entries.queue)
+            case targets.Topics():
+                return self._list("Topics", self.namespace.topics(), self.entries.topic)
+            case targets.Subscriptions(topic):
+                found = self.namespace.topic(topic).subscriptions()
+                return self._list("Subscriptions", found, self.entries.subscription)
+            case targets.Rules(topic, name):
+                owner = self.namespace.topic(topic).subscription(name)
+                return self._list("Rules", owner.rules(), lambda rule: self.entries.rule(owner, rule))
+            case targets.Entity() | targets.Subscription() | targets.Rule():
+                return self._get_one(target)
+
+    def _get_one(self, target: targets.Entity | targets.Subscription | targets.Rule) -> AdminResponse:
+        match target:
+            case targets.Entity(path) if topic := topic_at(self.namespace, path):
+                return self._show(self.entries.topic(topic))
             case targets.Entity(path) if self.namespace.exists(path):
-                return self._show(self._queue_entry(self.namespace.queue(path)))
-            case _:
-                return self._nothing()
-
-    def _queue_entry(self, queue: Queue) -> atom.Entry:
-        runtime = _queue_runtime(queue)
-        description = documents.write(queue.description, runtime, self.host, self._hidden)
-        return _entry(queue.path, queue.path, description, runtime)
-
-    @property
-    def _hidden(self) -> frozenset[str]:
-        """Properties this version of the interface does not know."""
-        return frozenset({"MaxMessageSizeInKilobytes"}) if self.version == OLDEST_VERSION else frozenset()
-
-    def _namespace_info(self) -> AdminResponse:
-        times = format_time(self.created_at)
-        info = documents.wrap(
-            "NamespaceInfo",
-            f"<CreatedTime>{times}</CreatedTime><MessagingSKU>Standard</MessagingSKU>"
-            f"<ModifiedTime>{times}</ModifiedTime>{atom.element('Name', self.namespace.name)}"
-            "<NamespaceType>Messaging</NamespaceType>",
-        )
-        return self._show(atom.Entry(self.namespace.name, "$namespaceinfo", info, self.created_at, self.created_at))
+                return self._show(self.entries.queue(self.namespace.queue(path)))
+            case targets.Subscription(topic, name) if self.namespace.topic(topic).has_subscription(name):
+                return self._show(self.entries.subscription(self.namespace.topic(topic).subscription(name)))
+            case targets.Rule(topic, name, rule):
+                owner = self.namespace.topic(topic).subscription(name)
+                return self._show(self.entries.rule(owner, owner.rule(rule)))
+        # How the service says that an entity does not exist: a feed of nothing.
+        return self._feed("Publicly Listed Services", (), None)
 
     def _show(self, entry: atom.Entry, status: int = 200) -> AdminResponse:
         return AdminResponse(status, atom.entry(entry, self.base, self.namespace.name), ENTRY)
-
-    def _nothing(self) -> AdminResponse:
-        """How the service says that an entity does not exist: a feed of nothing."""
-        return self._feed("Publicly Listed Services", (), None)
 
     def _list(self, title: str, items: Iterable[Item], entry: Callable[[Item], atom.Entry]) -> AdminResponse:
         page = targets.read_page(self.query)
@@ -156,67 +150,29 @@ class _Call:
     # --- PUT -------------------------------------------------------------------------------------------------------
 
     def _put(self, target: targets.Target) -> AdminResponse:
+        changes = self._changes()
         match target:
             case targets.Entity(path):
-                return self._put_queue(path, atom.read_content(self.request.body, "QueueDescription"))
+                description = atom.read_content(self.request.body, "QueueDescription", "TopicDescription")
+                self._check_version(description)
+                if description.tag.endswith("}QueueDescription"):
+                    entry = self.entries.queue(changes.queue(path, description))
+                else:
+                    entry = self.entries.topic(changes.topic(path, description))
+            case targets.Subscription():
+                description = atom.read_content(self.request.body, "SubscriptionDescription")
+                entry = self.entries.subscription(changes.subscription(target, description))
+            case targets.Rule():
+                description = atom.read_content(self.request.body, "RuleDescription")
+                entry = self.entries.rule(*changes.rule(target, description))
             case _:
                 return refusal(405, "This address can be read only.")
+        return self._show(entry, 200 if changes.is_update else 201)
 
-    @property
-    def _is_update(self) -> bool:
-        return "if-match" in self.request.headers
+    def _changes(self) -> Changes:
+        return Changes(self.namespace, "if-match" in self.request.headers, self.now)
 
-    def _put_queue(self, path: str, element: Element) -> AdminResponse:
-        before = self.namespace.queue(path).description if self._is_update else None
-        wanted = documents.read(element, QueueDescription(before.name if before else path), before)
-        self._check_version(element)
-        validate_queue(wanted)
-        self._check_forwarding(wanted)
-        if before is None:
-            queue = self.namespace.create_queue(path, wanted, self.now)
-        else:
-            validate_update(before, wanted)
-            queue = self.namespace.update_queue(path, wanted, self.now)
-        return self._show(self._queue_entry(queue), 200 if before else 201)
-
-    def _check_version(self, element: Element) -> None:
-        for name in self._hidden:
-            if documents.mentions(element, name):
-                raise DescriptionError(f"{name} is not known to api-version {OLDEST_VERSION}.")
-
-    def _check_forwarding(self, wanted: QueueDescription) -> None:
-        for name, path in (
-            ("ForwardTo", wanted.forward_to),
-            ("ForwardDeadLetteredMessagesTo", wanted.forward_dead_lettered_messages_to),
-        ):
-            if path is not None and not self.namespace.exists(path):
-                raise DescriptionError(f"The entity {path!r} named by {name} could not be found.")
-
-    # --- DELETE ----------------------------------------------------------------------------------------------------
-
-    def _delete(self, target: targets.Target) -> AdminResponse:
-        match target:
-            case targets.Entity(path):
-                self.namespace.delete_queue(path)
-            case _:
-                return refusal(405, "This address cannot be deleted.")
-        return AdminResponse(200)
-
-
-def _entry(title: str, address: str, description: str, runtime: documents.Runtime) -> atom.Entry:
-    return atom.Entry(title, quote(address), description, runtime.created_at, runtime.updated_at)
-
-
-def _queue_runtime(queue: Queue) -> documents.Runtime:
-    counted = queue.runtime()
-    return documents.Runtime(
-        created_at=counted["created_at"],
-        updated_at=counted["updated_at"],
-        accessed_at=counted["accessed_at"],
-        size_in_bytes=counted["size_bytes"],
-        active=counted["active"],
-        dead_lettered=counted["dead_lettered"],
-        scheduled=counted["scheduled"],
-        transfer=counted.get("transfer", 0),
-        transfer_dead_lettered=counted["transfer_dead_lettered"],
-    )
+    def _check_version(self, description: Element) -> None:
+        for name in self.hidden:
+            if documents.mentions(description, name):
+                raise DescriptionError(f"{name} is not known to api-version {self.version}.")

@@ -21,6 +21,7 @@ from emulator.broker.errors import EntityExists, EntityNotFound, QuotaExceeded
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.properties import MessageProperties
 from emulator.broker.queue import MEGABYTE, Queue, Surroundings
+from emulator.broker.ready import Consumer
 from emulator.broker.rules import compile_rule
 from emulator.broker.subscription import Subscription
 
@@ -38,6 +39,10 @@ class Inbox(Queue):
         total = self.topic.size_bytes + sum(message.size for message in messages)
         if total > self.description.max_size_in_megabytes * MEGABYTE:
             raise QuotaExceeded
+
+    def consumers(self) -> list[Consumer]:
+        """Nobody: the topic itself, which takes every message, does not keep it from being idle."""
+        return []
 
 
 class Topic:

@@ -116,7 +116,7 @@ def test_what_is_no_duration_is_refused(text):
 @given(st.integers(0, 10**9 * 10_000_000))
 def test_a_duration_survives_being_written_and_read(ticks):
     seconds = ticks / 10_000_000
-    assert parse_duration(format_duration(seconds)) == pytest.approx(seconds, abs=1e-7)
+    assert parse_duration(format_duration(seconds)) == pytest.approx(seconds, rel=1e-12, abs=1e-7)
 
 
 def test_creation_is_answered_201_and_everything_else_200(client):
