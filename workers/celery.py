@@ -4,6 +4,7 @@ Beat only wakes: what is due stands in Redis, and leases there give exclusion. S
 tick that is lost do no harm, and ticks expire before the next ones could pile up behind them.
 """
 
+import logging
 import os
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,9 @@ QUEUES = ("pings", "syphons", "collectors", "samples", "pipeline")
 SLICE_S = 60.0  # how long a task that loops keeps its thread before it lets the next tick start it anew
 
 ROOMS = ("pingers", "syphons", "collectors", "watchers", "pipeline", "heartbeats")
+
+for chatter in ("celery.app.trace", "celery.worker.strategy"):
+    logging.getLogger(chatter).setLevel(logging.WARNING)  # two lines for every tick tell nobody anything
 
 app = Celery("workers", include=[f"workers.{room}" for room in ROOMS])
 

@@ -27,7 +27,7 @@ class Heartbeat:
         return json.dumps({"time": self.time.isoformat(), "queues": self.queues})
 
     @classmethod
-    def from_json(cls, text: str) -> "Heartbeat":
+    def from_json(cls, text: str | bytes) -> "Heartbeat":
         told = json.loads(text)
         return cls(datetime.fromisoformat(told["time"]), tuple(told["queues"]))
 
@@ -53,7 +53,7 @@ def leave(sender: Any, **_: Any) -> None:
 
 def heartbeats() -> dict[str, Heartbeat]:
     """The last heartbeat of every worker by its name; those long silent are forgotten."""
-    heard = {name: Heartbeat.from_json(text) for name, text in connection().hgetall(KEY).items()}
+    heard = {str(name): Heartbeat.from_json(text) for name, text in connection().hgetall(KEY).items()}
     silent = [name for name, heartbeat in heard.items() if datetime.now(UTC) - heartbeat.time > FORGOTTEN]
     if silent:
         connection().hdel(KEY, *silent)

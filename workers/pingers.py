@@ -1,10 +1,9 @@
 """Due entities are pinged, once for the whole fleet: whoever claims an entity's next ping in Redis sends it."""
 
 from dashboard.redis import announce_change, shared_state
-from workers.celery import SLICE_S, app
+from workers.celery import app
 from workers.collectors import project_health
 from workers.connections import client, pairs
-from workers.slices import slice_of
 
 
 @app.task(name="pings.due")
@@ -18,7 +17,6 @@ def due() -> None:
 @app.task(name="pings.ping")
 def ping(pair: str) -> None:
     """Sends the pings of a pair that are due and that nobody else has claimed."""
-    with slice_of(f"pings of {pair}", SLICE_S) as free:
-        if free and client(pair).ping_due(grace_s=0.0):
-            project_health(pair)
-            announce_change()
+    if client(pair).ping_due(grace_s=0.0):
+        project_health(pair)
+        announce_change()

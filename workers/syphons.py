@@ -3,7 +3,6 @@
 from celery.signals import worker_shutdown
 
 from dashboard.redis import announce_change, shared_state
-from pairing import Syphon
 from workers.celery import SLICE_S, app
 from workers.connections import client, close_all, pairs
 from workers.slices import slice_of
@@ -22,6 +21,8 @@ def bring_home(pair: str) -> None:
     """Moves messages of the queues this process gets the lease of, until the slice is over or the worker stops."""
     with slice_of(f"syphon of {pair}", SLICE_S) as stop:
         if stop is not None:
+            from pairing import Syphon
+
             Syphon(client(pair)).run(stop)
             announce_change()
 

@@ -137,6 +137,8 @@ class Stage:
             "SAMPLE_INTERVAL_S": "5",
             "USAGE_FLUSH_S": "5",
             "CHARGES_INTERVAL_S": "180",
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             guardian.DEMO: self.run_id,

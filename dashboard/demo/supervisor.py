@@ -60,15 +60,17 @@ class Supervisor:
         try:
             self._await_end(child, limit_s)
         finally:
-            self._end([child], 0.0 if child.ended() is not None else _GRACE_S)
+            self._end([child], _GRACE_S)
 
     def _await_end(self, child: Child, limit_s: float) -> None:
         deadline = time.monotonic() + limit_s
-        while (code := child.ended()) is None:
+        while child.ended() is None:
             if time.monotonic() > deadline:
                 raise DemoError(f"{child.program.name} took longer than {limit_s:.0f} s; see {child.log}.")
             self.pause(_POLL_S)
-        if code:
+            self.check()
+        self.check()  # where something essential has ended, that is what is to be told
+        if child.ended():
             raise DemoError(child.last_line())
 
     def wait_until(self, condition: Callable[[], bool], limit_s: float, failure: str) -> None:
@@ -117,7 +119,8 @@ class Supervisor:
         for _, wave in groupby(by_order, key=lambda child: child.program.stop_order):
             self._end(list(wave), _GRACE_S)
 
-    def _end(self, children: list[Child], grace_s: float) -> None:
+    def _end(self, wanted: list[Child], grace_s: float) -> None:
+        children = [child for child in wanted if self._children.get(child.program.name) is child]
         for child in children:
             child.signal(signal.SIGTERM)
         deadline = time.monotonic() + grace_s
@@ -127,5 +130,4 @@ class Supervisor:
             child.signal(signal.SIGKILL)
             child.reap()
             self._guardian.forget(child.pid)
-            if self._children.get(child.program.name) is child:
-                del self._children[child.program.name]
+            del self._children[child.program.name]

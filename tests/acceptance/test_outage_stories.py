@@ -1,0 +1,134 @@
+"""The main job through whole processes: a primary goes away, applications go on sending, every message comes home.
+
+docs/specification.md, sections 5 to 8 and 11; the demo's failover interval is 5 s, its ping interval 2 s.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from dashboard.demo.stage import FAILOVER_INTERVAL_S, QUEUES
+from tests.acceptance.visitor import Demo, Visitor, eventually
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+OTHERS = tuple(queue for queue in QUEUES if queue != "orders")
+
+
+@pytest.fixture(autouse=True)
+def mended(visitor: Visitor) -> Iterator[None]:
+    """Every story begins with a healthy primary and all messages at home."""
+    yield
+    visitor.demo_button("mend", "*")
+    visitor.act("resume_syphon", path="*")
+    everything_is_home(visitor)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def fails_over(visitor: Visitor, queue: str) -> None:
+    eventually(lambda: visitor.state_of(queue) == "failed_over", FAILOVER_INTERVAL_S + 20, f"{queue} fails over")
+
+
+def recovers(visitor: Visitor, queue: str) -> None:
+    eventually(lambda: visitor.state_of(queue) == "healthy", 30, f"{queue} recovers")
+
+
+def grows(visitor: Visitor, queue: str, book: str, by: int = 3, limit_s: float = 30) -> None:
+    books = visitor.books[queue]
+    before = books.count(book)
+    eventually(lambda: books.count(book) >= before + by, limit_s, f"{book} of {queue} grows from {before} by {by}")
+
+
+def everything_is_home(visitor: Visitor) -> None:
+    for queue in QUEUES:
+        recovers(visitor, queue)
+    for queue, books in visitor.books.items():  # traffic flows on: what was accepted up to now has to arrive
+        accepted = books.accepted()
+        eventually(lambda b=books, a=accepted: not a & ~b.received(), 60, f"all messages of {queue} arrive")
+        assert books.count("damaged") == 0
+
+
+def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home(visitor: Visitor) -> None:
+    begin, orders = now(), visitor.books["orders"]
+    refused_elsewhere = {queue: visitor.books[queue].count("refused") for queue in OTHERS}
+    refused = orders.count("refused")
+    visitor.demo_button("break", "orders")
+    eventually(lambda: visitor.state_of("orders") == "failing", 10, "orders is failing")
+    eventually(lambda: orders.count("refused") > refused, 10, "sends raise while it is failing")
+    assert visitor.state_of("orders") == "failing"
+    fails_over(visitor, "orders")
+    grows(visitor, "orders", "accepted", by=10)
+    assert orders.outstanding() >= 5, "they wait in backlog queues"
+    for queue in OTHERS:
+        grows(visitor, queue, "received")
+    eventually(lambda: "failed over" in visitor.http.get("").text.lower(), 10, "the page says so")
+    visitor.demo_button("mend", "orders")
+    recovers(visitor, "orders")
+    everything_is_home(visitor)
+    told = eventually(lambda: complete(visitor.kinds_of_events("orders", begin)), 10, "the events are told")
+    assert [told.index(kind) for kind in ("failing", "failed_over", "recovered")] == sorted(
+        told.index(kind) for kind in ("failing", "failed_over", "recovered")
+    )
+    assert {queue: visitor.books[queue].count("refused") for queue in OTHERS} == refused_elsewhere
+
+
+def complete(told: list[str]) -> list[str] | None:
+    return told if {"failing", "failed_over", "recovered"} <= set(told) else None
+
+
+@pytest.mark.parametrize("how", ["rejects", "silent", "resets"])
+def test_the_whole_primary_goes_away_and_nothing_is_lost(visitor: Visitor, how: str) -> None:
+    visitor.demo_button("break", "*", how)
+    for queue in QUEUES:
+        fails_over(visitor, queue)
+    for queue in QUEUES:
+        grows(visitor, queue, "accepted", by=5)
+    visitor.demo_button("mend", "*")
+    everything_is_home(visitor)
+
+
+def test_an_operator_forces_a_failover_and_releases_it(visitor: Visitor) -> None:
+    begin = now()
+    visitor.act("fail_over", path="payments", reason="drill")
+    eventually(lambda: visitor.state_of("payments") == "failed_over", 5, "the fleet knows")
+    grows(visitor, "payments", "accepted", by=5)
+    eventually(lambda: visitor.books["payments"].outstanding() >= 3, 10, "they wait in the backlog")
+    eventually(lambda: "forced" in visitor.kinds_of_events("payments", begin), 10, "the event is told")
+    assert visitor.state_of("payments") == "failed_over", "accepted pings do not bring it back"
+    visitor.act("release", path="payments", reason="drill is over")
+    recovers(visitor, "payments")
+    everything_is_home(visitor)
+    assert "payments" in visitor.http.get("audit/").text
+
+
+def test_a_worker_is_killed_in_the_middle_of_a_drain(visitor: Visitor, running_demo: Demo) -> None:
+    visitor.act("pause_syphon", path="*", reason="let it pile up")
+    visitor.demo_button("break", "*")
+    for queue in QUEUES:
+        fails_over(visitor, queue)
+    eventually(lambda: sum(books.outstanding() for books in visitor.books.values()) >= 200, 60, "a backlog piles up")
+    visitor.demo_button("mend", "*")
+    for queue in QUEUES:
+        recovers(visitor, queue)
+    assert sum(books.outstanding() for books in visitor.books.values()) >= 200, "a paused syphon moves nothing"
+    visitor.act("resume_syphon", path="*")
+    waiting = sum(books.outstanding() for books in visitor.books.values())
+    eventually(
+        lambda: sum(books.outstanding() for books in visitor.books.values()) < waiting, 20, "the drain has begun"
+    )
+    killed = running_demo.processes("celery", "worker-1@")
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    everything_is_home(visitor)
+    eventually(lambda: set(running_demo.processes("celery", "worker-1@")) - set(killed), 20, "the worker comes back")
+
+
+def test_the_cost_page_shows_this_month_by_entity_and_kind(visitor: Visitor) -> None:
+    page = visitor.http.get("costs/", params={"month": f"{datetime.now(UTC):%Y-%m}"}).text
+    assert "orders" in page
+    assert "send" in page

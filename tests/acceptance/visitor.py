@@ -1,0 +1,187 @@
+"""A visitor of the demo: starts it, looks at it over HTTP, breaks and mends, and reads the applications' books."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import redis
+
+from dashboard.demo import guardian
+from dashboard.demo.stage import QUEUES, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_S = 180.0  # what the contract grants
+
+
+def eventually(condition: Callable[[], Any], limit_s: float, what: str) -> Any:
+    """What the condition gives as soon as it is true; fails with `what` at the limit."""
+    deadline = time.monotonic() + limit_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not within {limit_s:.0f} s: {what}"
+        time.sleep(0.1)
+    return found
+
+
+class Demo:
+    """A demo of one's own, in a folder and on a port of its own."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.said: list[str] = []
+        environment = os.environ | {"DEMO_DIR": str(folder), "DEMO_PORT": str(self.port)} | variables
+        environment |= {"STATE_DIR": str(folder.parent / "outer")}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "demo"],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._ready = threading.Event()
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip())
+            if line.startswith(("ready ", "error: ")):
+                self._ready.set()
+        self._ready.set()
+
+    def await_ready(self) -> re.Match[str]:
+        """The ready line, as the contract writes it."""
+        assert self._ready.wait(READY_S), self.said
+        ready = re.fullmatch(r"ready (http://127\.0\.0\.1:(\d+)/) user=operator password=(\S+)", self.said[-1])
+        assert ready, self.said
+        return ready
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its processes know."""
+        return dict(json.loads((self.folder / "state" / "environment.json").read_text()))
+
+    @property
+    def marker(self) -> str:
+        """By which its processes are known."""
+        return f"{guardian.DEMO}={self.environment[guardian.DEMO]}"
+
+    def processes(self, *words: str) -> list[int]:
+        """Its living processes whose command line has all the words."""
+        found = []
+        for pid in guardian.survivors(self.marker, set()):
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if all(word in line for word in words):
+                found.append(pid)
+        return found
+
+    def redis(self) -> redis.Redis:
+        """A client of its Redis."""
+        return redis.Redis.from_url(self.environment["REDIS_URL"])
+
+    def redis_is_gone(self) -> bool:
+        """redis-server overwrites its environment: it is known by its port."""
+        try:
+            with self.redis() as client:
+                client.ping()
+        except redis.RedisError:
+            return True
+        return False
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Its exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(20)
+        self._reader.join(5)
+        return code
+
+    def last_words(self) -> str:
+        """The end of every log, for whoever wants to know why a test failed."""
+        logs = sorted((self.folder / "logs").glob("*.log"))
+        tails = [(log.name, deque(log.open(errors="replace"), maxlen=8)) for log in logs]
+        return "\n".join([*self.said, *(f"--- {name}\n{''.join(lines)}" for name, lines in tails)])
+
+
+class Books:
+    """What the applications have entered of one queue."""
+
+    def __init__(self, client: redis.Redis, queue: str) -> None:
+        self._redis = client
+        self._prefix = f"demo:{{{queue}}}:"
+
+    def count(self, book: str) -> int:
+        """Messages accepted or received; sends refused; duplicates; damaged."""
+        if book in ("accepted", "received"):
+            return self._bits(book).bit_count()
+        return int(self._redis.get(self._prefix + book) or 0)
+
+    def accepted(self) -> int:
+        """A bit for each message that was accepted."""
+        return self._bits("accepted")
+
+    def received(self) -> int:
+        """A bit for each message that was received."""
+        return self._bits("received")
+
+    def outstanding(self) -> int:
+        """Accepted and not received (yet)."""
+        return (self.accepted() & ~self.received()).bit_count()
+
+    def _bits(self, book: str) -> int:
+        return int.from_bytes(self._redis.get(self._prefix + book) or b"", "little")
+
+
+class Visitor:
+    """Somebody at the browser, logged in as the operator."""
+
+    def __init__(self, demo: Demo, url: str, password: str) -> None:
+        self.demo = demo
+        self.http = httpx.Client(base_url=url, follow_redirects=True, timeout=15, trust_env=False)
+        self.books = {queue: Books(demo.redis(), queue) for queue in QUEUES}
+        self._post("login/", self.http.get("login/").text, username="operator", password=password)
+        assert "sessionid" in self.http.cookies or "paired_session" in self.http.cookies
+
+    def _post(self, path: str, page: str, **fields: str) -> httpx.Response:
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        assert token, page
+        answer = self.http.post(
+            path, data={"csrfmiddlewaretoken": token[1], **fields}, headers={"Referer": str(self.http.base_url)}
+        )
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    def act(self, verb: str, **fields: str) -> None:
+        """An operator's action, through the page that asks for a confirmation."""
+        path = f"pairs/contoso/actions/{verb}/"
+        self._post(path, self.http.get(path, params=fields).text, **fields)
+
+    def demo_button(self, verb: str, path: str, how: str = "rejects") -> None:
+        """Break or mend an entity, `*` the whole primary."""
+        self._post(f"pairs/contoso/demo/{verb}/", self.http.get("pairs/contoso/").text, path=path, how=how)
+
+    def kinds_of_events(self, entity: str, since: str) -> list[str]:
+        """What the event page tells of an entity, oldest first."""
+        rows = csv.DictReader(io.StringIO(self.http.get("events.csv", params={"entity": entity}).text))
+        return [row["kind"] for row in sorted(rows, key=lambda row: row["time"]) if row["time"] >= since]
+
+    def state_of(self, entity: str) -> str:
+        """The state the fleet shares; healthy where nothing was ever heard."""
+        told = self.demo.redis().hget("pairing:{contoso}:health", entity)
+        return str(json.loads(told)["state"]) if told else "healthy"
