@@ -1,0 +1,120 @@
+"""What became of every message of a backlog queue, by the broker's own sequence numbers: the proof that none was lost.
+
+Sequence numbers rise without gaps (docs/specification.md, section 8), of a partitioned queue within each partition,
+which the upper 16 bits name. So of all numbers from the first seen to the highest each must be accounted for.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Fate = Literal["restored", "dead_lettered", "expired", "discarded", "set_aside"]
+FATES: tuple[Fate, ...] = ("restored", "dead_lettered", "expired", "discarded", "set_aside")
+
+_PARTITION_BITS = 48
+
+
+class Ranges:
+    """A set of numbers, kept as ranges: small where they are dense."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for first, last in ranges:
+            self.add(first, last)
+
+    def add(self, first: int, last: int | None = None) -> None:
+        """Adds a number, or all from ``first`` to ``last``."""
+        end = first if last is None else last
+        if self._ends and first == self._ends[-1] + 1:  # the usual case: the next number
+            self._ends[-1] = end
+            return
+        low = bisect_right(self._ends, first - 2)
+        high = bisect_right(self._starts, end + 1)
+        if low < high:
+            first, end = min(first, self._starts[low]), max(end, self._ends[high - 1])
+        self._starts[low:high], self._ends[low:high] = [first], [end]
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self._starts, number) - 1
+        return at >= 0 and number <= self._ends[at]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(zip(self._starts, self._ends, strict=True))
+
+    def __len__(self) -> int:
+        """How many numbers there are."""
+        return sum(self._ends) - sum(self._starts) + len(self._starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The books of a queue at one moment."""
+
+    enqueued: int
+    """Messages from the first number seen to the highest."""
+    fates: dict[Fate, int]
+    still_there: int
+    """Active and deferred, by the broker's counts."""
+
+    @property
+    def missing(self) -> int:
+        """0 where every message is accounted for; any difference is shown as such."""
+        return self.enqueued - sum(self.fates.values()) - self.still_there
+
+
+class Ledger:
+    """The books of one backlog queue, from the first sequence number seen on.
+
+    ``queue`` and ``created_at`` identify it: a queue that was created anew counts from 1 again.
+    """
+
+    def __init__(self, queue: str, created_at: str = "") -> None:
+        self.queue, self.created_at = queue, created_at
+        self._first: dict[int, int] = {}
+        self._highest: dict[int, int] = {}
+        self._ranges: dict[Fate, Ranges] = {fate: Ranges() for fate in FATES}
+
+    def see(self, number: int) -> None:
+        """A message was received or peeked."""
+        partition = number >> _PARTITION_BITS
+        self._first[partition] = min(number, self._first.get(partition, number))
+        self._highest[partition] = max(number, self._highest.get(partition, number))
+
+    def close(self, number: int, fate: Fate) -> None:
+        """A message has left the queue for good; of two fates the first stands (a lock may be lost in between)."""
+        self.see(number)
+        if not any(number in ranges for ranges in self._ranges.values()):
+            self._ranges[fate].add(number)
+
+    def count(self, fate: Fate) -> int:
+        """How many messages met this fate."""
+        return len(self._ranges[fate])
+
+    def balance(self, still_there: int) -> Balance:
+        """The books, given how many messages the broker says are still there."""
+        enqueued = sum(self._highest[partition] - first + 1 for partition, first in self._first.items())
+        return Balance(enqueued, {fate: len(ranges) for fate, ranges in self._ranges.items()}, still_there)
+
+    def to_json(self) -> dict[str, Any]:
+        """The books, as JSON takes them."""
+        return {
+            "queue": self.queue,
+            "created_at": self.created_at,
+            "first": sorted(self._first.values()),
+            "highest": sorted(self._highest.values()),
+            **{fate: [list(pair) for pair in ranges] for fate, ranges in self._ranges.items()},
+        }
+
+    @classmethod
+    def from_json(cls, books: dict[str, Any]) -> "Ledger":
+        """The books that ``to_json`` wrote."""
+        ledger = cls(books["queue"], books["created_at"])
+        for number in (*books["first"], *books["highest"]):
+            ledger.see(number)
+        for fate in FATES:
+            ledger._ranges[fate] = Ranges((first, last) for first, last in books[fate])
+        return ledger

@@ -1,0 +1,66 @@
+"""The ledger proves by the broker's numbers that nothing was lost (docs/specification.md, section 8)."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairing.ledger import FATES, Ledger, Ranges
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6))))
+def test_ranges_hold_exactly_the_numbers_that_were_added(additions):
+    ranges, numbers = Ranges(), set()
+    for first, more in additions:
+        ranges.add(first, first + more)
+        numbers |= set(range(first, first + more + 1))
+    pairs = list(ranges)
+    assert {number for first, last in pairs for number in range(first, last + 1)} == numbers
+    assert len(ranges) == len(numbers)
+    assert [number for number in range(70) if number in ranges] == sorted(numbers)
+    assert all(last + 1 < first for (_, last), (first, _) in zip(pairs, pairs[1:], strict=False))
+
+
+def test_the_books_balance_where_every_message_is_accounted_for():
+    ledger = Ledger("queue-0")
+    for number in range(101, 201):
+        ledger.see(number)
+    for number in range(101, 191):
+        ledger.close(number, FATES[number % len(FATES)])
+    assert ledger.balance(still_there=10).missing == 0
+    assert ledger.balance(still_there=9).missing == 1
+    assert ledger.balance(still_there=10).enqueued == 100
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_each_fate_is_counted_by_its_name(fate):
+    ledger = Ledger("queue-0")
+    ledger.close(7, fate)
+    assert ledger.count(fate) == ledger.balance(0).fates[fate] == 1
+
+
+def test_a_message_that_comes_twice_is_counted_once():
+    ledger = Ledger("queue-0")
+    ledger.close(1, "restored")
+    ledger.close(1, "dead_lettered")
+    assert (ledger.count("restored"), ledger.count("dead_lettered")) == (1, 0)
+
+
+def test_each_partition_of_a_queue_counts_for_itself():
+    ledger = Ledger("queue-0")
+    for partition in (0, 5, 9):
+        for number in (3, 4, 5):
+            ledger.close((partition << 48) + number, "restored")
+    assert ledger.balance(0).enqueued == 9
+    assert ledger.balance(0).missing == 0
+
+
+def test_the_books_survive_a_restart():
+    ledger = Ledger("queue-0", "2026-11-21T00:00:00Z")
+    for number in (1, 2, 3, 7):
+        ledger.close(number, "restored")
+    ledger.see(9)
+    copy = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
+    assert copy.to_json() == ledger.to_json()
+    assert copy.balance(0) == ledger.balance(0)
