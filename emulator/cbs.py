@@ -14,7 +14,7 @@ NODE = "$cbs"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A path in lower case that a token opens with all below it (empty: the namespace), and until when (unix seconds)."""
+    """A path in lower case that a token opens, with all below it (empty: everything), and until when (unix seconds)."""
 
     path: str
     until: float

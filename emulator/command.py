@@ -13,11 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulator.broker.descriptions import DescriptionError, QueueDescription, validate_queue
+from emulator.broker.descriptions import (
+    DescriptionError,
+    QueueDescription,
+    SubscriptionDescription,
+    TopicDescription,
+    validate_queue,
+    validate_topic,
+)
+from emulator.broker.errors import BrokerError
 from emulator.broker.namespace import Namespace
+from emulator.drill import ScheduleError, Step, read_schedule
 from emulator.host import KEY_NAME
 from emulator.server import NamespaceServer, is_loopback
+from emulator.throttle import Throttle
 
+log = logging.getLogger("emulator")
+
+TOPIC = "topic:"
 DEFAULT_KEY = "local-namespace-key"
 LOOPBACK = "127.0.0.1"
 
@@ -62,16 +75,18 @@ class Settings:
     entities: tuple[tuple[str, str], ...] = ()
     tls: ssl.SSLContext | None = None
     store: Path | None = None
+    schedule: tuple[Step, ...] = ()
+    credits: int | None = None
+    refuses_tokens: bool = True
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the namespaces; returns the exit code."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    parser = _parser()
+    given = _parser().parse_args(arguments)
+    level = logging.INFO if given.verbose else logging.WARNING
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
-        settings = _settings(parser.parse_args(arguments))
+        settings = _settings(given)
         asyncio.run(_serve(settings))
     except UsageError as error:
         print(f"emulator: {error}", file=sys.stderr)
@@ -88,32 +103,61 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    _add_namespaces(parser)
+    _add_access(parser)
+    _add_behaviour(parser)
+    return parser
+
+
+def _add_namespaces(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("what to run").add_argument
     add(
         "--namespace",
         action="append",
         required=True,
         metavar="NAME:PORT",
-        help="run this namespace; port 0 takes a free one",
+        help="run this namespace; port 0 takes a free one; may be given several times",
     )
     add(
         "--entity",
         action="append",
         default=[],
         metavar="NAMESPACE/PATH",
-        help="create this queue if it is not there, or a topic as NAMESPACE/topic:PATH/SUBSCRIPTION",
+        help="create this queue unless it is there, or a topic and subscription: NAMESPACE/topic:PATH/SUBSCRIPTION",
     )
-    add("--host", default=LOOPBACK, metavar="ADDRESS", help=f"the address to listen on ({LOOPBACK})")
-    add("--key", metavar="KEY", help=f"the shared access key of all namespaces ({DEFAULT_KEY}, on the loopback only)")
-    add("--key-file", type=Path, metavar="FILE", help="read the key from a file: arguments can be seen by other users")
+    add("--store", type=Path, metavar="DIR", help="keep entities and messages in this directory over restarts")
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("who may reach it").add_argument
+    add("--host", default=LOOPBACK, metavar="ADDRESS", help=f"the address to listen on (default {LOOPBACK})")
+    add("--key", metavar="KEY", help="the shared access key of all namespaces (default on the loopback: a fixed one)")
+    add("--key-file", type=Path, metavar="FILE", help="read the key from a file; arguments can be seen by other users")
+    add("--tls-cert", type=Path, metavar="FILE", help="offer TLS on the same port, with this certificate chain (PEM)")
+    add("--tls-key", type=Path, metavar="FILE", help="the certificate's private key (PEM)")
+
+
+def _add_behaviour(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("how it behaves").add_argument
     add(
-        "--tls-cert",
+        "--fault-schedule",
         type=Path,
         metavar="FILE",
-        help="offer TLS too, on the same port, with this certificate chain (PEM)",
+        help='begin faults by themselves: JSON, [{"at_s": 10, "namespace": "contoso", "fault": {...}}, ...]',
     )
-    add("--tls-key", type=Path, metavar="FILE", help="the certificate's private key (PEM)")
-    return parser
+    add(
+        "--throttle",
+        type=int,
+        metavar="CREDITS",
+        help="refuse operations as server busy beyond so many a second and namespace (the service: 1000)",
+    )
+    add(
+        "--unknown-entity",
+        choices=("token", "link"),
+        default="token",
+        help="where an entity that does not exist is refused: with the token, as the service does, or with the link",
+    )
+    add("--verbose", action="store_true", help="log connections and faults to stderr")
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -127,7 +171,24 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         _key(arguments),
         tuple(_entity(text, names) for text in arguments.entity),
         _tls(arguments),
+        arguments.store,
+        _schedule(arguments.fault_schedule, names),
+        _credits(arguments.throttle),
+        arguments.unknown_entity == "token",
     )
+
+
+def _schedule(path: Path | None, names: Sequence[str]) -> tuple[Step, ...]:
+    try:
+        return read_schedule(path, names) if path is not None else ()
+    except ScheduleError as error:
+        raise UsageError(str(error)) from None
+
+
+def _credits(number: int | None) -> int | None:
+    if number is not None and number < 1:
+        raise UsageError("--throttle needs a number of credits above zero.")
+    return number
 
 
 def _listening(text: str) -> Listening:
@@ -177,20 +238,44 @@ def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
 
 
 async def _serve(settings: Settings) -> None:
-    servers = []
-    for listening in settings.namespaces:
-        namespace = Namespace(listening.name)
-        for _, path in (entity for entity in settings.entities if entity[0] == listening.name):
-            _create(namespace, path)
-        servers.append(NamespaceServer(namespace, settings.key))
+    servers = [_server(listening.name, settings) for listening in settings.namespaces]
     try:
         for listening, server in zip(settings.namespaces, servers, strict=True):
             port = await _start(server, listening, settings)
             _announce(listening.name, settings, port)
+        for step in settings.schedule:
+            _plan(step, servers)
         await _until_signalled()
     finally:
         for server in servers:
             await server.stop()
+
+
+def _server(name: str, settings: Settings) -> NamespaceServer:
+    namespace = Namespace(name)
+    for _, path in (entity for entity in settings.entities if entity[0] == name):
+        _create(namespace, path)
+    server = NamespaceServer(namespace, settings.key)
+    server.host.throttle = Throttle(settings.credits) if settings.credits is not None else None
+    server.host.refuses_unknown_tokens = settings.refuses_tokens
+    return server
+
+
+def _plan(step: Step, servers: Sequence[NamespaceServer]) -> None:
+    """Have a step of the fault schedule happen at its time."""
+    loop = asyncio.get_running_loop()
+    for server in servers:
+        if step.namespace in (None, server.host.namespace.name):
+            loop.call_later(step.at_s, _perform, step, server)
+
+
+def _perform(step: Step, server: NamespaceServer) -> None:
+    fault = step.new_fault(server.host.clock())
+    log.info("%s: %s", server.host.namespace.name, "faults removed" if fault is None else fault.as_json())
+    if fault is None:
+        server.host.outages.clear()
+    else:
+        server.host.add_fault(fault)
 
 
 async def _start(server: NamespaceServer, listening: Listening, settings: Settings) -> int:
@@ -204,14 +289,27 @@ async def _start(server: NamespaceServer, listening: Listening, settings: Settin
 
 
 def _create(namespace: Namespace, path: str) -> None:
-    """Create the queue of an --entity, unless it is there."""
-    description = QueueDescription(path)
+    """Create the queue, or topic and subscription, of an --entity, unless it is there."""
     try:
-        validate_queue(description)
-    except DescriptionError as error:
+        if path.startswith(TOPIC):
+            _create_topic(namespace, path.removeprefix(TOPIC))
+        elif not namespace.exists(path):
+            validate_queue(QueueDescription(path))
+            namespace.create_queue(path, QueueDescription(path), time.time())
+    except (DescriptionError, BrokerError) as error:
         raise UsageError(f"--entity {namespace.name}/{path}: {error}") from None
-    if not namespace.exists(path):
-        namespace.create_queue(path, description, time.time())
+
+
+def _create_topic(namespace: Namespace, path: str) -> None:
+    topic, separator, subscription = path.rpartition("/")
+    if not separator:
+        topic, subscription = path, ""
+    now = time.time()
+    if not namespace.exists(topic):
+        validate_topic(TopicDescription(topic))
+        namespace.create_topic(topic, TopicDescription(topic), now)
+    if subscription and not namespace.topic(topic).has_subscription(subscription):
+        namespace.create_subscription(topic, SubscriptionDescription(topic, subscription), now)
 
 
 def _announce(name: str, settings: Settings, port: int) -> None:

@@ -47,7 +47,7 @@ def _add(host: Host, request: Request) -> AdminResponse:
     except (ValueError, RecursionError):
         return refusal(400, "The body is no JSON.")
     host.add_fault(fault)
-    return _answer(201, {"id": fault.id})
+    return _answer(200, {"id": fault.id})
 
 
 def _shows_key(request: Request, key: str) -> bool:

@@ -191,7 +191,7 @@ class CbsRequests(Requests):
         except TokenError as error:
             self._respond(request, 401, str(error))
             return
-        if audience and not self.host.namespace.knows(audience):
+        if audience and self.host.refuses_unknown_tokens and not self.host.namespace.knows(audience):
             self._respond(request, 404, f"The messaging entity '{audience}' could not be found.")
             return
         self.conversation.grants[grant.path] = grant

@@ -26,7 +26,10 @@ class Flushable(Protocol):
 
 @dataclass(eq=False)
 class Host:
-    """One namespace as its connections see it. `clock` gives unix seconds; `later` calls back after some seconds."""
+    """One namespace as its connections see it. `clock` gives unix seconds; `later` calls back after some seconds.
+
+    `refuses_unknown_tokens`: whether a token put for an entity that does not exist is refused, as the service does.
+    """
 
     namespace: Namespace
     key: str = field(repr=False)
@@ -34,6 +37,7 @@ class Host:
     later: Callable[[float, Callable[[], None]], object]
     outages: Outages = field(default_factory=Outages)
     throttle: Throttle | None = None
+    refuses_unknown_tokens: bool = True
 
     def __post_init__(self) -> None:
         self._dirty: dict[Flushable, None] = {}

@@ -1,0 +1,110 @@
+"""Namespaces in a process of their own, for tests and drills: start, break, look, stop. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 5.0
+
+
+class EmulatorError(Exception):
+    """The emulator did not start, or refused a fault; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNamespace:
+    """One namespace that accepts connections. `url` is where its administration and its faults are."""
+
+    name: str
+    connection_string: str = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        """`http://host:port`."""
+        endpoint = self.connection_string.removeprefix("Endpoint=sb://").partition(";")[0]
+        return f"http://{endpoint}"
+
+    def fault(self, operation: str, effect: str, **more: Any) -> str:
+        """Let a fault strike from now on; returns its id. Fields as in docs/emulator.md. Raises EmulatorError."""
+        body = {"operation": operation, "effect": effect, **more}
+        return str(self._call("POST", "faults", body)["id"])
+
+    def faults(self) -> list[dict[str, Any]]:
+        """The faults there are."""
+        return list(self._call("GET", "faults"))
+
+    def mend(self, fault_id: str | None = None) -> None:
+        """Remove one fault, or all of them."""
+        self._call("DELETE", f"faults/{fault_id}" if fault_id else "faults")
+
+    def stats(self) -> dict[str, dict[str, Any]]:
+        """Counters by entity path."""
+        return dict(self._call("GET", "stats"))
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(f"{self.url}/$emulator/{path}", data, method=method)
+        key = self.connection_string.partition("SharedAccessKey=")[2].partition(";")[0]
+        request.add_header("Authorization", f"Bearer {key}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            with error:
+                raise EmulatorError(json.loads(error.read()).get("error", str(error))) from None
+
+
+@contextmanager
+def running(
+    *names: str, entities: Sequence[str] = (), arguments: Sequence[str] = ()
+) -> Iterator[dict[str, RunningNamespace]]:
+    """Namespaces of these names, each on a free port, until the block ends.
+
+    `entities` as `--entity` takes them; `arguments` are further ones of `python -m emulator`. Raises EmulatorError.
+    """
+    command = [sys.executable, "-m", "emulator", *arguments]
+    for name in names:
+        command += ["--namespace", f"{name}:0"]
+    for entity in entities:
+        command += ["--entity", entity]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield _read_ready(process, names)
+        finally:
+            _stop(process)
+
+
+def _read_ready(process: subprocess.Popen[str], names: Sequence[str]) -> dict[str, RunningNamespace]:
+    # A start that hangs is ended by the watchdog; reading its output then ends too.
+    watchdog = threading.Timer(START_TIMEOUT_S, process.kill)
+    watchdog.start()
+    ready: dict[str, RunningNamespace] = {}
+    try:
+        assert process.stdout is not None
+        while len(ready) < len(names):
+            word, _, rest = process.stdout.readline().strip().partition(" ")
+            if word != "ready":
+                raise EmulatorError(f"The emulator did not start (exit code {process.wait()}); see its errors.")
+            name, _, connection_string = rest.partition(" ")
+            ready[name] = RunningNamespace(name, connection_string)
+    finally:
+        watchdog.cancel()
+    return ready
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
