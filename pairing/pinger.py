@@ -9,7 +9,7 @@ from pairing.clock import seconds
 from pairing.drive import drive
 from pairing.faults import describe
 from pairing.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, ping_flow
-from pairing.links import Link
+from pairing.links import Link, LinkFailure
 from pairing.messages import ping_message
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Attempt:
         """Do what the flow asks."""
         if isinstance(action, OpenFresh):
             failure = self._link.warm(action.timeout_s)
-            return DONE if failure is None else self._client.failed(failure, self._path)
+            return self._outcome(failure)
         ping = ping_message()
         failure = self._link.attempt(lambda sender, left: sender.send_messages(ping, timeout=left), action.timeout_s)
         accepted = int(failure is None)
@@ -135,7 +135,12 @@ class _Attempt:
             bytes=PING_BYTES * accepted,
             billing_units=accepted,
         )
-        return DONE if failure is None else self._client.failed(failure, self._path)
+        return self._outcome(failure)
+
+    def _outcome(self, failure: LinkFailure | None) -> Outcome:
+        if failure is None:
+            return DONE
+        return self._client.failed(failure.error, self._path, reused=failure.reused)
 
     def close(self) -> None:
         """Let go of the link."""

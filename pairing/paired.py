@@ -1,0 +1,263 @@
+"""What the paired clients of both worlds have in common: identity, life cycle, health, events. No network."""
+
+import os
+import socket
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from pairing.administration import AdministrationAction, Answer, Paired, Pause, operations
+from pairing.availability import PathAvailability
+from pairing.clock import Clock, SystemClock
+from pairing.ends import End, Endpoint, LifeCycle, Role
+from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
+from pairing.events import Event
+from pairing.faults import describe, is_ambiguous
+from pairing.fleet import Fleet
+from pairing.flows import Failed
+from pairing.metering import UsageMeter
+from pairing.options import SendAvailabilityOptions
+from pairing.pair import EntityHealth, Pair
+from pairing.payload import STANDARD_LIMIT, Payload
+
+if TYPE_CHECKING:
+    from pairing.coordination import Coordination
+
+ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
+CLOSE_S = 5.0
+"""The longest that closing a client or a sender takes."""
+
+
+class PairedClient:
+    """The part of a paired client that never waits."""
+
+    primary: Any
+    secondary: Any
+
+    def _build(
+        self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
+    ) -> None:
+        self.options = options or SendAvailabilityOptions()
+        self.clock: Clock = clock or SystemClock()
+        name = self.options.primary_namespace or primary.label
+        if name is None:
+            raise ValueError(f"primary_namespace must name the namespace: its host {primary.host} tells nothing")
+        self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+        """Who this client is in events and usage records."""
+        self.pair = self.options.pair or name
+        """Name of the pair."""
+        self.pair_state = Pair(self.options, self.pair, self.process, self.clock)
+        self.meter = UsageMeter(self.pair, self.process, self.clock)
+        self.primary = self._end(primary, name)
+        self.secondary = self._end(secondary, self.options.secondary_namespace or secondary.label or secondary.host)
+        self.deviating_backlog_queues: dict[str, dict[str, tuple[Any, Any]]] = {}
+        """Path → property → (expected, actual) of backlog queues that others made differently."""
+        self.backlog_limit = STANDARD_LIMIT
+        """Bytes of the largest message that the backlog takes, as far as is known."""
+        self.refusal: Exception | None = PairingError("the paired client is not open")
+        """What every call raises now; None while the client is open."""
+        self.fleet = Fleet(self.pair_state, self.options.coordination)
+        self._state: ClientState = "created"
+        self._life = LifeCycle()
+
+    def _end(self, endpoint: Endpoint, namespace: str) -> End:
+        raise NotImplementedError
+
+    # Life ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> ClientState:
+        """``created``, ``opened``, ``closing``, ``closed`` or ``faulted``."""
+        return self._state
+
+    def _opened(self) -> None:
+        self._state = self.primary.state = self.secondary.state = "opened"
+        self.refusal = None
+
+    def _begin_closing(self) -> bool:
+        """Whether there is anything to close."""
+        if self._state in ("closing", "closed"):
+            return False
+        if self._state != "faulted":
+            self.refusal = PairingError("the paired client is closed")
+        self._state = "closing"
+        return True
+
+    def _end_is_down(self, end: End) -> None:
+        self._life.down(end.role, self.clock.now(), end.error)
+        if self._state == "opened" and end.role == "primary":
+            self.refusal = PairingError(f"the primary end is {end.state}")
+
+    def _tick(self) -> None:
+        """Four times a second: what the time brings."""
+        self.pair_state.tick()
+        if self._state != "opened" or not self._life.down_at:
+            return
+        overdue = self._life.overdue(self.clock.now())
+        if overdue is not None:
+            self._fault(*overdue)
+        elif self._life.both_down:
+            self._both_ends_are_down()
+
+    def _fault(self, role: Role, error: PairedNamespaceFaultedError) -> None:
+        self._state, self.refusal = "faulted", error
+        (self.primary if role == "primary" else self.secondary).fault(error)
+        self._stop_working()
+
+    def _both_ends_are_down(self) -> None:
+        cause = self._life.error
+        if cause is None:
+            self._state, self.refusal = "closed", PairingError("both ends of the pair were closed")
+        else:
+            error = PairedNamespaceFaultedError("both ends of the pair are down")
+            error.__cause__ = cause
+            self._state, self.refusal = "faulted", error
+        self._stop_working()
+
+    def _stop_working(self) -> None:
+        """Both ends are down: nothing is left to ping, to syphon or to send on."""
+        raise NotImplementedError
+
+    def check_open(self) -> None:
+        """Raise what stands in the way of a call."""
+        if self.refusal is not None:
+            raise self.refusal
+
+    def check_usable(self) -> None:
+        """Raise where the client is of no more use; before it is opened it may still be prepared."""
+        if self._state in ("faulted", "closing", "closed"):
+            self.check_open()
+
+    # Pairing -------------------------------------------------------------------------------------------------------
+
+    @property
+    def backlog_queue_count(self) -> int:
+        """How many of the configured backlog queues were found or created."""
+        return len(self.pair_state.rotation.paths)
+
+    @property
+    def backlog_paths(self) -> tuple[str, ...]:
+        """The backlog queues in use, by index."""
+        return self.pair_state.rotation.paths
+
+    def _must_name_secondary(self) -> bool:
+        return self.options.secondary_namespace is None and self.secondary.endpoint.label is None
+
+    def _named(self, name: str | None) -> None:
+        self.secondary.namespace = name or self.secondary.endpoint.host
+        self.meter.count("manage", self.secondary.namespace, "*", billing_units=1)
+
+    def _count_administration(self, action: AdministrationAction, answer: Answer) -> None:
+        if not isinstance(action, Pause):
+            calls = operations(action, answer)
+            self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
+
+    def _paired(self, paired: Paired) -> None:
+        self.deviating_backlog_queues = paired.deviating
+        with self.pair_state.condition:
+            self.pair_state.rotation.replace(paired.paths)
+        for path, error in paired.missing.items():
+            self.pair_state.emit("queue_pulled", path, f"missing, and could not be created: {describe(error)}")
+
+    def _repaired(self, paired: Paired) -> None:
+        self._paired(paired)
+        self.pair_state.emit("queue_returned", "*", f"{self.backlog_queue_count} backlog queues found or created")
+
+    # Sending -------------------------------------------------------------------------------------------------------
+
+    def failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
+        """A failure of the primary as the flows see it; a busy server's error gets ``retry_after``, in seconds."""
+        return self._classified(error, self.pair_state.classify(error, path), reused)
+
+    def backlog_failed(self, error: Exception, *, reused: bool) -> Failed:
+        """A failure of a backlog queue as the flows see it."""
+        return self._classified(error, self.pair_state.classify_backlog(error), reused)
+
+    def _classified(self, error: Exception, fault: Fault, reused: bool) -> Failed:
+        if fault is Fault.BUSY:
+            error.retry_after = RETRY_AFTER_S  # type: ignore[attr-defined]
+        return Failed(fault, error, reused and is_ambiguous(error))
+
+    def count_backlog(self, work: Payload, *, accepted: bool) -> None:
+        """Meter one send to a backlog queue; it is billed to the secondary and told of the entity it is for."""
+        self._count_send("send_backlog", self.secondary.namespace, work, accepted)
+
+    def count_primary(self, work: Payload, *, accepted: bool) -> None:
+        """Meter one send to the primary."""
+        self._count_send("send", self.primary.namespace, work, accepted)
+
+    def _count_send(self, kind: str, namespace: str, work: Payload, accepted: bool) -> None:
+        if accepted:
+            self.meter.count(
+                kind, namespace, work.path, messages=len(work.messages), bytes=work.size, billing_units=work.units
+            )
+        else:
+            self.meter.count(kind, namespace, work.path)
+
+    def learn_limit(self, sender: Any) -> None:
+        """Learn from an open link how large a message the backlog takes."""
+        told = getattr(sender, "_max_message_size_on_link", 0)
+        self.backlog_limit = int(told) or self.backlog_limit
+
+    # Health --------------------------------------------------------------------------------------------------------
+
+    def availability(self, path: str) -> PathAvailability:
+        """The state machine of an entity, for programs that look closely."""
+        return self.pair_state.availability(path)
+
+    def entity_health(self, path: str) -> EntityHealth:
+        """Where an entity stands, as this process sees it."""
+        self._check_faulted()
+        return self.pair_state.health(path)
+
+    def fail_over(
+        self,
+        path: str,
+        reason: str,
+        hold: bool = True,
+        expires: timedelta | datetime | None = None,
+        *,
+        operator: str | None = None,
+    ) -> None:
+        """Send what is meant for the entity to the backlog; with ``hold`` until released, marked healthy or expired."""
+        self._check_faulted()
+        self.pair_state.fail_over(path, reason, hold, expires, operator or self.process)
+
+    def hold(self, path: str, *, operator: str | None = None) -> None:
+        """Keep a failed-over entity from returning by itself."""
+        self._check_faulted()
+        self.pair_state.hold(path, operator or self.process)
+
+    def release(self, path: str, *, operator: str | None = None) -> None:
+        """End a hold: the entity stays failed over and is pinged at once."""
+        self._check_faulted()
+        self.pair_state.release(path, operator or self.process)
+        self.fleet.release(path, operator or self.process)
+
+    def mark_healthy(self, path: str, *, operator: str | None = None) -> None:
+        """End hold and failover together."""
+        self._check_faulted()
+        self.pair_state.mark_healthy(path, operator or self.process)
+
+    def _check_faulted(self) -> None:
+        if isinstance(self.refusal, PairedNamespaceFaultedError):
+            raise self.refusal
+
+    # Events --------------------------------------------------------------------------------------------------------
+
+    @property
+    def coordination(self) -> "Coordination | None":
+        """What this client shares with its fleet; None where it decides alone."""
+        return self.fleet.coordination
+
+    def on_event(self, callback: Callable[[Event], None]) -> None:
+        """Call back with each event, on the thread that saw it; what the callback raises is logged, no more."""
+        self.pair_state.on_event(callback)
+
+    def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> None:
+        """Tell callbacks and the fleet of an event."""
+        self.pair_state.emit(kind, entity, reason, operator)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.pair}: {self._state}>"

@@ -1,0 +1,110 @@
+"""What the senders of both worlds have in common: everything but the waiting."""
+
+from datetime import datetime
+from typing import Any
+
+from azure.servicebus import ServiceBusMessageBatch
+
+from pairing.clock import seconds
+from pairing.errors import ScheduledInBacklogError
+from pairing.flows import SendFlow, send_flow
+from pairing.pair import GuardedEntity, SenderBacklog
+from pairing.paired import PairedClient
+from pairing.payload import Messages, PairedMessageBatch, Payload, payload, scheduled_payload
+
+LONGEST_OPENING_S = 10.0
+
+
+class ScheduledInBacklog(list[int]):
+    """The empty list of sequence numbers of messages that were scheduled while their entity was failed over."""
+
+
+class SenderCore:
+    """One sender's view of its entity and of the backlog."""
+
+    def __init__(self, client: PairedClient, entity_name: str) -> None:
+        self.entity_name = entity_name
+        """Path of the queue or topic it sends to."""
+        self._pairing = client
+        self._entity = GuardedEntity(client.pair_state, entity_name)
+        self._backlog = SenderBacklog(client.pair_state)
+        self._now = client.clock.now
+        self._timeout_s = seconds(client.options.send_timeout)
+        self._require_headroom = client.options.require_headroom
+        self._waits_when_busy = client.options.server_busy == "wait"
+        self._preserves_sessions = client.options.preserve_session_order
+        self._has_warmed = False
+        self._scheduled_in_backlog = False
+        self._closed = False
+
+    @property
+    def fully_qualified_namespace(self) -> str:
+        """Host name of the primary."""
+        host: str = self._pairing.primary.endpoint.host
+        return host
+
+    def __str__(self) -> str:
+        return f"Paired sender, entity: {self.entity_name}"
+
+    def _prepared(self, message: Messages | ServiceBusMessageBatch) -> Payload | None:
+        work = payload(message, self.entity_name)
+        if work is not None:
+            work.measure(self._pairing.backlog_limit, self._require_headroom)
+        return work
+
+    def _scheduled(self, messages: Messages, when: datetime) -> Payload | None:
+        work = scheduled_payload(messages, when, self.entity_name)
+        if work is not None:
+            work.measure(self._pairing.backlog_limit, self._require_headroom)
+        return work
+
+    def _flow(self, work: Payload, timeout_s: float) -> SendFlow:
+        return send_flow(
+            self._entity,
+            self._backlog_of(work),
+            self._now,
+            timeout_s=timeout_s,
+            wait_when_busy=self._waits_when_busy,
+        )
+
+    def _backlog_of(self, work: Payload) -> SenderBacklog:
+        session = work.session if self._preserves_sessions else None
+        return self._backlog if session is None else SenderBacklog(self._pairing.pair_state, session=session)
+
+    def _in_backlog(self) -> ScheduledInBacklog:
+        self._scheduled_in_backlog = True
+        return ScheduledInBacklog()
+
+    def _cancellable(self, sequence_numbers: int | list[int]) -> list[int]:
+        numbers = [sequence_numbers] if isinstance(sequence_numbers, int) else sequence_numbers
+        if isinstance(numbers, ScheduledInBacklog) or (not numbers and self._scheduled_in_backlog):
+            raise ScheduledInBacklogError(
+                f"the message was scheduled while {self.entity_name} was failed over: it sits in a backlog queue, "
+                "where it has no sequence number of the primary and cannot be cancelled"
+            )
+        return numbers
+
+    def _batch(self, sdk_sender: Any, max_size_in_bytes: int | None) -> PairedMessageBatch:
+        told = getattr(sdk_sender, "_max_batch_size_on_link", None)
+        limit = int(told) if told else self._pairing.backlog_limit
+        if max_size_in_bytes and max_size_in_bytes > limit:
+            raise ValueError(
+                f"Max message size: {max_size_in_bytes} is too large, acceptable max batch size is: {limit} bytes."
+            )
+        return PairedMessageBatch(
+            max_size_in_bytes or limit, path=self.entity_name, require_headroom=self._require_headroom
+        )
+
+    def _checked(self, timeout: float | None) -> float:
+        if timeout is None:
+            return self._timeout_s
+        if timeout <= 0:
+            raise ValueError("The timeout must be greater than 0.")
+        return timeout
+
+    def _check_live(self) -> None:
+        refusal = self._pairing.refusal
+        if refusal is not None:
+            raise refusal
+        if self._closed:
+            raise ValueError("The sender has been closed. Please use the client to create a new one.")
