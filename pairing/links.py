@@ -20,9 +20,9 @@ from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
 _TICK_S = 0.25
-_HEARTBEAT_S = 50.0
+HEARTBEAT_S = 50.0
 _RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a send
-_RETRY_WARM_S = 15.0
+RETRY_WARM_S = 15.0
 
 Operation = Callable[[ServiceBusSender, float], object]
 
@@ -234,14 +234,14 @@ class Link:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if self._sender is not None and not _is_alive(self._sender, now - self._tended_at >= _HEARTBEAT_S):
+            if self._sender is not None and not _is_alive(self._sender, now - self._tended_at >= HEARTBEAT_S):
                 self._drop(torn=True)
-            if self._sender is not None and now - self._tended_at >= _HEARTBEAT_S:
+            if self._sender is not None and now - self._tended_at >= HEARTBEAT_S:
                 self._tended_at = now
-            if self._sender is not None and _token_is_aging(self._sender):
+            if self._sender is not None and token_is_aging(self._sender):
                 self._drop(torn=False)
                 return True
-            if self._sender is None and self._warm and not self._closed and now - self._used_at >= _RETRY_WARM_S:
+            if self._sender is None and self._warm and not self._closed and now - self._used_at >= RETRY_WARM_S:
                 self._used_at = now
                 return True
             return False
@@ -279,7 +279,7 @@ class Link:
             overdue = OperationTimeoutError(message=f"No answer within {timeout_s:.1f} s.")
             overdue.__cause__ = error
             error = overdue
-        if self._sender is not None and not (_keeps_link(error) and getattr(self._sender, "_running", False)):
+        if self._sender is not None and not (keeps_link(error) and getattr(self._sender, "_running", False)):
             self._drop(torn=True)
         return error
 
@@ -294,7 +294,7 @@ def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
     """The operation of a link that is only opened."""
 
 
-def _keeps_link(error: Exception) -> bool:
+def keeps_link(error: Exception) -> bool:
     """Whether the server's refusal leaves the link as it was."""
     if isinstance(error, OperationTimeoutError):
         return False
@@ -319,7 +319,7 @@ def _is_alive(sender: Any, heartbeat: bool) -> bool:
         return False
 
 
-def _token_is_aging(sender: Any) -> bool:
+def token_is_aging(sender: Any) -> bool:
     """Whether the SDK would soon fetch a token inside a send; a fresh link fetches it on a thread of its own."""
     authenticator = getattr(getattr(sender, "_handler", None), "_cbs_authenticator", None)
     expires_on, put_at = getattr(authenticator, "_expires_on", None), getattr(authenticator, "_token_put_time", None)

@@ -15,10 +15,10 @@ from pairing.messages import ping_message
 if TYPE_CHECKING:
     from pairing.client import PairedServiceBusClient
 
-_TICK_S = 0.25
-_MOST_AT_ONCE = 16
-_CLAIMS_PER_INTERVAL = 4
-_MOST_GRACE_S = 5.0
+TICK_S = 0.25
+MOST_AT_ONCE = 16
+CLAIMS_PER_INTERVAL = 4
+MOST_GRACE_S = 5.0
 PING_BYTES = 160
 """What a ping takes on the wire, about."""
 
@@ -41,7 +41,7 @@ class Pinger(threading.Thread):
 
     def run(self) -> None:
         """Ping what is due until stopped."""
-        while not self._stop_event.wait(_TICK_S):
+        while not self._stop_event.wait(TICK_S):
             self._begin_due()
 
     def stop(self, timeout_s: float) -> None:
@@ -55,7 +55,7 @@ class Pinger(threading.Thread):
         results: list[PingResult] = []
         threads = [
             threading.Thread(target=self._claim_and_ping, args=(machine, grace_s, results), daemon=True)
-            for machine in self._due()[:_MOST_AT_ONCE]
+            for machine in self._due()[:MOST_AT_ONCE]
         ]
         for thread in threads:
             thread.start()
@@ -90,10 +90,10 @@ class Pinger(threading.Thread):
     def _begin_due(self) -> None:
         now = time.monotonic()
         for machine in self._due():
-            if now >= self._claim_again_at.get(machine.path, 0.0) and len(self._under_way) < _MOST_AT_ONCE:
+            if now >= self._claim_again_at.get(machine.path, 0.0) and len(self._under_way) < MOST_AT_ONCE:
                 interval = machine.ping_interval_s
-                self._claim_again_at[machine.path] = now + max(_TICK_S, interval / _CLAIMS_PER_INTERVAL)
-                grace = min(_MOST_GRACE_S, interval / _CLAIMS_PER_INTERVAL)
+                self._claim_again_at[machine.path] = now + max(TICK_S, interval / CLAIMS_PER_INTERVAL)
+                grace = min(MOST_GRACE_S, interval / CLAIMS_PER_INTERVAL)
                 threading.Thread(
                     target=self._claim_and_ping, args=(machine, grace, []), name="pairing-ping", daemon=True
                 ).start()

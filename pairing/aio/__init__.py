@@ -1,0 +1,7 @@
+"""The paired client for asyncio: the same names, awaited."""
+
+from pairing.aio.administration import emulator_transport
+from pairing.aio.client import PairedServiceBusClient
+from pairing.aio.sender import PairedSender
+
+__all__ = ["PairedSender", "PairedServiceBusClient", "emulator_transport"]

@@ -1,0 +1,47 @@
+"""Administration from asyncio: plain HTTP for emulators, and the backlog queues of a namespace."""
+
+from typing import Any
+
+from azure.core.pipeline.transport import AioHttpTransport
+from azure.servicebus.aio.management import ServiceBusAdministrationClient
+
+from pairing.administration import CREATED_WITH as _CREATED_WITH
+from pairing.administration import Answer, BacklogQueueInfo, CreateQueue, ListQueues, describe_queues, plain
+
+
+class PlainHttpTransport(AioHttpTransport):  # type: ignore[misc]  # azure.core resolves the name lazily
+    """Sends over plain HTTP what an administration client addresses to HTTPS: emulators have no certificate."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"use_env_settings": False} | kwargs)
+
+    async def send(self, request: Any, **kwargs: Any) -> Any:
+        """The answer to ``request``, whose address is https again afterwards: retries check it."""
+        addressed, request.url = request.url, plain(request.url)
+        try:
+            return await super().send(request, **kwargs)
+        finally:
+            request.url = addressed
+
+
+def emulator_transport() -> PlainHttpTransport:
+    """The ``transport=`` that lets an asyncio ServiceBusAdministrationClient of your own reach an emulator."""
+    return PlainHttpTransport()
+
+
+async def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Answer:
+    """Ask the namespace; its error is the answer, too."""
+    try:
+        if isinstance(action, ListQueues):
+            return [queue async for queue in admin.list_queues()]
+        await admin.create_queue(action.path, **_CREATED_WITH)
+    except Exception as error:
+        return error
+    return None
+
+
+async def backlog_queues(admin: ServiceBusAdministrationClient, primary_namespace: str) -> list[BacklogQueueInfo]:
+    """All backlog queues of a primary in the namespace of ``admin``, orphans included, by index."""
+    described = {queue.name: queue async for queue in admin.list_queues()}
+    counted = [counts async for counts in admin.list_queues_runtime_properties()]
+    return describe_queues(described, counted, primary_namespace)

@@ -1,0 +1,179 @@
+"""AMQP links of the asyncio SDK under deadlines: whatever is overdue is cancelled, and its transport aborted."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from weakref import WeakSet
+
+from azure.servicebus.aio import ServiceBusSender
+from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
+
+from pairing.links import HEARTBEAT_S, RETRY_WARM_S, LinkFailure, keeps_link, token_is_aging
+
+_CLOSING_S = 2.0
+
+Operation = Callable[[ServiceBusSender, float], Awaitable[object]]
+
+
+class Background:
+    """The tasks that a client starts beside its callers; none outlives it."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.links: WeakSet[Link] = WeakSet()
+
+    def start(self, work: Awaitable[object], name: str) -> "asyncio.Task[Any]":
+        """Run this beside the caller."""
+        task = asyncio.ensure_future(_quietly(work))
+        task.set_name(f"pairing-{name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end(self, timeout_s: float) -> None:
+        """Wait for what is closing, then cancel the rest."""
+        current = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not current]
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout_s)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
+
+
+async def _quietly(work: Awaitable[object]) -> None:
+    with contextlib.suppress(Exception):
+        await work
+
+
+def abort_transport(sender: Any) -> None:
+    """End the sender's connection at once, without a word to the peer."""
+    transport = getattr(getattr(getattr(sender, "_handler", None), "_connection", None), "_transport", None)
+    writer = getattr(transport, "writer", None)
+    if writer is not None:
+        with contextlib.suppress(Exception):
+            writer.transport.abort()
+
+
+class Link:
+    """A link to one entity, opened by the first operation and again after a failure."""
+
+    def __init__(
+        self, make: Callable[[], Awaitable[ServiceBusSender]], background: Background, *, warm: bool = False
+    ) -> None:
+        self._make = make
+        self._background = background
+        self._warm = warm
+        self._lock = asyncio.Lock()
+        self._closed = False
+        self._used_at = self._tended_at = time.monotonic()
+        self.sender: ServiceBusSender | None = None
+        """The SDK's sender while the link is open."""
+        background.links.add(self)
+
+    async def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
+        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded."""
+        reused = False
+        until = time.monotonic() + timeout_s
+        try:
+            async with asyncio.timeout(max(timeout_s, 0.0)), self._lock:
+                try:
+                    reused = self.sender is not None
+                    sender = self.sender or await self._open()
+                    left = until - time.monotonic()
+                    await operation(sender, max(left - min(0.3, left * 0.2), 0.001))
+                except BaseException as error:  # also a cancellation: the SDK's sender is no more to be trusted
+                    self._let_go(error)
+                    raise
+            return None
+        except TimeoutError as error:
+            overdue = OperationTimeoutError(message=f"No answer within {timeout_s:.1f} s.")
+            overdue.__cause__ = error
+            return LinkFailure(overdue, reused)
+        except Exception as error:
+            return LinkFailure(error, reused)
+
+    async def warm(self, timeout_s: float) -> LinkFailure | None:
+        """Open the link ahead of its use."""
+        return None if self.sender is not None else await self.attempt(_nothing, timeout_s)
+
+    async def tend(self, now: float) -> bool:
+        """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
+        if self._lock.locked():
+            return False
+        async with self._lock:
+            if self.sender is not None:
+                beat = now - self._tended_at >= HEARTBEAT_S
+                self._tended_at = now if beat else self._tended_at
+                if not await _is_alive(self.sender, beat):
+                    self._drop(torn=True)
+            if self.sender is not None and token_is_aging(self.sender):
+                self._drop(torn=False)
+                return True
+            if self.sender is None and self._warm and not self._closed and now - self._used_at >= RETRY_WARM_S:
+                self._used_at = now
+                return True
+            return False
+
+    async def close(self, timeout_s: float) -> None:
+        """Close the link, waiting at most so long for an operation under way."""
+        self._closed = True
+        try:
+            async with asyncio.timeout(max(timeout_s, 0.0)), self._lock:
+                self._drop(torn=False)
+        except TimeoutError:
+            self._drop(torn=True)
+
+    async def _open(self) -> ServiceBusSender:
+        if self._closed:
+            raise ServiceBusError("The link has been closed.")
+        sender = await self._make()
+        try:
+            await sender.__aenter__()
+        except BaseException:
+            self._part(sender, torn=True)
+            raise
+        self.sender = sender
+        self._tended_at = time.monotonic()
+        return sender
+
+    def _let_go(self, error: BaseException) -> None:
+        keeps = isinstance(error, Exception) and keeps_link(error) and getattr(self.sender, "_running", False)
+        if not keeps:
+            self._drop(torn=True)
+
+    def _drop(self, *, torn: bool) -> None:
+        sender, self.sender = self.sender, None
+        self._used_at = time.monotonic()
+        if sender is not None:
+            self._part(sender, torn=torn)
+
+    def _part(self, sender: ServiceBusSender, *, torn: bool) -> None:
+        if torn:
+            abort_transport(sender)
+        self._background.start(asyncio.wait_for(sender.close(), _CLOSING_S), "closing")
+
+
+async def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
+    """The operation of a link that is only opened."""
+
+
+async def _is_alive(sender: Any, heartbeat: bool) -> bool:
+    """Whether an idle link still stands: reads what the peer has sent meanwhile, and beats where it wants to hear."""
+    connection = getattr(getattr(sender, "_handler", None), "_connection", None)
+    reader = getattr(getattr(connection, "_transport", None), "reader", None)
+    if connection is None or reader is None:
+        return bool(getattr(sender, "_running", False))
+    try:
+        if reader.at_eof() or reader.exception() is not None:
+            return False
+        if heartbeat or bool(getattr(reader, "_buffer", None)):
+            await asyncio.wait_for(connection.listen(wait=False), 1.0)
+        link = getattr(sender._handler, "_link", None)
+        state = link.get_state() if link is not None and hasattr(link, "get_state") else None
+        return getattr(connection, "_error", None) is None and (state is None or state.value == 3)
+    except Exception:
+        return False

@@ -1,0 +1,157 @@
+"""The asyncio sender: the SDK's methods, over two namespaces."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from azure.servicebus import ServiceBusMessageBatch
+from azure.servicebus.aio import ServiceBusSender
+
+from pairing.aio.links import Link, Operation
+from pairing.clock import seconds
+from pairing.drive import drive_async
+from pairing.faults import is_ambiguous
+from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait
+from pairing.paired import CLOSE_S
+from pairing.payload import Messages, PairedMessageBatch, Payload
+from pairing.sending import LONGEST_OPENING_S, SenderCore
+
+if TYPE_CHECKING:
+    from pairing.aio.client import PairedServiceBusClient
+
+_LOOK_S = 0.05
+
+
+class PairedSender(SenderCore):
+    """Sends to one queue or topic: to the primary, or to a backlog queue while the entity is failed over.
+
+    At least once: where the outcome of an attempt is unknown, the message is sent again with the same message_id. A
+    cancelled call may have sent its message or not.
+    """
+
+    def __init__(
+        self,
+        client: "PairedServiceBusClient",
+        entity_name: str,
+        make: Callable[[], Awaitable[ServiceBusSender]],
+    ) -> None:
+        super().__init__(client, entity_name)
+        self._client = client
+        self._link = Link(make, client.background)
+
+    async def __aenter__(self) -> "PairedSender":
+        self._check_live()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
+        """Return once a namespace has the message: one, a list, or a batch; within ``timeout`` seconds, or raise.
+
+        Raises the SDK's own error while a failure is accepted or the caller's, MessageSizeExceededError also for what
+        could not be failed over, BacklogUnavailableError where the entity is failed over and no backlog queue takes it.
+        """
+        self._check_live()
+        timeout_s = self._checked(timeout)
+        work = self._prepared(message)
+        if work is not None:
+            outgoing = work.outgoing
+            await self._run(work, timeout_s, lambda sender, left: sender.send_messages(outgoing, timeout=left))
+
+    async def schedule_messages(
+        self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
+    ) -> list[int]:
+        """The sequence numbers of the scheduled messages; none where they were scheduled in a backlog queue."""
+        self._check_live()
+        timeout_s = self._checked(timeout)
+        work = self._scheduled(messages, schedule_time_utc)
+        if work is None:
+            return []
+        outgoing, numbers = work.outgoing, list[int]()
+
+        async def schedule(sender: ServiceBusSender, left: float) -> None:
+            numbers[:] = await sender.schedule_messages(outgoing, schedule_time_utc, timeout=left)
+
+        return numbers if await self._run(work, timeout_s, schedule) is None else self._in_backlog()
+
+    async def cancel_scheduled_messages(
+        self, sequence_numbers: int | list[int], *, timeout: float | None = None
+    ) -> None:
+        """Cancel messages scheduled in the primary; ScheduledInBacklogError for those that sit in a backlog queue."""
+        self._check_live()
+        timeout_s = self._checked(timeout)
+        numbers = self._cancellable(sequence_numbers)
+        if not numbers:
+            return
+
+        async def cancel(sender: ServiceBusSender, left: float) -> None:
+            await sender.cancel_scheduled_messages(numbers, timeout=left)
+
+        until = self._now() + timeout_s
+        failure = await self._link.attempt(cancel, timeout_s / 2)
+        if failure is not None and failure.reused and is_ambiguous(failure.error):
+            failure = await self._link.attempt(cancel, until - self._now())
+        billing_units = 0 if failure else 1
+        self._client.meter.count(
+            "manage", self._client.primary.namespace, self.entity_name, billing_units=billing_units
+        )
+        if failure is not None:
+            raise failure.error
+
+    async def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
+        """An empty batch, which keeps room for the backlog; ValueError where the limit is above the entity's own."""
+        self._check_live()
+        if not self._entity.is_failed_over(self._now()):
+            await self._link.warm(min(LONGEST_OPENING_S, self._timeout_s / 2))
+        return self._batch(self._link.sender, max_size_in_bytes)
+
+    async def close(self) -> None:
+        """Close the sender, within 5 s whatever a namespace does; a second time does nothing."""
+        self._closed = True
+        await self._link.close(min(CLOSE_S - 1.0, seconds(self._client.options.close_grace)))
+
+    # Performing the flow's actions ---------------------------------------------------------------------------------
+
+    async def _run(self, work: Payload, timeout_s: float, operation: Operation) -> str | None:
+        async def perform(action: Action) -> Outcome:
+            if type(action) is ToPrimary:
+                return await self._to_primary(work, operation, action.timeout_s)
+            if type(action) is ToBacklog:
+                return await self._client.send_to_backlog(work, action)
+            assert type(action) is Wait
+            await self._wait(action.seconds)
+            return DONE
+
+        return await drive_async(self._flow(work, timeout_s), perform)
+
+    async def _to_primary(self, work: Payload, operation: Operation, timeout_s: float) -> Outcome:
+        failure = await self._link.attempt(operation, timeout_s)
+        if not self._has_warmed:
+            self._warm_backlog()
+        self._client.count_primary(work, accepted=failure is None)
+        if failure is None:
+            return DONE
+        return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
+
+    async def _wait(self, wait_s: float) -> None:
+        until = self._now() + wait_s
+        while (left := until - self._now()) > 0 and not self._entity.is_failed_over(self._now()):
+            await asyncio.sleep(min(_LOOK_S, left))
+
+    def _warm_backlog(self) -> None:
+        """Once the primary has been tried, the queue that would be sent to is opened in the background."""
+        self._has_warmed = True
+        queue = self._backlog.choose(())
+        if queue is not None:
+            self._client.warm(queue)
+
+    @property
+    def client_identifier(self) -> str:
+        """What the service calls this sender in its errors; empty while nothing is open."""
+        sender: Any = self._link.sender
+        return str(getattr(sender, "client_identifier", ""))
