@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -59,6 +59,20 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     progress("looking at the files", 0.0, 0)
     listing = list_month(spark, f"{request.usage}/usage", request.month, USAGE)
     peaks = list_month(spark, f"{request.usage}/connections", request.month, CONNECTIONS)
+    counts, rows = _used(spark, request, listing, now, progress)
+    priced = _price(request, rows, _connections(spark, peaks))
+    progress("done", 1.0, listing.rows)
+    return Outcome(counts=counts, priced=tuple(priced))
+
+
+def _used(
+    spark: SparkSession, request: Request, listing: Listing, now: datetime, progress: Progress
+) -> tuple[Counts, list[Row]]:
+    """How the rows fared, and what the good ones come to: see `transforms.totals`."""
+    if listing.rows == 0:
+        counts = _counted(listing)
+        _refuse_too_much(counts, request.max_quarantined)
+        return counts, []
     progress("finding repeated records", 0.05, listing.rows)
     valid = valid_rows(spark, listing, request.month, now)
     copies = transforms.find_copies(valid)
@@ -68,12 +82,11 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     counts = _counts(spark, listing, request.month, now, valid, hours, copies)
     _refuse_too_much(counts, request.max_quarantined)
     progress("pricing", 0.8, listing.rows)
-    placed = _placed(hours, clean, request.prices.operations.starts)
-    priced = _price(request, placed, _connections(spark, peaks))
-    progress("done", 1.0, listing.rows)
+    starts = request.prices.operations.starts
+    rows = transforms.totals(_placed(hours, clean, starts), len(starts)).collect()
     for frame in (hours, copies.hashes, copies.winners):
         frame.unpersist()
-    return Outcome(counts=counts, priced=tuple(priced))
+    return counts, rows
 
 
 def valid_rows(spark: SparkSession, listing: Listing, month: Month, now: datetime) -> DataFrame:
@@ -104,22 +117,28 @@ def _counts(
         reason = usage_reason(_latest(month, now))
         rejected = read_files(spark, listing, USAGE).select(reason.alias("reason")).where("reason is not null")
         reasons = {row["reason"]: row["count"] for row in rejected.groupBy("reason").count().collect()}
-    counts = Counts(
-        read=listing.rows,
-        accepted=accepted,
-        copies=repeated,
-        quarantined=sum(reasons.values()),
-        files=len(listing.files) + len(listing.rejected),
-        files_rejected=len(listing.rejected),
-        reasons=reasons,
-        rejected=[(file.path, file.reason) for file in listing.rejected],
-    )
+    counts = _counted(listing, accepted, repeated, reasons)
     if not counts.adds_up:
         raise InputError(
             f"The rows do not add up: {counts.read} read, {accepted} accepted, {repeated} repeated, "
             f"{counts.quarantined} quarantined; the files changed while they were read, run it again."
         )
     return counts
+
+
+def _counted(
+    listing: Listing, accepted: int = 0, repeated: int = 0, reasons: Mapping[str, int] | None = None
+) -> Counts:
+    return Counts(
+        read=listing.rows,
+        accepted=accepted,
+        copies=repeated,
+        quarantined=sum((reasons or {}).values()),
+        files=len(listing.files) + len(listing.rejected),
+        files_rejected=len(listing.rejected),
+        reasons=reasons or {},
+        rejected=[(file.path, file.reason) for file in listing.rejected],
+    )
 
 
 def _refuse_too_much(counts: Counts, allowed: Fraction) -> None:
@@ -145,7 +164,7 @@ def _placed(hours: DataFrame, clean: DataFrame, starts: tuple[int, ...]) -> Data
     placed = transforms.in_one_tier(billed, ladder, starts)
     if ladder.where("lowest < highest").isEmpty():
         return placed
-    return placed.unionByName(transforms.across_tiers(clean, ladder, starts)).persist()
+    return placed.unionByName(transforms.across_tiers(clean, ladder, starts))
 
 
 def _connections(spark: SparkSession, listing: Listing) -> dict[str, list[Connections]]:
@@ -157,17 +176,24 @@ def _connections(spark: SparkSession, listing: Listing) -> dict[str, list[Connec
     return by_scope
 
 
-def _price(request: Request, placed: DataFrame, connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
+def _price(request: Request, rows: Sequence[Row], connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
     tiers = len(request.prices.operations.tiers)
-    by_key = transforms.totals(placed, tiers, "scope", "namespace", "entity", "kind")
-    usage = _grouped(by_key.orderBy("namespace", "entity", "kind").collect())
-    days = _grouped(transforms.totals(placed, tiers, "scope", "date", "kind").orderBy("date", "kind").collect())
+    usage = _grouped(sorted((row for row in rows if row["date"] is None), key=_by_key))
+    days = _grouped(sorted((row for row in rows if row["date"] is not None), key=_by_day))
     for rule in RULES:
         terms = request.terms(rule)
         for scope in sorted({key[1] for key in usage} | set(connections)):
-            rows = [_usage(row, tiers) for row in usage.get((rule, scope), [])]
-            made = invoice(terms, scope, rows, connections.get(scope, []))
+            used = [_usage(row, tiers) for row in usage.get((rule, scope), [])]
+            made = invoice(terms, scope, used, connections.get(scope, []))
             yield Priced(invoice=made, days=tuple(_days(terms, made.tiers, days.get((rule, scope), []))))
+
+
+def _by_key(row: Row) -> tuple[str, ...]:
+    return (row["namespace"], row["entity"], row["kind"])
+
+
+def _by_day(row: Row) -> tuple[str, ...]:
+    return (row["date"], row["kind"])
 
 
 def _grouped(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:

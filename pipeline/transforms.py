@@ -140,10 +140,12 @@ def _overlap(start: int, end: int | None) -> Column:
     return F.greatest(F.lit(0), highest - lowest)
 
 
-def totals(placed: DataFrame, tiers: int, *by: str) -> DataFrame:
-    """The placed rows summed by rule and the given columns."""
+def totals(placed: DataFrame, tiers: int) -> DataFrame:
+    """The placed rows summed twice in one pass: by namespace, entity and kind (`date` is null), by date and kind."""
     names = (*SUMS, "units", *(f"t{n}" for n in range(tiers)))
-    return placed.groupBy("rule", *by).agg(F.min("pair").alias("pair"), *(F.sum(name).alias(name) for name in names))
+    sums = (F.min("pair").alias("pair"), *(F.sum(name).alias(name) for name in names))
+    by_key, by_day = ("rule", "scope", "namespace", "entity", "kind"), ("rule", "scope", "date", "kind")
+    return placed.groupingSets([by_key, by_day], *by_key, "date").agg(*sums)
 
 
 def connection_hours(peaks: DataFrame) -> DataFrame:

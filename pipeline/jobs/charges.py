@@ -75,7 +75,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _compute(request: Request) -> Outcome:
-    from pipeline.spark import FOR_LITTLE_DATA, build_session, is_little  # a wrong month or price list is told without loading Spark
+    from pipeline.spark import (
+        FOR_LITTLE_DATA,
+        build_session,
+        is_little,
+    )  # a wrong month or price list is told without loading Spark
 
     spark = build_session("charges", **(FOR_LITTLE_DATA if is_little(request.usage) else {}))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -27,6 +28,7 @@ def spark() -> Iterator[SparkSession]:
         require_java()
     except PipelineError as error:
         (pytest.fail if os.environ.get("REQUIRE_JAVA") == "1" else pytest.skip)(str(error))
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it would say good-bye to a stream that is closed by then
     session = build_session("tests", **FOR_LITTLE_DATA)
     yield session
     session.stop()
