@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
+from azure.servicebus import ServiceBusClient
 from azure.servicebus.aio.management import ServiceBusAdministrationClient as AsyncServiceBusAdministrationClient
 from azure.servicebus.management import ServiceBusAdministrationClient
 
@@ -92,3 +94,25 @@ def async_administration(connection_string: str) -> Callable[[], AsyncServiceBus
         return AsyncServiceBusAdministrationClient.from_connection_string(connection_string, **options)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def client(connection_string: str) -> Iterator[ServiceBusClient]:
+    """The messaging client all tests share; errors come at once, not after the SDK's own retries."""
+    with ServiceBusClient.from_connection_string(connection_string, retry_total=0) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def make_queue(administration: ServiceBusAdministrationClient) -> Iterator[Callable[..., str]]:
+    """Creates queues with the properties given, for one module; returns their names."""
+    names: list[str] = []
+
+    def make(**properties: Any) -> str:
+        names.append(f"contract/{uuid4().hex}")
+        administration.create_queue(names[-1], **properties)
+        return names[-1]
+
+    yield make
+    for name in names:
+        administration.delete_queue(name)

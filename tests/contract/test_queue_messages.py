@@ -1,0 +1,213 @@
+"""What a queue promises about messages: content, numbers, sizes, batches, peeking (docs/wire.md, section 4)."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, AmqpMessageHeader
+from azure.servicebus.exceptions import MessageSizeExceededError
+
+pytestmark = pytest.mark.contract
+
+PING = "application/vnd.ms-servicebus-ping"
+
+
+@pytest.fixture(scope="module")
+def queue(make_queue):
+    return make_queue()
+
+
+@pytest.fixture(scope="module")
+def sender(client, queue):
+    with client.get_queue_sender(queue) as sender:
+        yield sender
+
+
+@pytest.fixture(scope="module")
+def receiver(client, queue):
+    with client.get_queue_receiver(queue) as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def take(receiver):
+    """Receives so many messages, completes them and returns them."""
+
+    def take(count=1):
+        taken = []
+        while len(taken) < count:
+            batch = receiver.receive_messages(count - len(taken), max_wait_time=10)
+            assert batch, f"only {len(taken)} of {count} messages came"
+            for message in batch:
+                receiver.complete_message(message)
+            taken += batch
+        return taken
+
+    return take
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(receiver):
+    yield
+    assert receiver.peek_messages(1, sequence_number=1) == []
+
+
+def test_every_property_arrives_as_it_was_sent(sender, take):
+    sent = ServiceBusMessage(
+        b"\x00\xffbody",
+        application_properties={"text": "ü", "number": 7, "flag": True, "real": 1.5, "bytes": b"\x01"},
+        session_id="s",
+        message_id="id-1",
+        correlation_id="c",
+        subject="subject",
+        content_type="text/plain",
+        to="to",
+        reply_to="reply",
+        reply_to_session_id="rs",
+        partition_key="s",
+        time_to_live=timedelta(minutes=5),
+    )
+    before = datetime.now(UTC) - timedelta(seconds=5)
+    sender.send_messages(sent)
+    (got,) = take()
+    assert b"".join(got.body) == b"\x00\xffbody"
+    assert got.application_properties == {
+        b"text": "ü".encode(),
+        b"number": 7,
+        b"flag": True,
+        b"real": 1.5,
+        b"bytes": b"\x01",
+    }
+    for name in (
+        "session_id", "message_id", "correlation_id", "subject", "content_type", "to", "reply_to",
+        "reply_to_session_id", "partition_key", "time_to_live",
+    ):  # fmt: skip
+        assert getattr(got, name) == getattr(sent, name), name
+    assert before < got.enqueued_time_utc < datetime.now(UTC) + timedelta(seconds=5)
+    assert got.expires_at_utc - got.enqueued_time_utc == timedelta(minutes=5)
+    assert got.delivery_count == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (AmqpMessageBodyType.DATA, [b"one", b"two"]),
+        (AmqpMessageBodyType.VALUE, {b"a": [1, None, True, b"x"]}),
+        (AmqpMessageBodyType.SEQUENCE, [[1, b"a"], [b"c"]]),
+    ],
+    ids=["data sections", "a value", "sequences"],
+)
+def test_every_kind_of_body_arrives_as_it_was_sent(sender, take, kind, body):
+    argument = {"DATA": "data_body", "VALUE": "value_body", "SEQUENCE": "sequence_body"}[kind.name]
+    sender.send_messages(AmqpAnnotatedMessage(**{argument: body}))
+    got = take()[0].raw_amqp_message
+    assert got.body_type == kind
+    assert (got.body if kind is AmqpMessageBodyType.VALUE else list(got.body)) == body
+
+
+def test_types_of_application_properties_are_never_changed(sender, take):
+    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    unique = uuid.uuid4()
+    sent = {"long": {"TYPE": "LONG", "VALUE": 2**40}, "short": {"TYPE": "SHORT", "VALUE": 3}}
+    sender.send_messages(
+        AmqpAnnotatedMessage(data_body=b"", application_properties={**sent, "uuid": unique, "at": moment})
+    )
+    properties = take()[0].application_properties
+    assert properties[b"long"] == 2**40
+    assert properties[b"short"] == 3
+    assert properties[b"uuid"] == unique
+    assert properties[b"at"] == int(moment.timestamp() * 1000)
+
+
+def test_annotations_and_header_of_the_sender_travel(sender, take):
+    sender.send_messages(
+        AmqpAnnotatedMessage(
+            data_body=b"", annotations={"x-mine": "kept"}, header=AmqpMessageHeader(priority=7, durable=True)
+        )
+    )
+    got = take()[0].raw_amqp_message
+    assert got.annotations[b"x-mine"] == b"kept"
+    assert (got.header.priority, got.header.durable) == (7, True)
+
+
+def test_annotations_of_another_broker_are_replaced_when_a_received_message_is_sent_on(sender, take):
+    sender.send_messages(ServiceBusMessage("first"))
+    (first,) = take()
+    sender.send_messages(first)
+    (second,) = take()
+    assert second.sequence_number == first.sequence_number + 1
+    assert second.enqueued_time_utc >= first.enqueued_time_utc
+    assert str(second) == "first"
+
+
+def test_sequence_numbers_rise_without_gaps_and_order_is_kept(sender, take):
+    sender.send_messages([ServiceBusMessage(str(number)) for number in range(20)])
+    sender.send_messages(ServiceBusMessage("20"))
+    got = take(21)
+    assert [str(message) for message in got] == [str(number) for number in range(21)]
+    numbers = [message.sequence_number for message in got]
+    assert numbers == list(range(numbers[0], numbers[0] + 21))
+
+
+def test_a_batch_arrives_as_its_messages(sender, take):
+    batch = sender.create_message_batch()
+    assert batch.max_size_in_bytes == 262144
+    batch.add_message(ServiceBusMessage("a", message_id="1"))
+    batch.add_message(ServiceBusMessage("b", message_id="2"))
+    sender.send_messages(batch)
+    assert [(str(message), message.message_id) for message in take(2)] == [("a", "1"), ("b", "2")]
+
+
+def test_a_message_up_to_the_limit_is_taken_and_a_larger_one_refused(sender, take):
+    sender.send_messages(ServiceBusMessage(b"x" * 262_000))
+    assert len(b"".join(take()[0].body)) == 262_000
+    with pytest.raises(MessageSizeExceededError):
+        sender.send_messages(ServiceBusMessage(b"x" * 262_144))
+
+
+def test_an_empty_message_is_a_message(sender, take):
+    sender.send_messages(ServiceBusMessage(b""))
+    assert b"".join(take()[0].body) == b""
+
+
+def test_peeking_shows_messages_and_locks_none(sender, receiver, take):
+    sender.send_messages([ServiceBusMessage(str(number)) for number in range(3)])
+    first = receiver.peek_messages(1, sequence_number=1)[0]
+    following = receiver.peek_messages(10, sequence_number=first.sequence_number + 1)
+    assert [str(message) for message in (first, *following)] == ["0", "1", "2"]
+    assert first.enqueued_time_utc is not None
+    assert [str(message) for message in take(3)] == ["0", "1", "2"]
+
+
+def test_receive_and_delete_leaves_nothing_to_settle(sender, client, queue):
+    sender.send_messages([ServiceBusMessage("a"), ServiceBusMessage("b")])
+    with client.get_queue_receiver(queue, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+        got = receiver.receive_messages(2, max_wait_time=5)
+        got += receiver.receive_messages(2, max_wait_time=5) if len(got) < 2 else []
+        assert [str(message) for message in got] == ["a", "b"]
+        with pytest.raises(ValueError, match="RECEIVE_AND_DELETE"):
+            receiver.complete_message(got[0])
+
+
+def test_prefetched_messages_that_are_never_received_come_back_uncounted(sender, client, queue, take):
+    sender.send_messages([ServiceBusMessage(str(number)) for number in range(20)])
+    with client.get_queue_receiver(queue, prefetch_count=10) as prefetching:
+        (first,) = prefetching.receive_messages(1, max_wait_time=5)
+        prefetching.complete_message(first)
+    got = take(19)
+    assert sorted(int(str(message)) for message in got) == [n for n in range(20) if str(n) != str(first)]
+    assert {message.delivery_count for message in got} == {0}
+
+
+def test_a_ping_is_accepted_and_never_delivered(sender, receiver):
+    sender.send_messages(
+        ServiceBusMessage(b"", content_type=PING, session_id=uuid.uuid4().hex, time_to_live=timedelta(seconds=1))
+    )
+    assert receiver.receive_messages(1, max_wait_time=0.5) == []
+
+
+def test_entities_are_addressed_without_regard_to_case(sender, client, queue, take):
+    with client.get_queue_sender(queue.upper()) as shouting:
+        shouting.send_messages(ServiceBusMessage("loud"))
+    assert str(take()[0]) == "loud"
