@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from dashboard.accounting import Bookkeeper, Books, Held, bitmaps
+from dashboard.accounting import Account, Bookkeeper, Books, Held, bitmaps
 from dashboard.emulator_faults import EVERYTHING, EmulatorError, Fault, LocalNamespace
 from dashboard.models import Pair
 from dashboard.pairs import PairsFileError, load_pairs
@@ -39,9 +39,10 @@ class Panel:
         return next((one for one in self.breakdowns if one.path == EVERYTHING), None)
 
     @property
-    def broken(self) -> Mapping[str, str]:
-        """The word for each broken entity."""
-        return {one.path: one.word for one in self.breakdowns}
+    def rows(self) -> list[tuple[Account, str]]:
+        """Each queue's account, and the word for how it is broken, if it is."""
+        words = {one.path: one.word for one in self.breakdowns}
+        return [(account, words.get(account.queue, "")) for account in (self.books.accounts if self.books else ())]
 
 
 def is_demo(pair: Pair) -> bool:

@@ -116,10 +116,10 @@ def verb(name: str) -> str:
 
 @register.filter
 def seconds(value: float) -> str:
-    """5 s, 90 s, 2 min."""
+    """5 s, 90 s, 2 min, with a space that does not break."""
     if value >= 120 and value % 60 == 0:
-        return f"{value / 60:.0f} min"
-    return f"{value:g} s"
+        return f"{value / 60:.0f}\N{NO-BREAK SPACE}min"
+    return f"{value:g}\N{NO-BREAK SPACE}s"
 
 
 @register.simple_tag(takes_context=True)

@@ -5,11 +5,15 @@
   const body = document.body;
 
   // Live parts fetch themselves on "refresh": told by the stream, by the clock, or by an action's answer.
-  let pending = null;
+  let pending = null, isPressed = false;
   const refresh = () => {
     if (document.hidden || pending) return;
     pending = setTimeout(() => { pending = null; body.dispatchEvent(new CustomEvent("refresh")); }, GAP_MS);
   };
+  // A swap in the middle of a click would lose it, and one in the middle of a selection would lose that.
+  const isBusy = () => isPressed || (String(getSelection()) && document.getElementById("live")?.contains(getSelection().anchorNode));
+  addEventListener("pointerdown", () => { isPressed = true; }, true);
+  for (const name of ["pointerup", "pointercancel", "dragend"]) addEventListener(name, () => setTimeout(() => { isPressed = false; }), true);
   const tellStream = (word, isLive) => {
     document.querySelectorAll("[data-stream]").forEach((place) => {
       place.textContent = word;
@@ -26,6 +30,12 @@
   // A refresh must not close what the reader has opened.
   let open = [];
   body.addEventListener("htmx:beforeSwap", (event) => {
+    const isRefresh = event.detail.target.id === "live" && event.detail.requestConfig?.triggeringEvent?.type === "refresh";
+    if (isRefresh && isBusy()) {
+      event.detail.shouldSwap = false;
+      refresh();
+      return;
+    }
     if (event.detail.target.id === "live") open = [...document.querySelectorAll("#live details[open]")].map((each) => each.id);
     // Refusals (403) and failures (503) come with a sentence to show.
     if ([403, 503].includes(event.detail.xhr.status)) {
