@@ -19,6 +19,7 @@ from pairing.options import SendAvailabilityOptions
 from pairing.pair import EntityHealth
 from pairing.payload import PairedMessageBatch
 from pairing.sender import PairedSender
+from pairing.syphon import Syphon
 
 __all__ = [
     "BacklogCreationError",
@@ -35,6 +36,7 @@ __all__ = [
     "ScheduledInBacklogError",
     "SendAvailabilityOptions",
     "State",
+    "Syphon",
     "classify",
     "emulator_transport",
     "is_ping",

@@ -1,0 +1,470 @@
+"""How one backlog queue is brought home: the rules of the syphon as a flow that yields an action and gets its outcome.
+
+A message is completed in the backlog only after its send to the primary was acknowledged (docs/specification.md,
+section 8; docs/design/at-least-once.md). Messages for a destination that takes none are deferred, so that the others
+pass, and fetched by their sequence numbers when it is back. The flow does no I/O; both worlds drive it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol
+
+from pairing.destinations import LONGEST_PAUSE_S, Destinations
+from pairing.ledger import Fate, Ledger
+from pairing.messages import PoisonedMessage, restore
+from pairing.proptypes import CannotEncodeError
+
+BATCH = 100
+"""Messages a receive."""
+_SLICE_S = 1.0
+_REST_S = 0.25
+_RENEW_AFTER_S = 20.0  # of a lock that lasts 60
+_FIRST_PAGES = 10
+_RESCAN_S = 600.0
+
+Verb = Literal["complete", "defer", "abandon", "dead_letter"]
+Settled = Literal["done", "lost", "unknown"]
+Why = Literal["outage", "busy", "final", "message", "ours"]
+
+
+@dataclass(slots=True)
+class Item:
+    """A message from the backlog, and what it was when it was sent."""
+
+    received: Any
+    number: int
+    path: str
+    message: Any
+    size: int = 0
+    fetched: bool = False
+    """Whether it was deferred before, and fetched by its number."""
+
+
+@dataclass(slots=True)
+class Receive:
+    """Up to so many messages, waiting for the first at most so long. Outcome: the messages, or Failed."""
+
+    count: int
+    wait_s: float
+
+
+@dataclass(slots=True)
+class Fetch:
+    """Deferred messages by their numbers. Outcome: those that are still there, or Failed."""
+
+    numbers: list[int]
+
+
+@dataclass(slots=True)
+class Peek:
+    """Messages from this number on. Outcome: the messages, or Failed."""
+
+    number: int
+
+
+@dataclass(slots=True)
+class Send:
+    """Messages to their entity in the primary, in their order. Outcome: Sent."""
+
+    path: str
+    items: list[Item]
+
+
+@dataclass(slots=True)
+class Settle:
+    """Outcome: what is known of each, in their order."""
+
+    verb: Verb
+    items: list[Item]
+    reason: str = ""
+    description: str = ""
+
+
+@dataclass(slots=True)
+class Renew:
+    """Renew the locks of these messages."""
+
+    items: list[Item]
+
+
+@dataclass(slots=True)
+class Rest:
+    """Wait, unless the syphon stops."""
+
+    seconds: float
+
+
+@dataclass(slots=True)
+class Failed:
+    """The backlog queue did not do what it was asked; ``text`` for operators."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Sent:
+    """How many of the messages were acknowledged, from the first on; and why not all."""
+
+    count: int
+    why: Why | None = None
+    text: str = ""
+
+
+Action = Receive | Fetch | Peek | Send | Settle | Renew | Rest
+Steps = Generator[Action, Any, None]
+
+
+class Listener(Protocol):
+    """Who is told what happens."""
+
+    def tell(self, kind: str, entity: str, reason: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a queue's homecoming is; read by others while it goes on."""
+
+    queue: str
+    ledger: Ledger
+    state: str = "starting"
+    """``receiving``, ``moving``, ``waiting``, ``failing``, ``paused`` or ``stopped``."""
+    moved: int = 0
+    dead_lettered: int = 0
+    set_aside: int = 0
+    deferred: int = 0
+    """Deferred messages this process knows of."""
+    locks_lost: int = 0
+    """Messages that were sent and could not be completed: they may be delivered again."""
+    last_error: str = ""
+    last_moved_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Deferred:
+    path: str
+    not_before: float = 0.0
+
+
+@dataclass(slots=True)
+class _Round:
+    """What becomes of the messages of one receive."""
+
+    done: list[Item] = field(default_factory=list)
+    postponed: list[Item] = field(default_factory=list)
+    not_before: dict[int, float] = field(default_factory=dict)
+    moved: int = 0
+
+
+class Homecoming:
+    """Brings one backlog queue home, as long as ``may_work`` says so."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        destinations: Destinations,
+        listener: Listener,
+        *,
+        may_work: Callable[[], bool],
+        now: Callable[[], float],
+        utc_now: Callable[[], datetime],
+        first_pause_s: float = 1.0,
+        max_attempts: int = 10,
+        remaining_ttl: bool = False,
+    ) -> None:
+        self.progress = progress
+        self._ledger = progress.ledger
+        self._destinations = destinations
+        self._listener = listener
+        self._may_work, self._now, self._utc_now = may_work, now, utc_now
+        self._first_pause_s, self._pause_s = first_pause_s, 0.0
+        self._max_attempts = max_attempts
+        self._remaining_ttl = remaining_ttl
+        self._deferred: dict[int, _Deferred] = {}
+        self._attempts: dict[int, int] = {}
+        self._peek_from = 1
+        self._scanned_at: float | None = None
+        self._locked_at = 0.0
+
+    def run(self) -> Steps:
+        """The flow: ends when ``may_work`` ends, with nothing half done that it could finish."""
+        yield from self._find_deferred(_FIRST_PAGES)
+        while self._may_work():
+            if numbers := self._due():
+                yield from self._fetch(numbers)
+                continue
+            self._state("receiving")
+            received = yield Receive(BATCH, _SLICE_S)
+            if isinstance(received, Failed):
+                yield from self._wait_after(received.text)
+            elif received:
+                yield from self._bring(self._sort(received, fetched=False))
+            else:
+                yield from self._idle()
+
+    # What was deferred ---------------------------------------------------------------------------------------------
+
+    def _find_deferred(self, pages: int) -> Steps:
+        """Looks for messages that another process has deferred."""
+        for _ in range(pages):
+            if not self._may_work():
+                return
+            found = yield Peek(self._peek_from)
+            if isinstance(found, Failed):
+                yield from self._wait_after(found.text)
+                return
+            if not found:
+                self._peek_from, self._scanned_at = 1, self._now()
+                return
+            self._note_deferred(found)
+            self._peek_from = found[-1].sequence_number + 1
+
+    def _note_deferred(self, found: Iterable[Any]) -> None:
+        for message in found:
+            self._ledger.see(message.sequence_number)
+            if getattr(message.state, "name", "") == "DEFERRED" and message.sequence_number not in self._deferred:
+                self._deferred[message.sequence_number] = _Deferred(_path_of(message))
+        self.progress.deferred = len(self._deferred)
+
+    def _due(self) -> list[int]:
+        """The oldest deferred messages that can be sent now."""
+        now, free = self._now(), dict[str, bool]()
+        due: list[int] = []
+        for number, deferred in sorted(self._deferred.items()):
+            if deferred.path not in free:
+                free[deferred.path] = not self._destinations.is_blocked(deferred.path, now)
+            if free[deferred.path] and now >= deferred.not_before:
+                due.append(number)
+                if len(due) == BATCH:
+                    break
+        return due
+
+    def _fetch(self, numbers: list[int]) -> Steps:
+        received = yield Fetch(numbers)
+        if isinstance(received, Failed):
+            yield from self._wait_after(received.text)
+            return
+        for gone in set(numbers) - {message.sequence_number for message in received}:
+            self._forget(gone)
+        if received:
+            yield from self._bring(self._sort(received, fetched=True))
+
+    def _idle(self) -> Steps:
+        """The queue gave nothing: what is left in it may have been deferred by others."""
+        overdue = self._scanned_at is None or self._now() - self._scanned_at > _RESCAN_S
+        if overdue or self._peek_from > 1:
+            yield from self._find_deferred(1)
+
+    # One receive ---------------------------------------------------------------------------------------------------
+
+    def _sort(self, received: list[Any], *, fetched: bool) -> tuple[list[Item], list[tuple[Item, Fate, str]]]:
+        """The messages as they were sent, and those that cannot be brought home, with their fate and the reason."""
+        self._locked_at = self._now()
+        items, refused = [], list[tuple[Item, Fate, str]]()
+        for message in received:
+            number = message.sequence_number
+            self._ledger.see(number)
+            try:
+                path, restored = restore(message)
+            except PoisonedMessage as error:
+                refused.append((Item(message, number, "", None, fetched=fetched), "dead_lettered", str(error)))
+            except CannotEncodeError as error:
+                refused.append((Item(message, number, "", None, fetched=fetched), "set_aside", str(error)))
+            else:
+                item = Item(message, number, path, restored, fetched=fetched)
+                late = self._expired(item)
+                refused.append((item, "expired", late)) if late else items.append(item)
+        return items, refused
+
+    def _expired(self, item: Item) -> str:
+        """With ``ttl_policy="remaining"``: takes the time in the backlog off; tells it where nothing is left."""
+        lives = item.message.time_to_live if self._remaining_ttl else None
+        if lives is None:
+            return ""
+        waited = self._utc_now() - item.received.enqueued_time_utc
+        left = lives - max(waited, timedelta(0))
+        if left < timedelta(seconds=1):
+            return f"its time-to-live of {lives} was over after {waited} in the backlog"
+        item.message.time_to_live = left
+        return ""
+
+    def _bring(self, sorted_: tuple[list[Item], list[tuple[Item, Fate, str]]]) -> Steps:
+        items, refused = sorted_
+        for item, fate, reason in refused:
+            yield from self._dead_letter([item], fate, reason)
+        self._state("moving")
+        round_ = _Round()
+        for path, group in _groups(items):
+            if self._destinations.is_blocked(path, self._now()) or not self._may_work():
+                round_.postponed += group
+            else:
+                yield from self._send(path, group, round_)
+        yield from self._complete(round_)
+        yield from self._postpone(round_)
+        if round_.moved or refused:
+            self._pause_s = 0.0
+        elif round_.postponed:
+            yield from self._wait_for({item.path for item in round_.postponed})
+
+    def _send(self, path: str, group: list[Item], round_: _Round) -> Steps:
+        """Sends one group in its order; singly from the first message on that is refused for its own sake."""
+        at, singly = 0, False
+        while at < len(group):
+            yield from self._keep_locks(round_, group[at:])
+            allowed, wait_s = self._destinations.allowance(path, 1 if singly else len(group) - at, self._now())
+            if not self._may_work():
+                round_.postponed += group[at:]
+                return
+            if not allowed:
+                yield Rest(min(wait_s, _REST_S))
+                continue
+            sent: Sent = yield Send(path, group[at : at + allowed])
+            round_.done += group[at : at + sent.count]
+            at += sent.count
+            if sent.why is None:
+                self._destinations.sent(path)
+            elif sent.why in ("message", "ours"):
+                if singly or allowed == 1:
+                    yield from self._refused(group[at], sent, round_)
+                    at += 1
+                singly = True
+            else:
+                yield from self._destination_failed(path, group[at:], sent, round_)
+                return
+
+    def _destination_failed(self, path: str, rest: list[Item], sent: Sent, round_: _Round) -> Steps:
+        self.progress.last_error = f"{path}: {sent.text}"
+        self._destinations.failed(path, self._now(), sent.text, busy=sent.why == "busy")
+        if sent.why != "final":
+            round_.postponed += rest
+            return
+        given_up = [item for item in rest if self._attempt(item) >= self._max_attempts]
+        round_.postponed += [item for item in rest if self._attempts[item.number] < self._max_attempts]
+        if given_up:
+            yield from self._dead_letter(given_up, "dead_lettered", self._gave_up(sent))
+
+    def _refused(self, item: Item, sent: Sent, round_: _Round) -> Steps:
+        """The destination refuses this message and may take others."""
+        self.progress.last_error = f"{item.path}: {sent.text}"
+        attempts = self._attempt(item)
+        if attempts >= self._max_attempts:
+            fate: Fate = "set_aside" if sent.why == "ours" else "dead_lettered"
+            yield from self._dead_letter([item], fate, self._gave_up(sent))
+        else:
+            pause_s = min(self._first_pause_s * 2 ** (attempts - 1), LONGEST_PAUSE_S)
+            round_.not_before[item.number] = self._now() + pause_s
+            round_.postponed.append(item)
+
+    def _attempt(self, item: Item) -> int:
+        attempts = self._attempts[item.number] = self._attempts.get(item.number, 0) + 1
+        return attempts
+
+    def _gave_up(self, sent: Sent) -> str:
+        return f"refused {self._max_attempts} times: {sent.text}"
+
+    # Settling ------------------------------------------------------------------------------------------------------
+
+    def _complete(self, round_: _Round) -> Steps:
+        if not round_.done:
+            return
+        done, round_.done = round_.done, []
+        outcomes: list[Settled] = yield Settle("complete", done)
+        for item, outcome in zip(done, outcomes, strict=True):
+            if outcome == "done":
+                self._ledger.close(item.number, "restored")
+                self._forget(item.number)
+            else:  # it may be delivered again, under the same message_id
+                self.progress.locks_lost += 1
+        round_.moved += len(done)
+        self.progress.moved += len(done)
+        self.progress.last_moved_at = self._utc_now()
+
+    def _postpone(self, round_: _Round) -> Steps:
+        """Makes way for others: what comes from the queue is deferred, what was deferred stays so."""
+        fresh = [item for item in round_.postponed if not item.fetched]
+        fetched = [item for item in round_.postponed if item.fetched]
+        for item in fetched:
+            self._deferred[item.number].not_before = round_.not_before.get(item.number, 0.0)
+        if fetched:
+            yield Settle("abandon", fetched)
+        if fresh and not self._may_work():
+            yield Settle("abandon", fresh)  # stopping: the next syphon gets them at once, in their order
+        elif fresh:
+            outcomes: list[Settled] = yield Settle("defer", fresh)
+            for item, outcome in zip(fresh, outcomes, strict=True):
+                if outcome == "done":
+                    self._deferred[item.number] = _Deferred(item.path, round_.not_before.get(item.number, 0.0))
+        self.progress.deferred = len(self._deferred)
+
+    def _dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Steps:
+        outcomes: list[Settled] = yield Settle("dead_letter", items, _REASONS[fate], reason)
+        gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
+        for item in gone:
+            self._ledger.close(item.number, fate)
+            self._forget(item.number)
+        if not gone:
+            return
+        is_aside = fate == "set_aside"
+        self.progress.set_aside += len(gone) if is_aside else 0
+        self.progress.dead_lettered += 0 if is_aside else len(gone)
+        told = f"{len(gone)} message{'s' if len(gone) > 1 else ''} in {self.progress.queue}: {reason}"
+        self._listener.tell("set_aside" if is_aside else "dead_lettered", gone[0].path or self.progress.queue, told)
+
+    def _keep_locks(self, round_: _Round, rest: list[Item]) -> Steps:
+        """Where the destinations are slow: settle what was sent, renew the locks of what was not."""
+        if self._now() - self._locked_at < _RENEW_AFTER_S:
+            return
+        yield from self._complete(round_)
+        yield Renew(rest + round_.postponed)
+        self._locked_at = self._now()
+
+    def _forget(self, number: int) -> None:
+        self._deferred.pop(number, None)
+        self._attempts.pop(number, None)
+        self.progress.deferred = len(self._deferred)
+
+    # Waiting -------------------------------------------------------------------------------------------------------
+
+    def _wait_after(self, text: str) -> Steps:
+        self.progress.last_error = text
+        yield from self._wait_until("failing", lambda now: False)
+
+    def _wait_for(self, paths: set[str]) -> Steps:
+        """Everything received was for these: wait for the first that is back, or for a pause that grows."""
+        yield from self._wait_until(
+            "waiting", lambda now: any(not self._destinations.is_blocked(path, now) for path in paths)
+        )
+
+    def _wait_until(self, state: str, holds: Callable[[float], bool]) -> Steps:
+        self._state(state)
+        self._pause_s = min(max(2 * self._pause_s, self._first_pause_s), LONGEST_PAUSE_S)
+        until = self._now() + self._pause_s
+        while self._may_work() and self._now() < until and not holds(self._now()):
+            yield Rest(_REST_S)
+
+    def _state(self, state: str) -> None:
+        self.progress.state = state
+
+
+_REASONS = {
+    "dead_lettered": "CannotBeRestored",
+    "set_aside": "SetAside",
+    "expired": "TTLExpiredException",
+}
+
+
+def _groups(items: list[Item]) -> list[tuple[str, list[Item]]]:
+    """The messages by destination and session, in the order in which each comes first.
+
+    One batch holds one session: sessions and partitions of an entity do not mix in a batch.
+    """
+    groups: defaultdict[tuple[str, Any], list[Item]] = defaultdict(list)
+    for item in items:
+        groups[item.path, item.message.session_id or item.message.partition_key].append(item)
+    return [(path, group) for (path, _), group in groups.items()]
+
+
+def _path_of(message: Any) -> str:
+    value = (message.application_properties or {}).get(b"x-ms-path", b"")
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
