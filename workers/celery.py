@@ -6,6 +6,7 @@ tick that is lost do no harm, and ticks expire before the next ones could pile u
 
 import logging
 import os
+import sys
 from datetime import timedelta
 from typing import Any
 
@@ -14,15 +15,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 from celery import Celery
 from celery.schedules import crontab
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
+
+try:
+    settings.REDIS_URL  # noqa: B018 - reads the environment, which may be wrong
+except ImproperlyConfigured as error:
+    sys.exit(f"error: {error}")
 
 QUEUES = ("pings", "syphons", "collectors", "samples", "pipeline")
 SLICE_S = 60.0  # how long a task that loops keeps its thread before it lets the next tick start it anew
 
 ROOMS = ("pingers", "syphons", "collectors", "watchers", "pipeline", "heartbeats")
 
-for chatter in ("celery.app.trace", "celery.worker.strategy"):
-    logging.getLogger(chatter).setLevel(logging.WARNING)  # two lines for every tick tell nobody anything
+for chatter in ("celery.app.trace", "celery.worker.strategy", "azure"):
+    logging.getLogger(chatter).setLevel(logging.WARNING)  # lines for every tick and frame tell nobody anything
 
 app = Celery("workers", include=[f"workers.{room}" for room in ROOMS])
 

@@ -23,6 +23,7 @@ from workers.streams import Entries, Reader
 log = structlog.get_logger(__name__)
 Fact = TypeVar("Fact")
 MAX_HELD = 20_000
+HELD_MS = 60_000  # longer than USAGE_FLUSH_S may be
 
 
 def parsed(entries: Entries, read: Callable[[str], Fact]) -> list[Fact]:
@@ -93,7 +94,7 @@ def take_over(channel: str, text: str) -> None:
 @one_at_a_time("usage", SLICE_S)
 def collect_usage(stop: threading.Event) -> None:
     """Takes usage records from the stream into Parquet files, one set of files every USAGE_FLUSH_S seconds."""
-    reader = Reader(connection(), "pairing:usage", "record")
+    reader = Reader(connection(), "pairing:usage", "record", abandoned_ms=HELD_MS)
     held: Entries = []
     due = time.monotonic() + settings.USAGE_FLUSH_S
     for entries in reader.batches(stop):

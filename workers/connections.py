@@ -1,17 +1,32 @@
 """The namespaces of the pairs, one paired client for each pair and process, opened when first needed."""
 
+import sys
 import threading
+import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
 
+import structlog
+from azure.core.exceptions import AzureError
+from celery.signals import worker_init
 from django.conf import settings
 
 from dashboard.pairs import PairConfig, PairsFileError, load_pairs
-from pairing import PairedServiceBusClient, SendAvailabilityOptions
+from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
 
+REST_S = 5.0  # between two attempts to open a pair that could not be opened
+
+log = structlog.get_logger(__name__)
 _clients: dict[str, PairedServiceBusClient] = {}
+_failed: dict[str, tuple[float, str]] = {}
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+
+class NotConnected(Exception):
+    """The pair cannot be opened now; the sentence says why."""
 
 
 @lru_cache(maxsize=1)
@@ -20,8 +35,17 @@ def pairs() -> dict[str, PairConfig]:
     return load_pairs()
 
 
+@worker_init.connect
+def require_pairs(**_: object) -> None:
+    """A worker that could do nothing does not start: PAIRS_FILE has to be readable."""
+    try:
+        pairs()
+    except PairsFileError as error:
+        sys.exit(f"error: {error}")
+
+
 def client(pair: str) -> PairedServiceBusClient:
-    """The open client of a pair; a broken one is replaced. Raises what opening raises."""
+    """The open client of a pair; a broken one is replaced. Raises NotConnected, for some seconds without trying."""
     with _locks[pair]:
         current = _clients.get(pair)
         if current is None or current.state != "opened":
@@ -29,6 +53,15 @@ def client(pair: str) -> PairedServiceBusClient:
                 current.close()
             _clients[pair] = current = _connect(pairs()[pair])
         return current
+
+
+@contextmanager
+def outages_told(task: str, pair: str) -> Iterator[None]:
+    """For what a task does with a namespace: an outage is one line in the log, and the next tick tries again."""
+    try:
+        yield
+    except (AzureError, PairingError, NotConnected) as error:
+        log.warning("could not be done", task=task, pair=pair, problem=" ".join(str(error).split())[:500])
 
 
 def close_all() -> None:
@@ -39,7 +72,17 @@ def close_all() -> None:
 
 
 def _connect(pair: PairConfig) -> PairedServiceBusClient:
-    fresh = _unopened(pair)
+    rest_until, problem = _failed.get(pair.name, (0.0, ""))
+    if time.monotonic() < rest_until:
+        raise NotConnected(problem)
+    try:
+        return _opened(_unopened(pair))
+    except (AzureError, PairingError, ValueError) as error:
+        _failed[pair.name] = (time.monotonic() + REST_S, str(error))
+        raise NotConnected(str(error)) from error
+
+
+def _opened(fresh: PairedServiceBusClient) -> PairedServiceBusClient:
     try:
         fresh.open()
     except BaseException:

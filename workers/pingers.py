@@ -3,7 +3,7 @@
 from dashboard.redis import announce_change, shared_state
 from workers.celery import app
 from workers.collectors import project_health
-from workers.connections import client, pairs
+from workers.connections import client, outages_told, pairs
 
 
 @app.task(name="pings.due")
@@ -17,6 +17,7 @@ def due() -> None:
 @app.task(name="pings.ping")
 def ping(pair: str) -> None:
     """Sends the pings of a pair that are due and that nobody else has claimed."""
-    if client(pair).ping_due(grace_s=0.0):
-        project_health(pair)
-        announce_change()
+    with outages_told("ping", pair):
+        if client(pair).ping_due(grace_s=0.0):
+            project_health(pair)
+            announce_change()

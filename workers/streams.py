@@ -1,6 +1,7 @@
 """Reading a Redis stream as a member of the control plane's consumer group: nothing is forgotten before it is saved."""
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -9,10 +10,11 @@ import redis
 from workers.slices import PROCESS
 
 GROUP = "control-plane"
-ABANDONED_MS = 60_000  # longer than any saver holds what it has read
+ABANDONED_MS = 10_000  # longer than it takes to save what was read
 FORGOTTEN_MS = 3_600_000
 _WAIT_MS = 1000  # below the client's socket time-out
 _COUNT = 1000
+_LOOK_AGAIN_S = 5.0
 
 Entries = list[tuple[str, str]]
 """Entry ids, each with the value of the stream's one field."""
@@ -21,17 +23,29 @@ Entries = list[tuple[str, str]]
 class Reader:
     """This process's place in the group. Every call may raise redis errors."""
 
-    def __init__(self, client: redis.Redis, stream: str, field: str, consumer: str = PROCESS) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        stream: str,
+        field: str,
+        consumer: str = PROCESS,
+        *,
+        abandoned_ms: int = ABANDONED_MS,
+    ) -> None:
         self._redis = client
         self._stream = stream
         self._field = field
         self._consumer = consumer
+        self._abandoned_ms = abandoned_ms
 
     def batches(self, stop: threading.Event) -> Iterator[Entries]:
         """What others have left behind, then what comes in; an empty list after each quiet second; until stop."""
         self._join()
-        yield from self._abandoned()
+        look_at = time.monotonic()
         while not stop.is_set():
+            if time.monotonic() >= look_at:
+                look_at = time.monotonic() + _LOOK_AGAIN_S
+                yield from self._abandoned()
             answer = self._redis.xreadgroup(GROUP, self._consumer, {self._stream: ">"}, count=_COUNT, block=_WAIT_MS)
             yield [entry for _, entries in cast("list[Any]", answer) for entry in self._values(entries)]
 
@@ -58,7 +72,7 @@ class Reader:
         cursor = "0-0"
         while True:
             cursor, entries, *_ = self._redis.xautoclaim(
-                self._stream, GROUP, self._consumer, ABANDONED_MS, cursor, count=_COUNT
+                self._stream, GROUP, self._consumer, self._abandoned_ms, cursor, count=_COUNT
             )
             if claimed := self._values(entries):
                 yield claimed

@@ -4,7 +4,7 @@ from celery.signals import worker_shutdown
 
 from dashboard.redis import announce_change, shared_state
 from workers.celery import SLICE_S, app
-from workers.connections import client, close_all, pairs
+from workers.connections import client, close_all, outages_told, pairs
 from workers.slices import slice_of
 
 
@@ -19,7 +19,7 @@ def ensure() -> None:
 @app.task(name="syphons.bring_home")
 def bring_home(pair: str) -> None:
     """Moves messages of the queues this process gets the lease of, until the slice is over or the worker stops."""
-    with slice_of(f"syphon of {pair}", SLICE_S) as stop:
+    with outages_told("syphon", pair), slice_of(f"syphon of {pair}", SLICE_S) as stop:
         if stop is not None:
             from pairing import Syphon
 

@@ -11,7 +11,7 @@ from pairing import PairedServiceBusClient
 from pairing.administration import BacklogQueueInfo, backlog_queues
 from workers.celery import app
 from workers.collectors import project_health
-from workers.connections import client, pairs
+from workers.connections import client, outages_told, pairs
 from workers.heartbeats import heartbeats
 from workers.slices import slice_of
 
@@ -40,7 +40,7 @@ def depths() -> None:
 @app.task(name="samples.sample")
 def sample(pair: str) -> None:
     """Stores the depth of a pair's backlog queues, and how many messages wait in them for each entity."""
-    with slice_of(f"sample of {pair}", LIMIT_S) as free:
+    with outages_told("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
         if free is not None:
             at = datetime.now(UTC)
             connected = client(pair)
@@ -98,7 +98,7 @@ def entities() -> None:
 @app.task(name="samples.list_entities")
 def list_entities(pair: str) -> None:
     """Stores the queues and topics of a pair's primary."""
-    with slice_of(f"entities of {pair}", LIMIT_S) as free:
+    with outages_told("entities", pair), slice_of(f"entities of {pair}", LIMIT_S) as free:
         if free is not None:
             connected = client(pair)
             found = {queue.name: "queue" for queue in connected.primary.administration.list_queues()}

@@ -158,11 +158,11 @@ class Visitor:
         self._post("login/", self.http.get("login/").text, username="operator", password=password)
         assert "sessionid" in self.http.cookies or "paired_session" in self.http.cookies
 
-    def _post(self, path: str, page: str, **fields: str) -> httpx.Response:
+    def _post(self, address: str, page: str, **fields: str) -> httpx.Response:
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
         assert token, page
         answer = self.http.post(
-            path, data={"csrfmiddlewaretoken": token[1], **fields}, headers={"Referer": str(self.http.base_url)}
+            address, data={"csrfmiddlewaretoken": token[1], **fields}, headers={"Referer": str(self.http.base_url)}
         )
         assert answer.status_code == 200, answer.text
         return answer
