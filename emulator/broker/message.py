@@ -323,7 +323,7 @@ def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
     message = stored.message
     parts = [_SEQUENCE_NUMBER, _I64.pack(stored.sequence_number), _ENQUEUED_TIME, _millis(stored.enqueued_at)]
     count = 2
-    if locked:
+    if locked and stored.locked_until != NEVER:  # in a session there are no locks of messages
         parts += (_LOCKED_UNTIL, _millis(stored.locked_until))
         count += 1
     if stored.state is not MessageState.ACTIVE:
