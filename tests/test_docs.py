@@ -163,6 +163,45 @@ def test_every_key_of_the_pairs_file_is_told() -> None:
     assert not untold({*PAIR_KEYS, *ENDPOINT_KEYS}, text_of("docs/contract.md"))
 
 
+# -- what is told exists, or is said to be missing --------------------------------------------------------------------
+
+
+def section(page: str, title: str) -> str:
+    """The text of one section, its title left out."""
+    return re.split(rf"^#+ {re.escape(title)}$", text_of(page), flags=re.MULTILINE)[1].split("\n## ")[0]
+
+
+def missing() -> str:
+    return section("CHANGELOG.md", "Not there yet")
+
+
+def test_every_command_of_the_contract_is_there() -> None:
+    row = re.search(r"^\| `python manage.py (.+?) \|", section("docs/contract.md", "1. Commands"), re.MULTILINE)
+    assert row
+    names = set(re.findall(r"\w+", row[1]))
+    there = {path.stem for path in (ROOT / "dashboard/management/commands").glob("*.py")}
+    assert names >= {"demo", "compute_charges"}
+    assert not untold(names - there, missing())
+
+
+def test_every_page_of_the_contract_is_there() -> None:
+    told = set(re.findall(r"`(/[^`?*$]*)", section("docs/contract.md", "6. The dashboard")))
+    assert "/pairs/<pair>/" in told
+    absent = told - set(routes(get_resolver().url_patterns))
+    assert not [page for page in sorted(absent) if f"`{page}`" not in missing()]
+
+
+@pytest.mark.parametrize("room", ["pairing", "pairing.aio"])
+def test_every_member_of_the_contract_is_there(room: str) -> None:
+    string = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=K;SharedAccessKey=V"
+    make = importlib.import_module(room).PairedServiceBusClient.from_connection_string
+    client = make(string.format("contoso"), string.format("contoso-dr"))
+    cells = re.findall(r"^\| (`.+?) \|", section("docs/contract.md", "2. The library"), re.MULTILINE)
+    names = {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+    assert names >= {"open", "get_queue_sender", "entity_health"}
+    assert not [name for name in sorted(names) if not hasattr(client, name)]
+
+
 # -- what is cited exists ---------------------------------------------------------------------------------------------
 
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
