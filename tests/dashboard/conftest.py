@@ -1,0 +1,106 @@
+"""People of every role, a pair with entities, and a real Redis behind the verbs."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from dashboard import projection
+from dashboard.models import EntityHealth, Pair
+from pairing.coordination import SharedState
+from pairing.shared_health import SharedHealth
+
+NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
+ROLES = ("viewer", "operator", "administrator")
+PASSWORD = "correct horse battery staple"
+
+
+@pytest.fixture(autouse=True)
+def fast_passwords(settings):
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def redis_here(redis_client, redis_url, settings):
+    """The control plane's Redis, empty."""
+    settings.REDIS_URL = redis_url
+    return redis_client
+
+
+@pytest.fixture
+def redis_away(settings):
+    """A Redis that nobody runs."""
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+
+
+@pytest.fixture
+def pair(db) -> Pair:
+    row = Pair.objects.create(
+        name="contoso",
+        primary_namespace="contoso",
+        secondary_namespace="contoso-dr",
+        failover_interval_s=5,
+        ping_primary_interval_s=2,
+        synced_at=NOW,
+    )
+    for path in ("orders", "payments"):
+        EntityHealth.objects.create(pair=row, path=path, is_configured=True)
+    return row
+
+
+@pytest.fixture
+def orders(pair) -> EntityHealth:
+    return pair.entities.get(path="orders")
+
+
+@pytest.fixture
+def shared(redis_here) -> SharedState:
+    return SharedState(redis_here, "contoso")
+
+
+def user(name: str, *groups: str) -> User:
+    person = User.objects.create_user(name, password=PASSWORD)
+    person.groups.set(Group.objects.filter(name__in=groups))
+    return person
+
+
+@pytest.fixture
+def people(db) -> dict[str, User]:
+    """One person of each group, by the group's name, and `nobody`, who is in none."""
+    return {"nobody": user("nobody"), **{role: user(role, role) for role in ROLES}}
+
+
+@pytest.fixture
+def as_role(people) -> Callable[[str], Client]:
+    """A browser signed in as the person of that role; `stranger` is not signed in."""
+
+    def sign_in(role: str) -> Client:
+        client = Client()
+        if role != "stranger":
+            client.force_login(people[role])
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def alive(db) -> None:
+    """A worker that is heard of."""
+    projection.record_heartbeat("host:1:aaaa", "pings", datetime.now(UTC) + timedelta(hours=1))
+
+
+def health(path: str = "orders", state: str = "failed_over", version: int = 1, **changes: object) -> SharedHealth:
+    known = {
+        "path": path,
+        "state": state,
+        "since": NOW,
+        "reason": "no answer",
+        "held_by": None,
+        "expires": None,
+        "origin": "organic",
+        "version": version,
+        "process": "host:1:aaaa",
+    }
+    return SharedHealth(**{**known, **changes})

@@ -1,0 +1,92 @@
+"""Who may see what: every page, as every kind of person (docs/contract.md, section 6)."""
+
+import pytest
+from django.urls import get_resolver, reverse
+
+from tests.dashboard.conftest import ROLES
+
+PAGES = (
+    "/",
+    "/pairs/contoso/",
+    "/pairs/contoso/entities/orders/",
+    "/events/",
+    "/events.csv",
+    "/backlog/",
+    "/audit/",
+)
+OPEN = ("/healthz", "/readyz", "/metrics", "/login/")
+
+
+@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize("role", ROLES)
+def test_members_see_every_page(pair, redis_here, as_role, address, role):
+    assert as_role(role).get(address).status_code == 200
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_strangers_are_sent_to_the_login(pair, as_role, address):
+    answer = as_role("stranger").get(address)
+
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/?next=")
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_somebody_in_no_group_is_told_so(pair, as_role, address):
+    answer = as_role("nobody").get(address)
+
+    assert answer.status_code == 403
+    assert "in no group yet" in answer.text
+
+
+@pytest.mark.parametrize("address", OPEN)
+def test_machines_and_strangers_reach_what_is_open(pair, redis_here, alive, as_role, address):
+    assert as_role("stranger").get(address).status_code == 200
+
+
+@pytest.mark.parametrize(("role", "status"), [("viewer", 302), ("operator", 302), ("administrator", 200)])
+def test_only_administrators_reach_the_admin(people, as_role, role, status):
+    assert as_role(role).get("/admin/").status_code == status
+
+
+@pytest.mark.parametrize("model", ["pair", "entityhealth", "failoverevent", "backlogqueue", "auditentry"])
+def test_the_admin_shows_facts_without_letting_anybody_change_them(pair, as_role, model):
+    administrator = as_role("administrator")
+
+    assert administrator.get(reverse(f"admin:dashboard_{model}_changelist")).status_code == 200
+    assert administrator.get(reverse(f"admin:dashboard_{model}_add")).status_code == 403
+
+
+def test_administrators_manage_people(people, as_role):
+    assert as_role("administrator").get(reverse("admin:auth_user_changelist")).status_code == 200
+
+
+def test_every_view_but_the_open_ones_asks_who_is_there():
+    def views(patterns):
+        for pattern in patterns:
+            if hasattr(pattern, "url_patterns"):
+                yield from views(pattern.url_patterns) if pattern.app_name != "admin" else ()
+            else:
+                yield pattern.name, pattern.callback
+
+    unguarded = {name for name, view in views(get_resolver().url_patterns) if not getattr(view, "login_required", True)}
+
+    assert unguarded - {None} == {"login", "healthz", "readyz", "metrics"}
+
+
+def test_pages_forbid_inline_scripts_and_foreign_origins(pair, redis_here, as_role):
+    policy = as_role("viewer").get("/")["Content-Security-Policy"]
+
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_metrics_ask_those_from_elsewhere_for_the_token(db, settings, client):
+    settings.METRICS_TOKEN = "a-token-for-prometheus"
+
+    def status(**headers):
+        return client.get("/metrics", REMOTE_ADDR="203.0.113.9", headers=headers).status_code
+
+    assert status() == 401
+    assert status(Authorization="Bearer wrong") == 401
+    assert status(Authorization="Bearer a-token-for-prometheus") == 200

@@ -1,0 +1,144 @@
+"""What the fleet reports, in the database: late, twice, or by two collectors at once (docs/specification.md, section 11)."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from dashboard import projection
+from dashboard.models import BacklogQueue, DepthSample, EntityHealth, FailoverEvent, Heartbeat, Pair, PairDepth, WaitingSample
+from pairing.events import KINDS, Event
+from tests.dashboard.conftest import NOW, health
+
+
+@dataclass
+class Queue:
+    path: str = "contoso/x-servicebus-transfer/0"
+    index: int | None = 0
+    active: int = 0
+    scheduled: int = 0
+    dead_lettered: int = 0
+    transfer: int = 0
+    transfer_dead_lettered: int = 0
+    size_bytes: int = 0
+    max_size_bytes: int = 5 << 30
+    status: str = "Active"
+    created_at: object = None
+    accessed_at: object = None
+    deviations: dict = field(default_factory=dict)
+
+
+def event(identity="a" * 32, kind="failed_over", **changes):
+    known = {"time": NOW, "pair": "contoso", "entity": "orders", "reason": "no answer", "process": "host:1:aaaa"}
+    return Event(id=identity, kind=kind, **{**known, **changes})
+
+
+def test_health_is_taken_over_once(pair, orders):
+    assert projection.apply_health("contoso", health(version=7))
+    assert not projection.apply_health("contoso", health(version=7))
+
+    orders.refresh_from_db()
+    assert (orders.state, orders.since, orders.reason, orders.version) == ("failed_over", NOW, "no answer", 7)
+
+
+def test_late_news_do_not_overwrite_newer_ones(pair, orders):
+    projection.apply_health("contoso", health(state="healthy", version=8))
+
+    assert not projection.apply_health("contoso", health(version=7))
+
+    orders.refresh_from_db()
+    assert orders.state == "healthy"
+
+
+def test_an_entity_nobody_configured_appears_when_it_is_heard_of(pair):
+    projection.apply_health("contoso", health("letters"))
+
+    assert EntityHealth.objects.get(path="letters").is_configured is False
+
+
+def test_a_pair_nobody_configured_is_refused(db):
+    with pytest.raises(Pair.DoesNotExist):
+        projection.apply_health("unheard-of", health())
+
+
+def test_an_event_delivered_twice_is_stored_once(db):
+    assert projection.record_events([event(), event(), event("b" * 32)]) == 2
+    assert projection.record_events([event(), event("c" * 32)]) == 1
+    assert FailoverEvent.objects.count() == 3
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_of_event_can_be_stored(db, kind):
+    projection.record_events([event(kind=kind)])
+
+    assert FailoverEvent.objects.get().kind == kind
+
+
+def test_depths_are_kept_by_queue_and_for_the_pair(pair):
+    queues = [Queue(active=3, size_bytes=900), Queue("contoso/x-servicebus-transfer/1", 1, active=4, scheduled=2)]
+
+    projection.record_depths("contoso", queues, NOW)
+    projection.record_depths("contoso", queues, NOW)
+
+    assert DepthSample.objects.count() == 2
+    assert PairDepth.objects.get().messages == 9
+    assert [queue.messages for queue in BacklogQueue.objects.order_by("index")] == [3, 6]
+
+
+def test_an_older_look_does_not_overwrite_a_newer_one(pair):
+    projection.record_depths("contoso", [Queue(active=3)], NOW)
+    projection.record_depths("contoso", [Queue(active=99)], NOW - timedelta(seconds=5))
+
+    assert BacklogQueue.objects.get().active == 3
+
+
+def test_a_queue_that_is_no_longer_there_is_gone_and_empty(pair):
+    projection.record_depths("contoso", [Queue(active=3)], NOW)
+    projection.record_depths("contoso", [], NOW + timedelta(seconds=5))
+
+    queue = BacklogQueue.objects.get()
+    assert (queue.is_gone, queue.active) == (True, 0)
+
+
+@pytest.mark.parametrize(("index", "is_orphan"), [(0, False), (9, False), (10, True), (None, True)])
+def test_a_queue_beyond_the_pair_s_count_is_an_orphan(pair, index, is_orphan):
+    projection.record_depths("contoso", [Queue(index=index)], NOW)
+
+    assert BacklogQueue.objects.get().is_orphan is is_orphan
+
+
+def test_deviations_are_kept_as_text(pair):
+    projection.record_depths("contoso", [Queue(deviations={"LockDuration": (timedelta(minutes=1), None)})], NOW)
+
+    assert BacklogQueue.objects.get().deviations == {"LockDuration": ["0:01:00", "None"]}
+
+
+def test_entities_left_out_of_a_complete_count_have_nothing_waiting(pair, orders):
+    projection.record_waiting("contoso", {"orders": 12}, NOW, oldest={"orders": NOW})
+    projection.record_waiting("contoso", {}, NOW + timedelta(seconds=5))
+
+    orders.refresh_from_db()
+    assert (orders.waiting, orders.oldest_waiting_at) == (0, None)
+    assert list(WaitingSample.objects.filter(entity=orders).order_by("at").values_list("waiting", flat=True)) == [12, 0]
+
+
+def test_a_count_that_stopped_early_says_so(pair, orders):
+    projection.record_waiting("contoso", {"orders": 500}, NOW, complete=False)
+
+    orders.refresh_from_db()
+    assert (orders.waiting, orders.waiting_is_complete) == (500, False)
+
+
+def test_the_latest_ping_stays(pair, orders):
+    assert projection.record_ping("contoso", "orders", at=NOW, accepted=False, reason="silent", count=3)
+    assert not projection.record_ping("contoso", "orders", at=NOW - timedelta(seconds=1), accepted=True, count=2)
+
+    orders.refresh_from_db()
+    assert (orders.last_ping_accepted, orders.ping_count) == (False, 3)
+
+
+def test_a_worker_has_one_heartbeat(db):
+    projection.record_heartbeat("host:1:aaaa", "pings", NOW)
+    projection.record_heartbeat("host:1:aaaa", "pings", NOW + timedelta(seconds=5))
+
+    assert Heartbeat.objects.get().seen_at == NOW + timedelta(seconds=5)
