@@ -10,6 +10,7 @@ import ssl
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from emulator.broker.namespace import Namespace
 from emulator.drill import ScheduleError, Step, read_schedule
 from emulator.host import KEY_NAME
 from emulator.server import NamespaceServer, is_loopback
+from emulator.store import Store, StoreError
 from emulator.throttle import Throttle
 
 log = logging.getLogger("emulator")
@@ -238,7 +240,12 @@ def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
 
 
 async def _serve(settings: Settings) -> None:
-    servers = [_server(listening.name, settings) for listening in settings.namespaces]
+    with ExitStack() as stores:
+        await _serve_until_signalled(settings, stores)
+
+
+async def _serve_until_signalled(settings: Settings, stores: ExitStack) -> None:
+    servers = [_server(listening.name, settings, stores) for listening in settings.namespaces]
     try:
         for listening, server in zip(settings.namespaces, servers, strict=True):
             port = await _start(server, listening, settings)
@@ -251,14 +258,27 @@ async def _serve(settings: Settings) -> None:
             await server.stop()
 
 
-def _server(name: str, settings: Settings) -> NamespaceServer:
-    namespace = Namespace(name)
+def _server(name: str, settings: Settings, stores: ExitStack) -> NamespaceServer:
+    namespace = _stored_namespace(name, settings.store, stores) if settings.store else Namespace(name)
     for _, path in (entity for entity in settings.entities if entity[0] == name):
         _create(namespace, path)
+    namespace.journal.commit()
     server = NamespaceServer(namespace, settings.key)
     server.host.throttle = Throttle(settings.credits) if settings.credits is not None else None
     server.host.refuses_unknown_tokens = settings.refuses_tokens
     return server
+
+
+def _stored_namespace(name: str, directory: Path, stores: ExitStack) -> Namespace:
+    """The namespace as it was kept; its store is closed with the others."""
+    try:
+        store = Store(directory / f"{name}.sqlite3")
+        stores.callback(store.close)
+        namespace = Namespace(name, store)
+        store.restore(namespace, time.time())
+    except StoreError as error:
+        raise UsageError(str(error)) from None
+    return namespace
 
 
 def _plan(step: Step, servers: Sequence[NamespaceServer]) -> None:

@@ -477,11 +477,11 @@ class Queue:
     def _forward(self, stored: StoredMessage, now: float) -> None:
         """On to the entity this one forwards to; what cannot go there is kept in the transfer dead-letter queue."""
         target = self.description.forward_to
+        self.journal.sequence(self.path, self.last_sequence_number)
         try:
             if target is not None:
                 self.surroundings.forward(target, stored, now)
             self.counters.forwarded += 1
-            self.journal.sequence(self.path, self.last_sequence_number)
         except BrokerError as error:
             message = dead_letter.with_reason(stored.message, error.reason, str(error))
             copy = replace(stored, message=message, dead_letter_source=self.path)

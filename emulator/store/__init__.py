@@ -1,0 +1,5 @@
+"""Namespaces that survive a restart: a journal in SQLite (docs/emulator.md)."""
+
+from emulator.store.journal import Store, StoreError
+
+__all__ = ["Store", "StoreError"]

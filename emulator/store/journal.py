@@ -1,0 +1,250 @@
+"""What survives a restart: entities, messages, sessions and the duplicate history of one namespace, in SQLite.
+
+The store is a journal (`emulator/broker/journal.py`). Each change is written into an open transaction as it is
+announced, and the transaction is committed, to the disk, before any answer about it leaves. A process killed between
+two commits therefore comes back as its clients know it: what was acknowledged is there, what was settled is gone.
+Entities are kept as the XML the administration shows, so that there is one way to write them down.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from emulator.administration import atom
+from emulator.administration.documents import read, write
+from emulator.administration.entries import queue_runtime
+from emulator.administration.rule_documents import read_rule, write_rule
+from emulator.broker.dead_letter import DEAD_LETTER_SUFFIX, TRANSFER_SUFFIX
+from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
+from emulator.broker.message import StoredMessage
+from emulator.broker.namespace import Namespace
+from emulator.broker.queue import Queue
+from emulator.broker.rules import Rule, compile_rule
+from emulator.store import rows
+
+VERSION = 1
+Description = QueueDescription | TopicDescription | SubscriptionDescription
+
+# Forwarding addresses need some host to be written down; nobody reads it.
+_HOST = "store"
+_HISTORY_S = 7 * 86400.0
+_SWEEP_EVERY = 10_000
+
+
+class StoreError(Exception):
+    """The store cannot be opened or written; the text says which file and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was written of an entity: as long as it equals what is there, nothing has changed."""
+
+    kind: str
+    description: Description
+    queue: Queue
+    rules: tuple[Rule, ...]
+    updated_at: float
+
+
+class Store:
+    """The journal of one namespace in one file. One process at a time may have it open."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file; raise StoreError if it cannot be, or if another process has it."""
+        self._path = path
+        self._namespace: Namespace | None = None
+        self._kept: dict[str, _Kept] = {}
+        self._ids: dict[str, int] = {}
+        self._last_sequences: dict[int, int] = {}
+        self._remembered = 0
+        with self._failures():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=0)
+            self._open()
+
+    def _open(self) -> None:
+        run = self._database.execute
+        run("PRAGMA locking_mode = EXCLUSIVE")
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = FULL")
+        version = run("PRAGMA user_version").fetchone()[0]
+        if version not in (0, VERSION):
+            raise StoreError(f"{self._path} was written by another version of the emulator ({version}).")
+        self._database.executescript(rows.SCHEMA)
+        run(f"PRAGMA user_version = {VERSION}")
+        self._ids = dict(run("SELECT path, id FROM queues"))
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"The store {self._path} cannot be used: {error}.") from error
+
+    def close(self) -> None:
+        """Commit and let go of the file."""
+        self.commit()
+        self._database.close()
+
+    # --- reading back ----------------------------------------------------------------------------------------------
+
+    def restore(self, namespace: Namespace, now: float) -> None:
+        """Fill an empty namespace with what was kept, and follow it from now on. A restart counts as use."""
+        with self._failures():
+            found = self._database.execute("SELECT * FROM entities ORDER BY kind = 'subscription', path").fetchall()
+            for path, kind, spelling, document, created_at, updated_at in found:
+                queue = self._restore_entity(namespace, path, kind, spelling, atom.parse(document.encode()), created_at)
+                queue.created_at, queue.updated_at, queue.accessed_at = created_at, updated_at, now
+            self._namespace = namespace
+            self._kept = dict(self._catalogue())
+            self._restore_contents(namespace)
+
+    def _restore_entity(
+        self, namespace: Namespace, path: str, kind: str, spelling: str, document: Element, created_at: float
+    ) -> Queue:
+        if kind == "queue":
+            return namespace.create_queue(spelling, read(document, QueueDescription(spelling)), created_at)
+        if kind == "topic":
+            return namespace.create_topic(spelling, read(document, TopicDescription(spelling)), created_at).inbox
+        topic, _, name = spelling.rpartition("/Subscriptions/")
+        description = read(document, SubscriptionDescription(topic, name))
+        subscription = namespace.create_subscription(topic, description, created_at, ())
+        subscription.restore_rules(self._restored_rules(path))
+        return subscription.queue
+
+    def _restored_rules(self, subscription: str) -> list[Rule]:
+        kept = "SELECT name, document, created_at FROM rules WHERE subscription = ?"
+        return [
+            compile_rule(read_rule(atom.parse(document.encode()), name), created_at)
+            for name, document, created_at in self._database.execute(kept, [subscription])
+        ]
+
+    def _restore_contents(self, namespace: Namespace) -> None:
+        run = self._database.execute
+        for number, path, last_sequence in run("SELECT id, path, last_sequence FROM queues").fetchall():
+            queue = namespace.resolve(path)
+            for row in run("SELECT * FROM messages WHERE queue = ? ORDER BY sequence", [number]):
+                queue.restore(rows.to_message(row))
+            for row in run("SELECT session_id, state, updated_at FROM sessions WHERE queue = ?", [number]):
+                queue.restore_session_state(*row)
+            queue.history.restore(run("SELECT message_id, seen_at FROM history WHERE queue = ?", [number]))
+            queue.last_sequence_number = max(queue.last_sequence_number, last_sequence)
+
+    # --- the journal -----------------------------------------------------------------------------------------------
+
+    def enqueued(self, path: str, stored: StoredMessage) -> None:
+        number = self._number(path)
+        self._write(rows.PUT_MESSAGE, rows.from_message(number, stored))
+        self._last_sequences[number] = stored.sequence_number
+
+    def changed(self, path: str, stored: StoredMessage) -> None:
+        self._write(rows.PUT_MESSAGE, rows.from_message(self._number(path), stored))
+
+    def removed(self, path: str, sequence_number: int) -> None:
+        self._write("DELETE FROM messages WHERE queue = ? AND sequence = ?", (self._number(path), sequence_number))
+
+    def session_state(self, path: str, session_id: str, state: bytes | None, updated_at: float) -> None:
+        number = self._number(path)
+        if state is None:
+            self._write("DELETE FROM sessions WHERE queue = ? AND session_id = ?", (number, session_id))
+        else:
+            self._write("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)", (number, session_id, state, updated_at))
+
+    def remembered(self, path: str, message_id: str, seen_at: float) -> None:
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?, ?)", (self._number(path), message_id, seen_at))
+        self._remembered += 1
+        if self._remembered % _SWEEP_EVERY == 0:
+            self._write("DELETE FROM history WHERE seen_at < ?", (seen_at - _HISTORY_S,))
+
+    def sequence(self, path: str, last: int) -> None:
+        self._begin()
+        self._last_sequences[self._number(path)] = last
+
+    def entities(self) -> None:
+        """Write what is new or another, and take away what is gone, with all it held."""
+        if self._namespace is None:
+            return
+        now = dict(self._catalogue())
+        for path, kept in self._kept.items():
+            if path not in now or now[path].queue is not kept.queue:
+                self._forget(path)
+        for path, kept in now.items():
+            if self._kept.get(path) != kept:
+                self._keep(path, kept)
+        self._kept = now
+
+    def _catalogue(self) -> Iterator[tuple[str, _Kept]]:
+        assert self._namespace is not None
+        for queue in self._namespace.queues():
+            yield queue.path.lower(), _Kept("queue", queue.description, queue, (), queue.updated_at)
+        for topic in self._namespace.topics():
+            inbox = topic.inbox
+            yield topic.path.lower(), _Kept("topic", topic.description, inbox, (), inbox.updated_at)
+            for each in topic.subscriptions():
+                rules, queue = tuple(each.rules()), each.queue
+                yield queue.path.lower(), _Kept("subscription", each.description, queue, rules, queue.updated_at)
+
+    def commit(self) -> None:
+        """Make everything announced so far durable. Raises StoreError: nothing of it may be acknowledged then."""
+        if not self._database.in_transaction:
+            return
+        with self._failures():
+            self._database.executemany(
+                "UPDATE queues SET last_sequence = max(last_sequence, ?) WHERE id = ?",
+                [(last, number) for number, last in self._last_sequences.items()],
+            )
+            self._database.execute("COMMIT")
+        self._last_sequences.clear()
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if not self._database.in_transaction:
+            self._database.execute("BEGIN IMMEDIATE")
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        with self._failures():
+            self._begin()
+            self._database.execute(statement, values)
+
+    def _number(self, path: str) -> int:
+        """The number of a queue; a dead-letter queue has one of its own."""
+        number = self._ids.get(path.lower())
+        if number is None:
+            with self._failures():
+                self._begin()
+                insert = "INSERT INTO queues (path, last_sequence) VALUES (?, 0) RETURNING id"
+                [number] = self._database.execute(insert, [path.lower()]).fetchone()
+            self._ids[path.lower()] = number
+        return int(number)
+
+    def _forget(self, path: str) -> None:
+        """Take an entity's rows away, its dead-letter queues' too."""
+        for suffix in ("", DEAD_LETTER_SUFFIX, TRANSFER_SUFFIX):
+            number = self._ids.pop(path + suffix.lower(), None)
+            if number is not None:
+                self._last_sequences.pop(number, None)
+                for table in ("messages", "sessions", "history"):
+                    self._write(f"DELETE FROM {table} WHERE queue = ?", (number,))
+                self._write("DELETE FROM queues WHERE id = ?", (number,))
+        self._write("DELETE FROM rules WHERE subscription = ?", (path,))
+        self._write("DELETE FROM entities WHERE path = ?", (path,))
+
+    def _keep(self, path: str, kept: _Kept) -> None:
+        queue = kept.queue
+        document = write(kept.description, queue_runtime(queue), _HOST)
+        self._write(
+            "INSERT OR REPLACE INTO entities VALUES (?, ?, ?, ?, ?, ?)",
+            (path, kept.kind, queue.path, document, queue.created_at, queue.updated_at),
+        )
+        self._write("DELETE FROM rules WHERE subscription = ?", (path,))
+        for rule in kept.rules:
+            text = write_rule(rule.description, rule.created_at)
+            self._write("INSERT INTO rules VALUES (?, ?, ?, ?)", (path, rule.name, text, rule.created_at))

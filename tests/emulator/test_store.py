@@ -1,0 +1,401 @@
+"""What a store keeps: everything up to the last commit, and nothing after it."""
+
+import random
+import sqlite3
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+from emulator.amqp.codec import encode, encode_list, encode_map
+from emulator.amqp.types import Symbol, Timestamp, UInt
+from emulator.broker.descriptions import (
+    QueueDescription,
+    RuleDescription,
+    SubscriptionDescription,
+    TopicDescription,
+)
+from emulator.broker.errors import BrokerError
+from emulator.broker.filters import CorrelationFilter, FalseFilter, SqlFilter, SqlRuleAction
+from emulator.broker.message import Message, StoredMessage, parse
+from emulator.broker.namespace import Namespace
+from emulator.broker.queue import Queue
+from emulator.store import Store, StoreError
+from emulator.store.rows import MESSAGE_FIELDS, STORED_FIELDS
+
+NOW = 1_790_000_000.0
+
+
+def message(body: str = "x", *, scheduled_at: float | None = None, ttl_ms: int | None = None, **properties) -> Message:
+    """A message with this text, its other properties as application properties but for the two ids."""
+    ids = [properties.pop("message_id", None), None, None, None, None, None, None, None, None, None]
+    head = encode_list([encode(value) for value in [*ids, properties.pop("session_id", None)]])
+    application = encode_map([(encode(key), encode(value)) for key, value in properties.items()])
+    sections = b"\x00\x53\x73" + head + b"\x00\x53\x74" + application + b"\x00\x53\x75" + encode(body.encode())
+    if scheduled_at is not None:
+        key = encode(Symbol("x-opt-scheduled-enqueue-time"))
+        annotations = encode_map([(key, encode(Timestamp(int(scheduled_at * 1000))))])
+        sections = b"\x00\x53\x72" + annotations + sections
+    if ttl_ms is not None:
+        sections = b"\x00\x53\x70" + encode([None, None, UInt(ttl_ms)]) + sections
+    return parse(sections)
+
+
+class Disk:
+    """A store that can lose its process: what was not committed is gone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.start()
+
+    def start(self) -> None:
+        self.store = Store(self._path)
+        self.namespace = Namespace("contoso", self.store)
+        self.store.restore(self.namespace, NOW)
+
+    def crash(self) -> None:
+        self.store._database.close()
+        self.start()
+
+    def restart(self) -> None:
+        self.store.close()
+        self.start()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path / "kept" / "contoso.sqlite3")
+
+
+def contents(namespace: Namespace) -> dict[str, object]:
+    """Everything a restart must not change: entities, rules, messages, sessions, sequences."""
+    found: dict[str, object] = {}
+    for entity in namespace.entities():
+        for queue in (entity, *entity.sub_queues()):
+            if queue is entity or len(queue):
+                found[queue.path] = _queue_contents(queue)
+    for topic in namespace.topics():
+        found[f"topic {topic.path}"] = topic.description
+        for each in topic.subscriptions():
+            rules = [(rule.description, rule.created_at) for rule in each.rules()]
+            found[f"rules {each.queue.path}"] = (each.description, rules)
+    return found
+
+
+_KEPT = attrgetter("sequence_number", "message", *STORED_FIELDS)
+
+
+def _queue_contents(queue: Queue) -> object:
+    messages = [_KEPT(stored) for stored in queue.messages()]
+    sessions = sorted((session.session_id, session.state) for session in queue.sessions.states())
+    times = (queue.created_at, queue.updated_at) if queue.parent is None else ()
+    return queue.description, messages, sessions, queue.last_sequence_number, times
+
+
+def test_an_empty_store_restores_nothing_and_keeps_its_file_to_its_owner(disk, tmp_path):
+    assert contents(disk.namespace) == {}
+    assert (tmp_path / "kept" / "contoso.sqlite3").stat().st_mode & 0o077 == 0
+
+
+def test_entities_come_back_as_they_were(disk):
+    rules = [
+        RuleDescription("sql", SqlFilter("a = @p", {"@p": datetime(2026, 1, 1)}), SqlRuleAction("SET b = 1")),
+        RuleDescription("correlation", CorrelationFilter(label="x", properties={"n": 2**40, "f": 1.5, "b": True})),
+        RuleDescription("none", FalseFilter()),
+    ]
+    disk.namespace.create_queue(
+        "Orders/A", QueueDescription("Orders/A", lock_duration_s=13.5, requires_session=True), NOW
+    )
+    disk.namespace.create_queue("b", QueueDescription("b", forward_to="Orders/A", user_metadata="<&>\n"), NOW)
+    disk.namespace.create_topic("t/u", TopicDescription("t/u", requires_duplicate_detection=True), NOW)
+    disk.namespace.create_subscription("t/u", SubscriptionDescription("t/u", "audit", max_delivery_count=3), NOW, rules)
+    disk.namespace.create_subscription("t/u", SubscriptionDescription("t/u", "all"), NOW)
+    disk.namespace.update_queue("b", QueueDescription("b", max_delivery_count=5), NOW + 5)
+    disk.store.commit()
+    before = contents(disk.namespace)
+
+    disk.crash()
+
+    assert contents(disk.namespace) == before
+    assert disk.namespace.queue("b").updated_at == NOW + 5
+    assert [rule.name for rule in disk.namespace.topic("t/u").subscription("audit").rules()] == [
+        "correlation",
+        "none",
+        "sql",
+    ]
+
+
+def test_messages_come_back_with_everything_known_of_them(disk):
+    description = QueueDescription("q", requires_duplicate_detection=True, dead_lettering_on_message_expiration=True)
+    queue = disk.namespace.create_queue("q", description, NOW)
+    queue.enqueue(message("a", message_id="1", color="red"), NOW)
+    queue.enqueue(message("b", message_id="2", ttl_ms=60_000), NOW + 1)
+    queue.enqueue(message("c", scheduled_at=NOW + 3600), NOW + 2)
+    abandoned, deferred, buried = (queue.enqueue(message(text), NOW + 3) for text in "def")
+    taken = [queue.receive(NOW + 4) for _ in range(5)]
+    for stored in taken:
+        if stored is abandoned:
+            queue.abandon(stored.lock_token, NOW + 5)
+        elif stored is deferred:
+            queue.defer(stored.lock_token, NOW + 5)
+        elif stored is buried:
+            queue.dead_letter(stored.lock_token, "because", "of it", NOW + 5)
+    disk.store.commit()
+    before = contents(disk.namespace)
+
+    disk.crash()
+
+    assert contents(disk.namespace) == before
+    queue = disk.namespace.queue("q")
+    assert (queue.active_count, queue.scheduled_count, queue.deferred_count, len(queue.dead_letters)) == (3, 1, 1, 1)
+    assert queue.enqueue(message("again", message_id="1"), NOW + 6) is None
+    queue.advance(NOW + 3600)
+    assert len(queue.dead_letters) == 2
+    assert [queue.receive(NOW + 3600).message.bare[-1:] for _ in range(3)] == [b"a", b"d", b"c"]
+
+
+def test_what_was_not_committed_never_happened(disk):
+    queue = disk.namespace.create_queue("q", QueueDescription("q"), NOW)
+    queue.enqueue(message("kept"), NOW)
+    disk.store.commit()
+    before = contents(disk.namespace)
+    queue.enqueue(message("lost"), NOW)
+    queue.receive_and_delete(NOW)
+    disk.namespace.create_queue("other", QueueDescription("other"), NOW)
+
+    disk.crash()
+
+    assert contents(disk.namespace) == before
+
+
+def test_sequence_numbers_are_never_given_out_twice(disk):
+    queue = disk.namespace.create_queue("q", QueueDescription("q"), NOW)
+    for _ in range(3):
+        queue.enqueue(message(), NOW)
+        queue.receive_and_delete(NOW)
+    disk.store.commit()
+    disk.crash()
+    assert disk.namespace.queue("q").enqueue(message(), NOW).sequence_number == 4
+
+
+def test_session_state_and_order_come_back(disk):
+    queue = disk.namespace.create_queue("q", QueueDescription("q", requires_session=True), NOW)
+    for text, session in (("a", "s"), ("b", "t"), ("c", "s")):
+        queue.enqueue(message(text, session_id=session), NOW)
+    queue.restore_session_state("s", b"\x00state", NOW)
+    disk.store.session_state("q", "s", b"\x00state", NOW)
+    disk.store.session_state("q", "t", b"x", NOW)
+    disk.store.session_state("q", "t", None, NOW)
+    disk.store.commit()
+    before = contents(disk.namespace)
+
+    disk.crash()
+
+    assert contents(disk.namespace) == before
+
+
+def test_a_topic_keeps_its_scheduled_messages_and_its_subscriptions_theirs(disk):
+    disk.namespace.create_topic("t", TopicDescription("t"), NOW)
+    disk.namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
+    disk.namespace.enqueue_all("t", [message("now"), message("later", scheduled_at=NOW + 60)], NOW)
+    disk.store.commit()
+    before = contents(disk.namespace)
+
+    disk.crash()
+
+    assert contents(disk.namespace) == before
+    disk.namespace.advance(NOW + 60)
+    queue = disk.namespace.topic("t").subscription("s").queue
+    assert [stored.message.bare[-3:] for stored in queue.messages()] == [b"now", b"ter"]
+
+
+def test_deleting_an_entity_takes_all_it_held_and_its_successor_begins_anew(disk):
+    queue = disk.namespace.create_queue("q", QueueDescription("q", max_delivery_count=1), NOW)
+    queue.enqueue(message(), NOW)
+    queue.abandon(queue.receive(NOW).lock_token, NOW)
+    queue.enqueue(message(), NOW)
+    disk.store.commit()
+
+    disk.namespace.delete_queue("Q")
+    disk.namespace.create_queue("q", QueueDescription("q"), NOW)
+    disk.namespace.queue("q").enqueue(message("new"), NOW)
+    disk.store.commit()
+    before = contents(disk.namespace)
+    disk.crash()
+
+    assert contents(disk.namespace) == before
+    assert [stored.sequence_number for stored in disk.namespace.queue("q").messages()] == [1]
+    assert len(disk.namespace.queue("q").dead_letters) == 0
+    rows = disk.store._database.execute("SELECT count(*) FROM messages").fetchone()
+    assert rows == (1,)
+
+
+def test_one_store_belongs_to_one_process_at_a_time(disk, tmp_path):
+    with pytest.raises(StoreError, match="locked"):
+        Store(tmp_path / "kept" / "contoso.sqlite3")
+
+
+def test_a_file_that_is_no_store_is_told_in_one_sentence(tmp_path):
+    path = tmp_path / "contoso.sqlite3"
+    path.write_bytes(b"no database at all, but long enough to be read as one" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        Store(path)
+    other = tmp_path / "other.sqlite3"
+    with sqlite3.connect(other) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(StoreError, match="another version"):
+        Store(other)
+
+
+def test_a_store_that_cannot_commit_says_so_and_keeps_what_it_had(disk):
+    disk.namespace.create_queue("q", QueueDescription("q"), NOW)
+    disk.store.commit()
+    before = contents(disk.namespace)
+    disk.store._database.execute("PRAGMA max_page_count = 1")
+
+    def fill() -> None:
+        for _ in range(200):
+            disk.namespace.queue("q").enqueue(message("x" * 4000), NOW)
+            disk.store.commit()
+
+    with pytest.raises(StoreError, match="full"):
+        fill()
+    disk.crash()
+    kept = disk.namespace.queue("q")
+    assert len(kept) < 200
+    assert set(contents(disk.namespace)) == set(before)
+
+
+class Operator:
+    """Does one thing after another to a namespace, as chance says."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.now = NOW
+
+    def act(self, namespace: Namespace) -> None:
+        self.now += self._random.choice([0, 0, 1, 30])
+        action = self._random.choices(
+            (self._create, self._delete, self._update, self._send, self._receive, self._settle, self._advance),
+            (3, 1, 2, 12, 6, 8, 2),
+        )[0]
+        with suppress(BrokerError):
+            action(namespace)
+
+    def _create(self, namespace: Namespace) -> None:
+        name = self._random.choice("abc")
+        match self._random.randrange(4):
+            case 0:
+                namespace.create_topic(f"t{name}", TopicDescription(f"t{name}"), self.now)
+            case 1:
+                rule = self._random.choice(
+                    [SqlFilter("n > 4"), SqlFilter("n > 'x'"), CorrelationFilter(properties={"n": 3})]
+                )
+                action = self._random.choice([None, SqlRuleAction("SET n = n + 1")])
+                description = SubscriptionDescription(f"t{name}", self._random.choice("xy"))
+                namespace.create_subscription(f"t{name}", description, self.now, [RuleDescription("r", rule, action)])
+            case _:
+                namespace.create_queue(name, self._description(name), self.now)
+
+    def _description(self, name: str) -> QueueDescription:
+        return QueueDescription(
+            name,
+            max_delivery_count=self._random.choice([1, 3]),
+            dead_lettering_on_message_expiration=self._random.random() < 0.5,
+            requires_duplicate_detection=name == "b",
+            forward_to="a" if name == "c" and self._random.random() < 0.3 else None,
+        )
+
+    def _delete(self, namespace: Namespace) -> None:
+        if self._random.random() < 0.7:
+            namespace.delete_queue(self._random.choice("abc"))
+        else:
+            namespace.delete_topic("t" + self._random.choice("abc"))
+
+    def _update(self, namespace: Namespace) -> None:
+        name = self._random.choice("abc")
+        namespace.update_queue(name, self._description(name), self.now)
+
+    def _send(self, namespace: Namespace) -> None:
+        path = self._random.choice(["a", "b", "c", "ta", "tb", "tc"])
+        options = self._random.choice([{}, {"ttl_ms": 20_000}, {"scheduled_at": self.now + 40}])
+        number = self._random.randrange(8)
+        count = self._random.choice([1, 1, 3])
+        namespace.enqueue_all(path, [message(message_id=str(number), n=number, **options)] * count, self.now)
+
+    def _pick(self, namespace: Namespace) -> Queue | None:
+        queues = [part for queue in namespace.entities() for part in (queue, *queue.sub_queues())]
+        return self._random.choice(queues) if queues else None
+
+    def _receive(self, namespace: Namespace) -> None:
+        queue = self._pick(namespace)
+        if queue is not None:
+            (queue.receive if self._random.random() < 0.7 else queue.receive_and_delete)(self.now)
+
+    def _settle(self, namespace: Namespace) -> None:
+        queue = self._pick(namespace)
+        stored = queue.receive(self.now) if queue is not None else None
+        if queue is None or stored is None or stored.lock_token is None:
+            return
+        match self._random.choice(["complete", "abandon", "defer", "bury"]):
+            case "complete":
+                queue.complete(stored.lock_token, self.now)
+            case "abandon":
+                queue.abandon(stored.lock_token, self.now)
+            case "defer":
+                queue.defer(stored.lock_token, self.now)
+            case _:
+                queue.dead_letter(stored.lock_token, "r", None, self.now)
+
+    def _advance(self, namespace: Namespace) -> None:
+        namespace.advance(self.now)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_happened_a_crash_returns_to_the_last_commit(disk, seed):
+    operator = Operator(seed)
+    chance = random.Random(seed)
+    committed = contents(disk.namespace)
+    for _ in range(120):
+        operator.act(disk.namespace)
+        roll = chance.random()
+        if roll < 0.3:
+            disk.store.commit()
+            committed = contents(disk.namespace)
+        elif roll < 0.36:
+            disk.crash()
+            assert contents(disk.namespace) == committed
+    disk.store.commit()
+    committed = contents(disk.namespace)
+    disk.restart()
+    assert contents(disk.namespace) == committed
+
+
+def test_times_are_kept_to_the_microsecond(disk):
+    at = datetime(2026, 11, 21, 2, 3, 4, 567891, tzinfo=UTC).timestamp()
+    disk.namespace.create_queue("q", QueueDescription("q"), at).enqueue(message(), at)
+    disk.store.commit()
+    disk.crash()
+    [stored] = disk.namespace.queue("q").messages()
+    assert stored.enqueued_at == at
+
+
+def test_every_field_of_a_message_is_kept_or_may_be_forgotten():
+    assert {field.name for field in fields(Message)} - {"is_ping"} == set(MESSAGE_FIELDS)
+    locks = {"lock_token", "locked_until", "is_removed"}
+    assert {field.name for field in fields(StoredMessage)} - locks == {"message", "sequence_number", *STORED_FIELDS}
+
+
+def test_the_duplicate_history_comes_back(disk):
+    description = QueueDescription("q", requires_duplicate_detection=True)
+    disk.namespace.create_queue("q", description, NOW).enqueue(message(message_id="seen"), NOW)
+    disk.store.commit()
+    disk.crash()
+    queue = disk.namespace.queue("q")
+    assert queue.enqueue(message(message_id="seen"), NOW + 599) is None
+    assert queue.enqueue(message(message_id="new"), NOW + 599) is not None
+    assert queue.enqueue(message(message_id="seen"), NOW + 601) is not None
