@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
 
 from emulator.administration import atom
 from emulator.administration.documents import read, write
@@ -99,16 +98,17 @@ class Store:
         """Fill an empty namespace with what was kept, and follow it from now on. A restart counts as use."""
         with self._failures():
             found = self._database.execute("SELECT * FROM entities ORDER BY kind = 'subscription', path").fetchall()
-            for path, kind, spelling, document, created_at, updated_at in found:
-                queue = self._restore_entity(namespace, path, kind, spelling, atom.parse(document.encode()), created_at)
+            times = {self._restore_entity(namespace, *row[:5]): row[4:] for row in found}
+            for queue, (created_at, updated_at) in times.items():
                 queue.created_at, queue.updated_at, queue.accessed_at = created_at, updated_at, now
             self._namespace = namespace
             self._kept = dict(self._catalogue())
             self._restore_contents(namespace)
 
     def _restore_entity(
-        self, namespace: Namespace, path: str, kind: str, spelling: str, document: Element, created_at: float
+        self, namespace: Namespace, path: str, kind: str, spelling: str, text: str, created_at: float
     ) -> Queue:
+        document = atom.parse(text.encode())
         if kind == "queue":
             return namespace.create_queue(spelling, read(document, QueueDescription(spelling)), created_at)
         if kind == "topic":
