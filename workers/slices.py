@@ -25,13 +25,8 @@ def stop_all(**_: Any) -> None:
             stop.set()
 
 
-def is_running(name: str) -> bool:
-    """Whether this process is in such a slice."""
-    return name in _running
-
-
 @contextmanager
-def slice_of(name: str, limit_s: float) -> Iterator[threading.Event | None]:
+def slice_of(name: str, limit_s: float = threading.TIMEOUT_MAX) -> Iterator[threading.Event | None]:
     """An event that is set when the slice is over; None where this process is in one of that name already."""
     stop = threading.Event()
     with _lock:

@@ -1,33 +1,66 @@
-"""The backlog brought home: Celery gives the kick, leases in Redis say who moves which queue."""
+"""The backlog brought home: Celery gives the kick, leases in Redis say who moves which queue.
+
+A syphon runs on a thread of its own until the worker stops, not in a task: a task would be handed out a second time
+after a while, and each new run would ask for link credit anew, which is billed (docs/specification.md, section 10).
+"""
+
+import threading
+import time
 
 from celery.signals import worker_shutdown
 
-from dashboard.redis import announce_change, shared_state
-from workers.celery import SLICE_S, app
+from dashboard.redis import shared_state
+from pairing import PairedServiceBusClient, Syphon
+from workers.celery import app
 from workers.connections import client, close_all, outages_told, pairs
 from workers.slices import slice_of
+
+LEAVING_S = 6.0  # the close grace of a pair, and a little
+_LOOK_S = 0.5
+_hosts: dict[str, threading.Thread] = {}
 
 
 @app.task(name="syphons.ensure")
 def ensure() -> None:
-    """Starts a slice for each pair of which some backlog queue is in nobody's hands."""
+    """Wakes a worker for each pair of which some backlog queue is in nobody's hands."""
     for name, pair in pairs().items():
         if len(shared_state(name).leases()) < pair.backlog_queue_count:
-            bring_home.apply_async((name,), expires=2)
+            host.apply_async((name,), expires=2)
 
 
-@app.task(name="syphons.bring_home")
+@app.task(name="syphons.host")
+def host(pair: str) -> None:
+    """Lets this process bring home what it can get the lease of, if it does not do so already."""
+    if pair not in _hosts or not _hosts[pair].is_alive():
+        _hosts[pair] = threading.Thread(target=bring_home, args=(pair,), name=f"syphon-{pair}", daemon=True)
+        _hosts[pair].start()
+
+
 def bring_home(pair: str) -> None:
-    """Moves messages of the queues this process gets the lease of, until the slice is over or the worker stops."""
-    with outages_told("syphon", pair), slice_of(f"syphon of {pair}", SLICE_S) as stop:
-        if stop is not None:
-            from pairing import Syphon
+    """Moves messages until the worker stops."""
+    with slice_of(f"syphon of {pair}") as stop:
+        while stop is not None and not stop.is_set():
+            with outages_told("syphon", pair):
+                _run(client(pair), stop)
+            stop.wait(_LOOK_S)
 
-            Syphon(client(pair)).run(stop)
-            announce_change()
+
+def _run(connected: PairedServiceBusClient, stop: threading.Event) -> None:
+    """One run: until the worker stops, the client breaks, or backlog queues appear that were not there before."""
+    queues, over = connected.backlog_paths, threading.Event()
+    runner = threading.Thread(target=Syphon(connected).run, args=(over,), name="syphon-run", daemon=True)
+    runner.start()
+    while runner.is_alive() and connected.state == "opened" and connected.backlog_paths == queues:
+        if stop.wait(_LOOK_S):
+            break
+    over.set()
+    runner.join()
 
 
 @worker_shutdown.connect
-def close_clients(**_: object) -> None:
-    """What the clients have counted and seen is reported before the worker is gone."""
+def leave(**_: object) -> None:
+    """What is in flight comes home, leases are given up, and what the clients have counted is reported."""
+    until = time.monotonic() + LEAVING_S
+    for thread in _hosts.values():
+        thread.join(max(0.0, until - time.monotonic()))
     close_all()
