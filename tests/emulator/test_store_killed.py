@@ -1,0 +1,234 @@
+"""kill -9 at any moment: what the SDK was told happened is still so after the restart."""
+
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from azure.core.pipeline.transport import RequestsTransport
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.exceptions import ServiceBusError
+from azure.servicebus.management import ServiceBusAdministrationClient, SqlRuleFilter
+
+
+class PlainTransport(RequestsTransport):
+    def send(self, request, **kwargs):
+        request.url = request.url.replace("https://", "http://", 1)
+        return super().send(request, **kwargs)
+
+
+class Emulator:
+    """One namespace on one port and in one folder, killed and started again."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self._process: subprocess.Popen[str] | None = None
+        self.start()
+
+    def start(self) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "emulator",
+            "--namespace",
+            f"kept:{self._port}",
+            "--store",
+            str(self._directory),
+        ]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.connection_string = self._process.stdout.readline().split(maxsplit=2)[2].strip()
+
+    def end(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+        self._process.wait(20)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def kill(self) -> None:
+        self.end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def client(self) -> ServiceBusClient:
+        return ServiceBusClient.from_connection_string(self.connection_string, retry_total=0)
+
+    def administration(self) -> ServiceBusAdministrationClient:
+        return ServiceBusAdministrationClient.from_connection_string(
+            self.connection_string, transport=PlainTransport(), retry_total=0
+        )
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    running = Emulator(tmp_path / "store")
+    yield running
+    running.kill()
+
+
+class Traffic:
+    """Applications that send and receive until the namespace is gone, and write down what they were told."""
+
+    def __init__(self, emulator: Emulator, queue: str) -> None:
+        self._client, self._queue = emulator.client(), queue
+        self.sent: set[str] = set()
+        self.accepted: set[str] = set()
+        self.settling: set[str] = set()
+        self.settled: set[str] = set()
+        self._progress = threading.Condition()
+        work = (self._send_one_by_one, self._send_batches, self._receive, self._receive)
+        self._threads = [threading.Thread(target=self._until_gone, args=(each,)) for each in work]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def wait_for(self, accepted: int, settled: int) -> None:
+        with self._progress:
+            reached = self._progress.wait_for(
+                lambda: len(self.accepted) >= accepted and len(self.settled) >= settled, timeout=60
+            )
+        assert reached, "the applications make no progress"
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        self._client.close()
+
+    def _until_gone(self, work) -> None:
+        try:
+            while True:
+                work()
+        except ServiceBusError:
+            pass
+
+    def _note(self, where: set[str], ids: list[str]) -> None:
+        with self._progress:
+            where.update(ids)
+            self._progress.notify_all()
+
+    def _send_one_by_one(self) -> None:
+        with self._client.get_queue_sender(self._queue) as sender:
+            while True:
+                self._send(sender, 1)
+
+    def _send_batches(self) -> None:
+        with self._client.get_queue_sender(self._queue) as sender:
+            while True:
+                self._send(sender, 20)
+
+    def _send(self, sender, count: int) -> None:
+        ids = [uuid4().hex for _ in range(count)]
+        self._note(self.sent, ids)
+        sender.send_messages([ServiceBusMessage(each, message_id=each) for each in ids], timeout=20)
+        self._note(self.accepted, ids)
+
+    def _receive(self) -> None:
+        with self._client.get_queue_receiver(self._queue) as receiver:
+            while True:
+                for message in receiver.receive_messages(max_message_count=10, max_wait_time=1):
+                    self._note(self.settling, [message.message_id])
+                    receiver.complete_message(message)
+                    self._note(self.settled, [message.message_id])
+
+
+def drain(emulator: Emulator, queue: str) -> list[str]:
+    """The ids of all messages that are there, in their order."""
+    count = emulator.administration().get_queue_runtime_properties(queue).active_message_count
+    found: list[str] = []
+    mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
+    with emulator.client() as client, client.get_queue_receiver(queue, receive_mode=mode) as receiver:
+        while len(found) < count:
+            found += [
+                message.message_id for message in receiver.receive_messages(max_message_count=500, max_wait_time=5)
+            ]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_acknowledged_is_lost_and_nothing_settled_comes_back(emulator, seed):
+    chance = random.Random(seed)
+    emulator.administration().create_queue("orders")
+    traffic = Traffic(emulator, "orders")
+    traffic.start()
+
+    traffic.wait_for(accepted=chance.randrange(1, 600), settled=chance.randrange(1, 100))
+    emulator.kill()
+    traffic.join()
+    emulator.start()
+
+    found = drain(emulator, "orders")
+    assert len(found) == len(set(found))
+    assert traffic.accepted - traffic.settling <= set(found)
+    assert not traffic.settled & set(found)
+    assert set(found) <= traffic.sent
+
+
+def test_entities_survive_as_they_were_acknowledged(emulator):
+    administration = emulator.administration()
+    administration.create_queue("a/b", max_delivery_count=3, user_metadata="x")
+    administration.create_topic("t")
+    administration.create_subscription("t", "s")
+    administration.create_rule("t", "s", "r", filter=SqlRuleFilter("n = @n", {"@n": 5}))
+    emulator.restart()
+
+    assert administration.get_queue("a/b").max_delivery_count == 3
+    assert [rule.name for rule in administration.list_rules("t", "s")] == ["$Default", "r"]
+    administration.delete_rule("t", "s", "$Default")
+    administration.update_queue(administration.get_queue("a/b"), max_delivery_count=4)
+    emulator.restart()
+
+    [rule] = administration.list_rules("t", "s")
+    assert rule.filter.parameters == {"@n": 5}
+    assert administration.get_queue("a/b").max_delivery_count == 4
+    administration.delete_topic("t")
+    emulator.restart()
+
+    assert list(administration.list_topics()) == []
+    assert [queue.name for queue in administration.list_queues()] == ["a/b"]
+
+
+def test_every_kind_of_settlement_survives(emulator):
+    administration = emulator.administration()
+    administration.create_queue("orders")
+    with emulator.client() as client:
+        with client.get_queue_sender("orders") as sender:
+            sender.send_messages([ServiceBusMessage(text) for text in "abcde"])
+        with client.get_queue_receiver("orders") as receiver:
+            completed, abandoned, deferred, buried, _locked = receiver.receive_messages(5, max_wait_time=5)
+            receiver.complete_message(completed)
+            receiver.abandon_message(abandoned)
+            receiver.defer_message(deferred)
+            receiver.dead_letter_message(buried, reason="because")
+            emulator.restart()
+
+    runtime = administration.get_queue_runtime_properties("orders")
+    assert (runtime.active_message_count, runtime.dead_letter_message_count) == (3, 1)
+    with emulator.client() as client, client.get_queue_receiver("orders") as receiver:
+        received = receiver.receive_messages(5, max_wait_time=5)
+        assert [(str(message), message.delivery_count) for message in received] == [("b", 1), ("e", 0)]
+        [again] = receiver.receive_deferred_messages([deferred.sequence_number])
+        assert str(again) == "c"
+
+
+def test_it_ends_by_a_signal_without_losing_anything(emulator):
+    emulator.administration().create_queue("orders")
+    with emulator.client() as client, client.get_queue_sender("orders") as sender:
+        sender.send_messages([ServiceBusMessage(str(number), message_id=str(number)) for number in range(50)])
+        emulator.end(signal.SIGTERM)
+    emulator.start()
+    assert drain(emulator, "orders") == [str(number) for number in range(50)]
