@@ -35,15 +35,20 @@ class ChargesRequest:
 
     def arguments(self, result: Path) -> list[str]:
         """The job's arguments."""
-        words = ["--month", self.month, "--usage", self.usage or str(settings.USAGE_DIR), "--result", str(result)]
+        words = ["--month", self.month, "--usage", absolute(self.usage or settings.USAGE_DIR), "--result", str(result)]
         words += ["--allocation", self.allocation]
         if prices := self.prices or configured_prices():
-            words += ["--prices", prices]
+            words += ["--prices", absolute(prices)]
         if self.region:
             words += ["--region", self.region]
         if self.hours_in_month is not None:
             words += ["--hours-in-month", str(self.hours_in_month)]
         return words
+
+
+def absolute(place: str) -> str:
+    """A path of this machine as seen from here, for a process that runs elsewhere; a URL stays as it is."""
+    return place if "://" in place else str(Path(place).expanduser().absolute())
 
 
 def configured_prices() -> str:

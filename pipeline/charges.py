@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -22,6 +22,7 @@ from pipeline.results import Counts, Day, Priced
 from pipeline.schemas import ALLOCATIONS, CONNECTIONS, RULES, USAGE
 from pipeline.sources import Listing, list_month, read_files
 
+EXAMPLES = 20
 CLOCK_SKEW = timedelta(hours=1)
 
 
@@ -113,11 +114,13 @@ def _counts(
     accepted = hours.agg(F.sum("rows")).collect()[0][0] or 0
     repeated = valid.join(copies.hashes, "h", "left_semi").count() - copies.winners.count() if copies.count else 0
     reasons: dict[str, int] = {}
+    examples: list[dict[str, str]] = []
     if listing.rows != accepted + repeated:
-        reason = usage_reason(_latest(month, now))
-        rejected = read_files(spark, listing, USAGE).select(reason.alias("reason")).where("reason is not null")
+        reason = usage_reason(_latest(month, now)).alias("reason")
+        rejected = read_files(spark, listing, USAGE).select("record_id", "file", reason).where("reason is not null")
         reasons = {row["reason"]: row["count"] for row in rejected.groupBy("reason").count().collect()}
-    counts = _counted(listing, accepted, repeated, reasons)
+        examples = [row.asDict() for row in rejected.limit(EXAMPLES).collect()]
+    counts = replace(_counted(listing, accepted, repeated, reasons), examples=examples)
     if not counts.adds_up:
         raise InputError(
             f"The rows do not add up: {counts.read} read, {accepted} accepted, {repeated} repeated, "

@@ -19,7 +19,10 @@ from pipeline.prices import PriceList
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Rows read, and what became of them; `adds_up` or something vanished. `rejected`: files left out, and why."""
+    """Rows read, and what became of them; `adds_up` or something vanished.
+
+    `rejected`: files left out, and why; `examples`: some of the quarantined rows, where they are and why.
+    """
 
     read: int = 0
     accepted: int = 0
@@ -29,6 +32,7 @@ class Counts:
     files_rejected: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     rejected: Sequence[tuple[str, str]] = ()
+    examples: Sequence[Mapping[str, str]] = ()
 
     @property
     def adds_up(self) -> bool:

@@ -75,6 +75,8 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
     }
     assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.quarantined) == (207, 200, 7)
     assert outcome.counts.adds_up
+    examples = {(row["record_id"], Path(row["file"]).name, row["reason"]) for row in outcome.counts.examples}
+    assert ("day", "wrong-day.parquet", "the minute is not of the folder's day") in examples
     assert invoice_of(outcome).units == 200_000
 
 
