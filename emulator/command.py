@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from emulator.broker.descriptions import (
     DescriptionError,
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = _settings(given)
         asyncio.run(_serve(settings))
-    except UsageError as error:
+    except (UsageError, StoreError) as error:
         print(f"emulator: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -271,13 +272,10 @@ def _server(name: str, settings: Settings, stores: ExitStack) -> NamespaceServer
 
 def _stored_namespace(name: str, directory: Path, stores: ExitStack) -> Namespace:
     """The namespace as it was kept; its store is closed with the others."""
-    try:
-        store = Store(directory / f"{name}.sqlite3")
-        stores.callback(store.close)
-        namespace = Namespace(name, store)
-        store.restore(namespace, time.time())
-    except StoreError as error:
-        raise UsageError(str(error)) from None
+    store = Store(directory / f"{name}.sqlite3")
+    stores.callback(store.close)
+    namespace = Namespace(name, store)
+    store.restore(namespace, time.time())
     return namespace
 
 
@@ -343,8 +341,23 @@ def _announce(name: str, settings: Settings, port: int) -> None:
 
 
 async def _until_signalled() -> None:
-    ended = asyncio.Event()
+    """Wait for SIGINT or SIGTERM. Raises StoreError if a store fails: without it nothing can be acknowledged."""
     loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    await ended.wait()
+        loop.add_signal_handler(number, _end, ended)
+    loop.set_exception_handler(lambda loop, context: _failed(loop, context, ended))
+    await ended
+
+
+def _end(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
+
+
+def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any], ended: asyncio.Future[None]) -> None:
+    error = context.get("exception")
+    if not isinstance(error, StoreError):
+        loop.default_exception_handler(context)
+    elif not ended.done():
+        ended.set_exception(error)

@@ -62,6 +62,7 @@ class Store:
         self._ids: dict[str, int] = {}
         self._last_sequences: dict[int, int] = {}
         self._remembered = 0
+        self._failure: StoreError | None = None
         with self._failures():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)
@@ -85,11 +86,14 @@ class Store:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"The store {self._path} cannot be used: {error}.") from error
+            # What was announced may be half written now: from here on nothing can be promised any more.
+            self._failure = StoreError(f"The store {self._path} cannot be used: {error}.")
+            raise self._failure from error
 
     def close(self) -> None:
-        """Commit and let go of the file."""
-        self.commit()
+        """Commit, unless the store has failed, and let go of the file."""
+        if self._failure is None:
+            self.commit()
         self._database.close()
 
     # --- reading back ----------------------------------------------------------------------------------------------
@@ -192,7 +196,12 @@ class Store:
                 yield queue.path.lower(), _Kept("subscription", each.description, queue, rules, queue.updated_at)
 
     def commit(self) -> None:
-        """Make everything announced so far durable. Raises StoreError: nothing of it may be acknowledged then."""
+        """Make everything announced so far durable.
+
+        Raises StoreError, and from then on always: nothing may be acknowledged any more, the process has to end.
+        """
+        if self._failure is not None:
+            raise self._failure
         if not self._database.in_transaction:
             return
         with self._failures():

@@ -1,13 +1,14 @@
 """kill -9 at any moment: what the SDK was told happened is still so after the restart."""
 
 import random
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,8 +28,9 @@ class PlainTransport(RequestsTransport):
 class Emulator:
     """One namespace on one port and in one folder, killed and started again."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, file_size_limit: int | None = None) -> None:
         self._directory = directory
+        self.file_size_limit = file_size_limit
         with closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
@@ -45,7 +47,14 @@ class Emulator:
             "--store",
             str(self._directory),
         ]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        limit, errors = self.file_size_limit, subprocess.PIPE if self.file_size_limit else None
+        self._process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None,
+        )
         assert self._process.stdout is not None
         self.connection_string = self._process.stdout.readline().split(maxsplit=2)[2].strip()
 
@@ -55,6 +64,13 @@ class Emulator:
         self._process.wait(20)
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+    def wait(self) -> str:
+        """What it said on stderr when it ended by itself, and not with success."""
+        assert self._process is not None
+        _, errors = self._process.communicate(timeout=20)
+        assert self._process.returncode == 2
+        return errors
 
     def kill(self) -> None:
         self.end(signal.SIGKILL)
@@ -110,11 +126,8 @@ class Traffic:
         self._client.close()
 
     def _until_gone(self, work) -> None:
-        try:
-            while True:
-                work()
-        except ServiceBusError:
-            pass
+        with suppress(ServiceBusError):
+            work()
 
     def _note(self, where: set[str], ids: list[str]) -> None:
         with self._progress:
@@ -232,3 +245,23 @@ def test_it_ends_by_a_signal_without_losing_anything(emulator):
         emulator.end(signal.SIGTERM)
     emulator.start()
     assert drain(emulator, "orders") == [str(number) for number in range(50)]
+
+
+def test_a_full_disk_ends_the_emulator_before_it_promises_what_it_cannot_keep(tmp_path):
+    limited = Emulator(tmp_path / "store", file_size_limit=2 * 1024 * 1024)
+    limited.administration().create_queue("orders")
+    accepted = []
+    with limited.client() as client, client.get_queue_sender("orders") as sender:
+        with suppress(ServiceBusError):
+            for number in range(100):
+                sender.send_messages(ServiceBusMessage(b"x" * 100_000, message_id=str(number)), timeout=20)
+                accepted.append(str(number))
+        error = limited.wait()
+    assert error.startswith("emulator: The store ")
+    assert error.count("\n") == 1
+
+    limited.file_size_limit = None
+    limited.start()
+    assert 0 < len(accepted) < 100
+    assert drain(limited, "orders") == accepted
+    limited.kill()
