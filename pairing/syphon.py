@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusReceiver
 from azure.servicebus.exceptions import (
     MessageNotFoundError,
     MessageSizeExceededError,
     MessagingEntityDisabledError,
     MessagingEntityNotFoundError,
+    ServiceBusAuthenticationError,
 )
 
 from pairing.availability import State
@@ -58,6 +60,7 @@ _SEND_S = 10.0
 _SETTLE_S = 15.0
 _GRANT_S = 900.0
 _PAGE = 100
+_ASK_S = 5.0
 
 
 class Syphon:
@@ -278,10 +281,31 @@ class Hands:
                 count, failure = self._send_some(link, rest)  # a link gone stale says nothing of the destination
             if failure is not None:
                 self._client.meter.count("syphon_send", self._client.primary.namespace, action.path)
-                return Sent(acknowledged, _why(failure.error), describe(failure.error))
+                return Sent(acknowledged, self._why(failure.error, action.path), describe(failure.error))
             self._count_sent(action.path, rest[:count])
             acknowledged += count
         return Sent(acknowledged)
+
+    def _why(self, error: Exception, path: str) -> Why:
+        """Whose fault it is; the service refuses the token for an entity that is gone as it refuses a wrong key."""
+        why = why_refused(error)
+        if why == "outage" and isinstance(error, ServiceBusAuthenticationError) and self._is_gone(path):
+            return "final"
+        return why
+
+    def _is_gone(self, path: str) -> bool:
+        """Whether the primary's administration says that there is no such entity; False where it says nothing."""
+        administration = self._client.primary.administration
+        self._client.meter.count("manage", self._client.primary.namespace, path, operations=2, billing_units=2)
+        for look in (administration.get_queue, administration.get_topic):
+            try:
+                look(path, connection_timeout=_ASK_S, read_timeout=_ASK_S)
+            except ResourceNotFoundError:
+                continue
+            except Exception:
+                return False
+            return False
+        return True
 
     def _send_some(self, link: Link, items: list[Item]) -> tuple[int, LinkFailure | None]:
         """As many as one transfer takes, from the first on: how many these were, and why they failed."""
@@ -339,7 +363,7 @@ def _by_partition(numbers: list[int]) -> list[list[int]]:
     return list(parts.values())
 
 
-def _why(error: Exception) -> Why:
+def why_refused(error: Exception) -> Why:
     """Whose fault a failed send is, as the syphon sees it."""
     inner = getattr(error, "inner_exception", None)
     if isinstance(error, ValueError | TypeError) or isinstance(inner, ValueError | TypeError):

@@ -1,0 +1,348 @@
+"""The syphon brings messages home over real AMQP, at least once and never losing one
+(docs/specification.md, section 8)."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
+from pairing.messages import to_backlog
+
+
+def eventually(holds: Callable[[], object], within_s: float = 20) -> None:
+    deadline, pause = time.monotonic() + within_s, threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, "not in time"
+        pause.wait(0.02)
+
+
+class Home:
+    """A pair with one backlog queue, and a syphon on a thread."""
+
+    def __init__(self, primary, secondary, **options) -> None:
+        self.primary, self.secondary = primary, secondary
+        self.name = f"contoso-{uuid4().hex[:8]}"
+        self.backlog = f"{self.name}/x-servicebus-transfer/0"
+        settings = {
+            "primary_namespace": self.name,
+            "secondary_namespace": "contoso-dr",
+            "backlog_queue_count": 1,
+            "enable_pings": False,
+            "creation_retry_interval": timedelta(0),
+        }
+        self.options = SendAvailabilityOptions(**settings | options)
+        self.events = []
+
+    def open(self) -> None:
+        strings = self.primary.connection_string, self.secondary.connection_string
+        self.client = PairedServiceBusClient.from_connection_string(*strings, options=self.options)
+        self.client.on_event(self.events.append)
+        self.client.open()
+
+    def store(self, messages, path: str) -> None:
+        """Puts messages into the backlog, as a sender of the pair would."""
+        self.put([to_backlog(message, path) for message in messages])
+
+    def put(self, messages) -> None:
+        sdk = ServiceBusClient.from_connection_string(self.secondary.connection_string)
+        with sdk, sdk.get_queue_sender(self.backlog) as sender:
+            sender.send_messages(messages)
+
+    @contextmanager
+    def syphon(self):
+        syphon, stop = Syphon(self.client), threading.Event()
+        thread = threading.Thread(target=syphon.run, args=(stop,))
+        thread.start()
+        try:
+            eventually(lambda: syphon.progress)
+            yield syphon.progress[self.backlog]
+        finally:
+            stop.set()
+            thread.join(15)
+            assert not thread.is_alive()
+
+    @property
+    def told(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+    def dead_letters(self) -> list:
+        return self.secondary.receive(f"{self.backlog}/$DeadLetterQueue", 1000, within_s=1.5)
+
+    def close(self) -> None:
+        self.client.close()
+
+
+@pytest.fixture
+def home(primary, secondary):
+    made = []
+
+    def make(**options) -> Home:
+        made.append(Home(primary, secondary, **options))
+        made[-1].open()
+        return made[-1]
+
+    yield make
+    primary.thaw()
+    secondary.thaw()
+    for one in made:
+        one.close()
+
+
+def numbered(count: int, first: int = 0, **arguments) -> list[ServiceBusMessage]:
+    return [ServiceBusMessage(str(n), message_id=f"id-{n}", **arguments) for n in range(first, first + count)]
+
+
+def numbers(messages) -> list[int]:
+    return [int(str(message)) for message in messages]
+
+
+def test_messages_come_home_in_their_order_and_the_books_balance(home, primary, queue):
+    here = home()
+    here.store(numbered(250), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.ledger.count("restored") == 250)
+        assert progress.ledger.balance(0).missing == 0
+    assert numbers(primary.receive(queue, 250)) == list(range(250))
+    assert here.told == ["syphon_started", "syphon_stopped"]
+
+
+def test_messages_of_many_entities_find_their_own(home, primary):
+    here, queues = home(), [primary.create_queue() for _ in range(3)]
+    here.put([to_backlog(message, queues[number % 3]) for number, message in enumerate(numbered(30))])
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 30)
+    for which, queue in enumerate(queues):
+        assert numbers(primary.receive(queue, 10)) == list(range(which, 30, 3))
+
+
+def test_sessions_keep_their_order_and_their_ids(home, primary):
+    here, queue = home(), primary.create_queue(requires_session=True)
+    messages = [ServiceBusMessage(str(n), session_id=f"s-{n % 3}") for n in range(60)]
+    here.store(messages, queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 60)
+    with ServiceBusClient.from_connection_string(primary.connection_string) as sdk:
+        for session in range(3):
+            with sdk.get_queue_receiver(queue, session_id=f"s-{session}") as receiver:
+                assert numbers(receiver.receive_messages(20, max_wait_time=5)) == list(range(session, 60, 3))
+
+
+def test_a_scheduled_message_comes_home_scheduled(home, primary, queue):
+    here = home()
+    when = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    here.store([ServiceBusMessage("later", scheduled_enqueue_time_utc=when)], queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 1)
+    sdk = ServiceBusClient.from_connection_string(primary.connection_string)
+    with sdk, sdk.get_queue_receiver(queue) as receiver:
+        [message] = receiver.peek_messages(10)
+    assert (message.state.name, message.scheduled_enqueue_time_utc) == ("SCHEDULED", when)
+
+
+def test_nothing_is_sent_to_what_is_failed_over_and_others_pass(home, primary, queue):
+    here, other = home(), primary.create_queue()
+    here.client.fail_over(queue, "drill")
+    here.store(numbered(20), queue)
+    here.store(numbered(20), other)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 20 and progress.deferred == 20)
+        assert primary.stats(queue).get("enqueued", 0) == 0
+        here.client.mark_healthy(queue)
+        eventually(lambda: progress.ledger.count("restored") == 40)
+        assert progress.deferred == 0
+    assert numbers(primary.receive(queue, 20)) == list(range(20))
+    assert len(primary.receive(other, 20)) == 20
+
+
+def test_what_another_process_has_deferred_is_found_again(home, primary, queue):
+    here = home()
+    here.client.fail_over(queue, "drill")
+    here.store(numbered(5), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.deferred == 5)
+    here.client.mark_healthy(queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.ledger.count("restored") == 5)
+    assert numbers(primary.receive(queue, 5)) == list(range(5))
+
+
+def test_a_poisoned_message_is_dead_lettered_with_the_reason_and_holds_up_nobody(home, primary, queue):
+    here = home()
+    here.put([ServiceBusMessage("no path")])
+    wrong = {"x-ms-path": queue, "x-ms-timetolive": "soon"}
+    here.put([ServiceBusMessage("wrong type", application_properties=wrong)])
+    here.store(numbered(1), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 1 and progress.dead_lettered == 2)
+        assert progress.ledger.balance(0).missing == 0
+    told = [letter.dead_letter_error_description for letter in here.dead_letters()]
+    assert told == ["x-ms-path is missing", "x-ms-timetolive is bytes b'soon'"]
+    assert here.told.count("dead_lettered") == 2
+
+
+def test_messages_for_an_entity_that_is_gone_are_dead_lettered_only_after_some_attempts(home, primary):
+    here = home(max_restore_attempts=3)
+    here.store(numbered(3), "gone")
+    with here.syphon() as progress:
+        eventually(lambda: progress.dead_lettered == 3, within_s=40)
+        assert progress.ledger.balance(0).missing == 0
+    assert all("refused 3 times" in letter.dead_letter_error_description for letter in here.dead_letters())
+
+
+def test_a_message_that_is_too_large_is_given_up_alone(home, primary, queue):
+    here = home(max_restore_attempts=2)
+    here.store(numbered(2), queue)
+    primary.fault(entity=queue, operation="send", effect="reject", condition="amqp:link:message-size-exceeded", count=4)
+    here.store(numbered(2, 2), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved + progress.dead_lettered == 4)
+        assert progress.ledger.balance(0).missing == 0
+    assert progress.moved >= 2
+
+
+@pytest.mark.parametrize("effect", ["reset", "detach", "close", "reject"])
+def test_an_outage_of_the_destination_loses_nothing(home, primary, queue, effect):
+    here = home()
+    here.store(numbered(150), queue)
+    primary.fault(entity=queue, operation="send", effect=effect, count=2)
+    with here.syphon() as progress:
+        eventually(lambda: progress.ledger.count("restored") == 150, within_s=60)
+        assert progress.ledger.balance(0).missing == 0
+    got = numbers(primary.receive(queue, 1000, within_s=3))
+    assert set(got) == set(range(150))
+    assert progress.dead_lettered == 0
+
+
+def test_a_send_that_is_never_acknowledged_is_repeated_with_the_same_message_id(home, primary, queue):
+    here = home()
+    here.store(numbered(5), queue)
+    primary.fault(entity=queue, operation="send", effect="lose_ack", count=1)
+    with here.syphon() as progress:
+        eventually(lambda: progress.ledger.count("restored") == 5, within_s=40)
+    got = primary.receive(queue, 10, within_s=3)
+    assert sorted(message.message_id for message in got) == sorted(2 * [f"id-{n}" for n in range(5)])
+
+
+def test_a_busy_destination_is_left_alone_and_never_given_up(home, primary, queue):
+    here = home(max_restore_attempts=1)
+    here.store(numbered(5), queue)
+    primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy", count=1)
+    with here.syphon() as progress:
+        eventually(lambda: progress.last_error)
+        failed_at = time.monotonic()
+        eventually(lambda: progress.moved == 5, within_s=30)
+        assert time.monotonic() - failed_at > 9
+    assert progress.dead_lettered == 0
+
+
+def test_with_the_secondary_gone_the_syphon_waits_and_says_so(home, primary, secondary, queue):
+    here = home()
+    secondary.fault(entity=here.backlog, operation="attach", effect="refuse")
+    with here.syphon() as progress:
+        eventually(lambda: progress.state == "failing")
+        assert "ServiceBusError" in progress.last_error
+        here.secondary.mend()
+        here.store(numbered(3), queue)
+        eventually(lambda: progress.moved == 3)
+
+
+def test_stopping_takes_less_than_two_seconds_while_messages_flow(home, primary, queue):
+    here = home()
+    here.store(numbered(1000), queue)
+    syphon, stop = Syphon(here.client), threading.Event()
+    thread = threading.Thread(target=syphon.run, args=(stop,))
+    thread.start()
+    eventually(lambda: syphon.progress and syphon.progress[here.backlog].moved)
+    began = time.monotonic()
+    stop.set()
+    thread.join(10)
+    assert time.monotonic() - began < 2.5
+    with here.syphon() as progress:
+        eventually(lambda: here.secondary.stats(here.backlog)["active"] == 0)
+    got = numbers(primary.receive(queue, 1000))
+    assert set(got) == set(range(1000))
+    assert progress.dead_lettered == 0
+
+
+def test_a_rate_is_kept(home, primary, queue):
+    here = home(max_rate=20)
+    here.store(numbered(60), queue)
+    with here.syphon() as progress:
+        began = time.monotonic()
+        eventually(lambda: progress.moved == 60)
+        assert time.monotonic() - began > 1.5
+
+
+def test_the_time_in_the_backlog_counts_where_the_policy_says_so(home, primary, secondary, queue):
+    here = home(ttl_policy="remaining")
+    here.store([ServiceBusMessage("long", time_to_live=timedelta(hours=1))], queue)
+    here.store([ServiceBusMessage("short", time_to_live=timedelta(seconds=1))], queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved + progress.dead_lettered == 2)
+        assert progress.ledger.count("expired") == 1
+    [message] = primary.receive(queue, 1)
+    assert timedelta(minutes=59) < message.time_to_live < timedelta(hours=1)
+
+
+def test_everything_is_metered_for_the_entity_it_was_for(home, primary, queue):
+    here = home()
+    here.store(numbered(10), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 10)
+    client = here.client
+    counted = {
+        (record.kind, record.namespace, record.entity): (record.messages, record.billing_units)
+        for record in client.meter.drain(client.clock.now(), everything=True)
+    }
+    assert counted["syphon_receive", "contoso-dr", queue] == (10, 10)
+    assert counted["syphon_settle", "contoso-dr", queue] == (10, 10)
+    assert counted["syphon_send", here.name, queue] == (10, 10)
+    assert ("syphon_receive_empty", "contoso-dr", here.backlog) not in counted
+
+
+def test_an_idle_poll_is_one_empty_receive_however_long_it_waits(home, secondary):
+    here = home()
+    with here.syphon() as progress:
+        eventually(lambda: progress.state == "receiving")
+        threading.Event().wait(2.5)  # more than two local slices
+    client = here.client
+    records = client.meter.drain(client.clock.now(), everything=True)
+    assert [record.operations for record in records if record.kind == "syphon_receive_empty"] == [1]
+
+
+def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home, primary, secondary, queue):
+    name = f"contoso-{uuid4().hex[:8]}"
+    backlog = f"{name}/x-servicebus-transfer/0"
+    with secondary.administration() as administration:
+        administration.create_queue(backlog, lock_duration=timedelta(seconds=5))
+    here = home(primary_namespace=name)
+    here.backlog = backlog
+    here.store(numbered(40), queue)
+    program = Path(__file__).with_name("crashing_syphon.py")
+    arguments = [sys.executable, str(program), primary.connection_string, secondary.connection_string, name]
+    crashed = subprocess.run(arguments, timeout=60, cwd=program.parents[2], env={"PYTHONPATH": "."}, check=False)
+    assert crashed.returncode == -9
+    assert primary.stats(queue)["enqueued"] == 40
+    with here.syphon() as progress:
+        eventually(lambda: progress.ledger.count("restored") == 40, within_s=30)
+    got = primary.receive(queue, 80, within_s=3)
+    assert {message.message_id for message in got} == {f"id-{n}" for n in range(40)}
+    assert len(got) == 80
+
+
+def test_two_syphons_on_one_queue_do_no_harm(home, primary, queue):
+    here = home()
+    here.store(numbered(400), queue)
+    with here.syphon() as one, here.syphon() as two:
+        eventually(lambda: one.moved + two.moved >= 400)
+    got = numbers(primary.receive(queue, 500, within_s=3))
+    assert sorted(got) == list(range(400))
