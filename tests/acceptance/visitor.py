@@ -185,3 +185,16 @@ class Visitor:
         """The state the fleet shares; healthy where nothing was ever heard."""
         told = self.demo.redis().hget("pairing:{contoso}:health", entity)
         return str(json.loads(told)["state"]) if told else "healthy"
+
+    def slow_down(self, delay_s: float) -> None:
+        """Every send to the primary takes so much longer, until everything is mended."""
+        fault = {"operation": "send", "effect": "delay", "delay_s": delay_s}
+        address = re.search(r"Endpoint=sb://([^;/]+)", self.demo.environment["CONTOSO_PRIMARY"])
+        assert address
+        answer = httpx.post(f"http://{address[1]}/$emulator/faults", json=fault, trust_env=False)
+        assert answer.status_code < 300, answer.text
+
+    def holder_of_the_leases(self) -> int:
+        """The process that moves the first backlog queue; 0 where none does."""
+        owner = self.demo.redis().get("pairing:{contoso}:lease:contoso/x-servicebus-transfer/0")
+        return int(owner.decode().split(":")[1]) if owner else 0
