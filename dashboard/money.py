@@ -1,7 +1,15 @@
-"""Money as people read it. Amounts are whole cents."""
+"""Money as people read it."""
+
+from fractions import Fraction
+from math import floor
 
 
 def money(cents: int) -> str:
     """1234 → “12.34”."""
     sign = "-" if cents < 0 else ""
     return f"{sign}{abs(cents) // 100}.{abs(cents) % 100:02d}"
+
+
+def cents(amount: Fraction) -> int:
+    """An exact amount in whole cents, a half going up."""
+    return floor(amount * 100 + Fraction(1, 2))

@@ -6,7 +6,20 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
-from dashboard.views import actions, audit, backlog, costs, demo, entities, events, live, overview, pairs, probes
+from dashboard.views import (
+    actions,
+    audit,
+    backlog,
+    costs,
+    demo,
+    entities,
+    events,
+    forecast,
+    live,
+    overview,
+    pairs,
+    probes,
+)
 
 Urls = list[URLPattern | URLResolver]
 pair_urls: Urls = [
@@ -22,6 +35,7 @@ record_urls: Urls = [
     path("backlog/", backlog.listing, name="backlog"),
     path("audit/", audit.listing, name="audit"),
     path("costs/", costs.report, name="costs"),
+    path("costs/forecast/", forecast.page, name="costs-forecast"),
     path("costs.csv", costs.as_csv, name="costs-csv"),
 ]
 machine_urls: Urls = [

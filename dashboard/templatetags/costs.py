@@ -1,12 +1,14 @@
 """Template tags of the cost pages: money, kinds and bars."""
 
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.cost_report import LABELS
+from dashboard.money import cents
 from dashboard.money import money as as_money
 
 register = template.Library()
@@ -43,3 +45,29 @@ def bar(width: int, tone: str = "total") -> SafeString:
         tone,
         max(0, min(100, width)),
     )
+
+
+@register.filter
+def exact_money(amount: Fraction) -> str:
+    """An exact amount, rounded to cents."""
+    return as_money(cents(amount))
+
+
+@register.filter
+def per_million(rate: Fraction) -> str:
+    """The price of one as the price of a million."""
+    return as_money(cents(rate * 1_000_000))
+
+
+@register.filter
+def gigabytes(size: Fraction) -> str:
+    """71.68"""
+    return f"{float(size):,.2f}"
+
+
+@register.filter
+def duration(seconds: int) -> str:
+    """45 s, 17 min, 3.2 h."""
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.1f} h"

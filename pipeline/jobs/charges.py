@@ -15,13 +15,12 @@ from typing import Any
 
 from pipeline.charges import Outcome, Request, compute, utc_now
 from pipeline.errors import PipelineError
+from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import read_prices
 from pipeline.progress import end_with_stdin, failed, to_stdout
 from pipeline.results import write_results
 from pipeline.schemas import ALLOCATIONS
-
-SAMPLE_PRICES = Path(__file__).parent.parent / "data" / "prices-sample.json"
 
 
 def parser() -> argparse.ArgumentParser:

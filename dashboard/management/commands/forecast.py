@@ -1,0 +1,72 @@
+"""Tell what an outage would cost and hold."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from dashboard import present
+from dashboard.forecast import Forecast, forecast
+from dashboard.forecast_form import ForecastForm, assumed
+from dashboard.jobs import JobFailed
+from dashboard.money import cents, money
+
+OPTIONS = {
+    "hours": "how long it lasts (default 3)",
+    "messages-per-hour": "traffic (default: what the pair sent in the newest computed month)",
+    "message-bytes": "size of a message (default: the average of that month)",
+    "entities": "how many entities fail over (default 1)",
+    "ping-interval-s": "seconds between two pings of an entity (default 60)",
+    "queues": "backlog queues (default: the pair's)",
+    "syphon-hosts": "hosts that run a syphon (default 1)",
+    "used": "operations the month has used already (default: as computed)",
+    "crossings": "how often a message crosses regions on its way (default 1)",
+    "per-gigabyte": "price of a GB that crosses (default 0.02)",
+}
+
+
+class Command(BaseCommand):
+    """Needs no Spark. Both counting rules are told."""
+
+    help = "Forecast what an outage of some hours would cost, at the present or the given traffic."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--pair", default="", help="the pair whose traffic is meant (default: all)")
+        for name, meaning in OPTIONS.items():
+            parser.add_argument(f"--{name}", help=meaning)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now = timezone.now()
+        fields = assumed(present.traffic(options["pair"], now), present.queues(options["pair"]))
+        given = {name: options[name] for name in fields if options[name] is not None}
+        form = ForecastForm(fields | given)
+        if not form.is_valid():
+            name, errors = next(iter(form.errors.items()))
+            raise CommandError(f"--{name.replace('_', '-')} is {given[name]!r}: {errors[0]}")
+        try:
+            prices = present.prices(f"{now:%Y-%m}")
+        except JobFailed as error:
+            raise CommandError(str(error)) from None
+        for rule in ("published", "settlements"):
+            made = forecast(form.outage(), prices.ladder, rule == "settlements")
+            self._tell(rule, made, prices.currency)
+        self._tell_room(made, prices.currency)
+        if prices.is_sample:
+            self.stdout.write("Priced with the sample list that ships: set PRICES_FILE to your region's prices.")
+
+    def _tell(self, rule: str, made: Forecast, currency: str) -> None:
+        done = made.operations
+        self.stdout.write(
+            f"{rule}: {done.total:,} operations, {done.extra:,} more than without the outage "
+            f"({done.pings:,} pings, {done.polls:,} polls); {money(cents(made.charge))} {currency}, "
+            f"{money(cents(made.extra_charge))} more; the next million at {money(cents(made.rate * 10**6))}"
+        )
+
+    def _tell_room(self, made: Forecast, currency: str) -> None:
+        room = "they hold it" if made.fits else f"it needs {made.queues_needed} at least"
+        self.stdout.write(
+            f"backlog: {made.outage.messages:,} messages, {float(made.gigabytes):.2f} GB in "
+            f"{made.outage.queues} queues "
+            f"of 5 GB: {room}; bringing it home takes {made.drain_s:,} s at least; "
+            f"crossing regions costs {money(cents(made.bandwidth))} {currency}"
+        )
