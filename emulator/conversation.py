@@ -203,7 +203,7 @@ class Conversation:
         link: Link | None,
         perform: Callable[[bool], Any],
         refuse: Callable[[str, str], Any],
-        status: Callable[[int], Any] | None = None,
+        status: Callable[[Fault], Any] | None = None,
     ) -> None:
         """Do something, unless a fault strikes it. `perform` gets whether to answer; the others say no."""
         fault = self.host.outages.strike(operation, entity, self.host.clock()) if self.host.outages else None
@@ -218,7 +218,7 @@ class Conversation:
         link: Link | None,
         perform: Callable[[bool], Any],
         refuse: Callable[[str, str], Any],
-        status: Callable[[int], Any] | None = None,
+        status: Callable[[Fault], Any] | None = None,
     ) -> None:
         """Let a fault that struck have its effect."""
         text = f"Fault {fault.id}: {fault.effect}."
@@ -234,13 +234,13 @@ class Conversation:
                 refuse(fault.condition, text)
             case "status":
                 if status is not None:
-                    status(fault.status)
+                    status(fault)
             case "delay":
                 self.host.later(fault.delay_s, lambda: self._resume(perform))
             case "detach" if link is not None:
                 self._detach(link, fault.condition, text)
             case "end" if link is not None:
-                for event in self.connection.end(link.session, fault.condition, text):
+                for event in self.connection.abandon(link.session, fault.condition, text):
                     self._on(event)
             case "close":
                 self.close(fault.condition, text)

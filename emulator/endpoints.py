@@ -181,7 +181,7 @@ class CbsRequests(Requests):
             self.link,
             lambda answered: self._put_token(request, audience),
             lambda condition, text: None,
-            lambda status: self._respond(request, status, "A fault said so."),
+            lambda fault: self._respond(request, fault.status, "A fault said so."),
         )
 
     def _put_token(self, request: Request, audience: str) -> None:

@@ -44,7 +44,7 @@ class ManagementRequests(Requests):
             self.link,
             lambda answered: self._work(request, answered),
             lambda condition, text: None,
-            lambda status: self._respond(request, status, "A fault said so.", None),
+            lambda fault: self._respond(request, fault.status, "A fault said so.", None, fault.own_condition),
         )
 
     def _work(self, request: Request, answered: bool) -> None:

@@ -56,6 +56,11 @@ class Fault:
     hits: int = 0
     silenced: list[Callable[[], None]] = field(default_factory=list)
 
+    @property
+    def own_condition(self) -> str:
+        """The condition that was asked for; empty where it is only the default."""
+        return "" if self.condition == CONDITION else self.condition
+
     def as_json(self) -> dict[str, Any]:
         """What was asked for, with the id and how often it struck."""
         return {name: getattr(self, name) for name in ("id", *_KINDS, "hits")}

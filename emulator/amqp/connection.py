@@ -52,6 +52,7 @@ class Connection:
         self.sessions: dict[int, Session] = {}
         self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         self._output: list[bytes] = []
+        self._abandoned: set[int] = set()
 
     # --- bytes -----------------------------------------------------------------------------------------------------
 
@@ -139,8 +140,12 @@ class Connection:
             raise AmqpError("amqp:illegal-state", "a second open")
         else:
             session = self.sessions.get(channel)
-            if session is not None:  # after `end`, clients still send detaches for the channel: not worth an error
+            if session is not None:
                 self._in_session(session, performative, payload, events)
+            elif isinstance(performative, p.End) and channel in self._abandoned:
+                self._abandoned.discard(channel)
+                self.send(channel, p.encode_performative(p.End()))
+            # Anything else on a channel that has ended is late, as clients' detaches are: not worth an error.
 
     def _in_session(self, session: Session, performative: Any, payload: bytes, events: list[Event]) -> None:
         if isinstance(performative, p.End):
@@ -181,6 +186,15 @@ class Connection:
     def send_empty_frame(self) -> None:
         """A sign of life, for clients that asked for one."""
         self._output.append(EMPTY_FRAME)
+
+    def abandon(self, session: Session, condition: str, description: str) -> list[Event]:
+        """End a session, and answer the client's own `end` once more.
+
+        A client that waits on an ended session may wait for ever; the SDK takes the second `end` for an error and
+        closes the connection. So an outage that ends sessions can be felt.
+        """
+        self._abandoned.add(session.channel)
+        return self.end(session, condition, description)
 
     def end(self, session: Session, condition: str | None = None, description: str = "") -> list[Event]:
         """End a session: the answer to the client's end, or our own with an error."""

@@ -1,0 +1,304 @@
+"""Every fault, as the SDK's user meets it: the exception each effect of each operation leads to (docs/emulator.md).
+
+All cases run at once, each on an entity of its own, because most of the time goes to the SDK's own pauses.
+"""
+
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Any
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.exceptions import (
+    MessageLockLostError,
+    MessageNotFoundError,
+    MessagingEntityDisabledError,
+    MessagingEntityNotFoundError,
+    OperationTimeoutError,
+    ServiceBusAuthenticationError,
+    ServiceBusConnectionError,
+    ServiceBusError,
+    ServiceBusQuotaExceededError,
+    ServiceBusServerBusyError,
+)
+
+from emulator.running import EmulatorError, RunningNamespace, running
+
+BUSY, INTERNAL = "com.microsoft:server-busy", "amqp:internal-error"
+CONNECT_CASES = ("refuse", "reset", "close", "delay", "silent")
+
+
+class NothingReceived(Exception):
+    """The SDK says nothing of the fault: its receive returns an empty list."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault and what comes of it: an exception class with a condition, or None for success."""
+
+    operation: str
+    effect: str
+    raises: type[Exception] | None
+    condition: str | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return "-".join([self.operation, self.effect, *(str(value) for value in self.more.values())]).replace(":", ".")
+
+
+CASES = [
+    Case("send", "reject", ServiceBusError, INTERNAL),
+    Case("send", "reject", ServiceBusServerBusyError, BUSY, {"condition": BUSY}),
+    Case("send", "reject", MessagingEntityDisabledError, None, {"condition": "com.microsoft:entity-disabled"}),
+    Case("send", "reject", ServiceBusQuotaExceededError, None, {"condition": "amqp:resource-limit-exceeded"}),
+    Case("send", "reject", MessagingEntityNotFoundError, None, {"condition": "amqp:not-found"}),
+    Case("send", "reset", ServiceBusConnectionError, "amqp:socket-error"),
+    Case("send", "detach", ServiceBusConnectionError, "amqp:unknown-error"),
+    Case("send", "close", ServiceBusConnectionError, "amqp:unknown-error"),
+    Case("send", "end", ServiceBusConnectionError),
+    Case("send", "silent", OperationTimeoutError),
+    Case("send", "lose_ack", OperationTimeoutError),
+    Case("send", "delay", None, None, {"delay_s": 0.2}),
+    Case("send", "delay", OperationTimeoutError, None, {"delay_s": 3}),
+    Case("attach", "refuse", ServiceBusError, INTERNAL),
+    Case("attach", "refuse", MessagingEntityNotFoundError, None, {"condition": "amqp:not-found"}),
+    Case("attach", "refuse", ServiceBusServerBusyError, BUSY, {"condition": BUSY}),
+    Case("attach", "silent", OperationTimeoutError),
+    Case("attach", "reset", ServiceBusConnectionError, "amqp:socket-error"),
+    Case("attach", "detach", ServiceBusConnectionError, "amqp:unknown-error"),
+    Case("attach", "close", ServiceBusConnectionError, INTERNAL),
+    Case("attach", "end", ServiceBusConnectionError),
+    Case("attach", "delay", None, None, {"delay_s": 0.2}),
+    Case("cbs", "status", ServiceBusAuthenticationError, None, {"status": 401}),
+    Case("cbs", "status", ServiceBusAuthenticationError, None, {"status": 500}),
+    Case("cbs", "silent", OperationTimeoutError),
+    Case("cbs", "reset", ServiceBusConnectionError, "amqp:socket-error"),
+    Case("cbs", "detach", OperationTimeoutError),
+    Case("cbs", "close", ServiceBusConnectionError, INTERNAL),
+    Case("cbs", "end", ServiceBusConnectionError),
+    Case("cbs", "delay", None, None, {"delay_s": 0.2}),
+    Case("receive", "reset", ServiceBusConnectionError, "amqp:socket-error"),
+    Case("receive", "detach", ServiceBusError, INTERNAL),
+    Case("receive", "close", ServiceBusConnectionError, INTERNAL),
+    Case("receive", "end", ServiceBusConnectionError),
+    Case("receive", "silent", NothingReceived),
+    Case("receive", "delay", None, None, {"delay_s": 0.2}),
+    Case("settle", "reject", MessageLockLostError, None, {"condition": "com.microsoft:message-lock-lost"}),
+    Case("settle", "reject", ServiceBusError, INTERNAL),
+    Case("settle", "reset", ServiceBusConnectionError, "amqp:socket-error"),
+    Case("settle", "detach", None),
+    Case("settle", "delay", None, None, {"delay_s": 0.2}),
+    Case("manage", "status", ServiceBusError, None, {"status": 503}),
+    Case("manage", "status", MessageNotFoundError, None, {"condition": "com.microsoft:message-not-found"}),
+    Case("manage", "silent", OperationTimeoutError),
+    Case("manage", "lose_ack", OperationTimeoutError),
+    Case("manage", "reset", ServiceBusConnectionError),
+    Case("manage", "detach", ServiceBusError),
+    Case("manage", "close", ServiceBusError),
+    Case("manage", "end", ServiceBusError),
+    Case("manage", "delay", None, None, {"delay_s": 0.2}),
+]
+
+
+def entity_of(case: Case) -> str:
+    return f"faults/{case.id}"
+
+
+@pytest.fixture(scope="module")
+def namespaces():
+    cases = [f"main/{entity_of(case)}" for case in CASES]
+    connects = [f"connect-{effect}/orders" for effect in CONNECT_CASES]
+    names = ["main", *(name.partition("/")[0] for name in connects)]
+    names = [name.replace("_", "-") for name in names]
+    with running(*names, entities=[*cases, *connects, "main/orders", "main/other"]) as namespaces:
+        yield namespaces
+
+
+@pytest.fixture(scope="module")
+def outcomes(namespaces):
+    main = namespaces["main"]
+    return {case.id: in_thread(perform, main, case) for case in CASES} | {
+        effect: in_thread(connect_under, namespaces[f"connect-{effect}"], effect) for effect in CONNECT_CASES
+    }
+
+
+def in_thread(call, *arguments) -> Future[Any]:
+    """Run something on a thread that nothing waits for in the end: the SDK can wait for ever."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
+def perform(namespace: RunningNamespace, case: Case) -> tuple[Exception | None, dict[str, Any]]:
+    """What the SDK's user gets, and the entity's counters afterwards."""
+    entity = entity_of(case)
+    with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
+        if case.operation in ("receive", "settle", "manage"):
+            with client.get_queue_sender(entity) as sender:
+                sender.send_messages(ServiceBusMessage("waiting"))
+        fault = namespace.fault(case.operation, case.effect, entity=entity, **case.more)
+        raised: Exception | None = None
+        try:
+            ACTIONS[case.operation](client, entity)
+        except (ServiceBusError, NothingReceived) as error:
+            raised = error
+        stats = namespace.stats()[entity]
+        namespace.mend(fault)
+        return raised, stats
+
+
+def send(client, entity):
+    with client.get_queue_sender(entity) as sender:
+        sender.send_messages(ServiceBusMessage("x"), timeout=2)
+
+
+def receive(client, entity):
+    with client.get_queue_receiver(entity) as receiver:
+        if not receiver.receive_messages(1, max_wait_time=2):
+            raise NothingReceived
+
+
+def settle(client, entity):
+    with client.get_queue_receiver(entity) as receiver:
+        for message in receiver.receive_messages(1, max_wait_time=5):
+            receiver.complete_message(message)
+
+
+def peek(client, entity):
+    with client.get_queue_receiver(entity) as receiver:
+        assert receiver.peek_messages(1, timeout=2)
+
+
+def open_sender(client, entity):
+    sender = client.get_queue_sender(entity)
+    try:
+        sender.send_messages(ServiceBusMessage("x"), timeout=3)
+    finally:
+        sender.close()
+
+
+ACTIONS = {
+    "send": send,
+    "attach": open_sender,
+    "cbs": open_sender,
+    "receive": receive,
+    "settle": settle,
+    "manage": peek,
+}
+
+
+def connect_under(namespace: RunningNamespace, effect: str) -> Exception | None:
+    namespace.fault("connect", effect, **({"delay_s": 0.2} if effect == "delay" else {}))
+    with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
+        try:
+            if effect == "silent":
+                return connect_silenced(client, namespace)
+            open_sender(client, "orders")
+        except ServiceBusError as error:
+            return error
+    return None
+
+
+def connect_silenced(client, namespace) -> Exception | None:
+    """The SDK waits for ever here, so the fault is removed while it does: that ends what it silenced."""
+    attempt = in_thread(open_sender, client, "orders")
+    with suppress(TimeoutError):
+        attempt.result(2)
+        raise AssertionError("a silent connection was opened")
+    namespace.mend()
+    return attempt.exception(10)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_fault_looks_to_the_sdk_as_it_should(outcomes, case):
+    raised, stats = outcomes[case.id].result(60)
+    if case.raises is None:
+        assert raised is None
+    else:
+        assert type(raised) is case.raises, raised
+        if case.condition is not None:
+            assert raised._condition == case.condition
+    if case.operation == "send":
+        assert stats["enqueued"] == (1 if case.raises is None or case.effect == "lose_ack" else 0)
+
+
+@pytest.mark.parametrize(
+    ("effect", "raises"),
+    [
+        ("refuse", ServiceBusConnectionError),
+        ("reset", ServiceBusConnectionError),
+        ("close", ServiceBusConnectionError),
+        ("silent", ServiceBusConnectionError),
+        ("delay", type(None)),
+    ],
+)
+def test_a_fault_of_the_connection_looks_to_the_sdk_as_it_should(outcomes, effect, raises):
+    assert type(outcomes[effect].result(60)) is raises
+
+
+def test_the_emulators_own_interface_is_answered_whatever_the_faults(namespaces):
+    main = namespaces["main"]
+    ids = [main.fault("connect", effect) for effect in ("refuse", "silent")]
+    try:
+        assert {fault["id"] for fault in main.faults()} >= set(ids)
+    finally:
+        for fault_id in ids:
+            main.mend(fault_id)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"operation": "send", "effect": "refuse"}, "no meaning for send"),
+        ({"operation": "attach", "effect": "lose_ack"}, "no meaning for attach"),
+        ({"operation": "publish", "effect": "reset"}, "operation must be one of"),
+        ({"operation": "connect", "effect": "reset", "entity": "orders"}, "no entity yet"),
+        ({"operation": "send", "effect": "delay"}, "needs delay_s"),
+        ({"operation": "send", "effect": "reset", "probability": 2}, "between 0 and 1"),
+        ({"operation": "send", "effect": "reset", "count": 0}, "at least 1"),
+        ({"operation": "send", "effect": "reset", "seconds": -1}, "above 0"),
+        ({"operation": "cbs", "effect": "status", "status": 42}, "between 100 and 599"),
+        ({"operation": "send", "effect": "reset", "colour": "red"}, "no field"),
+    ],
+)
+def test_a_fault_without_meaning_is_refused_with_the_reason(namespaces, fault, reason):
+    with pytest.raises(EmulatorError, match=reason):
+        namespaces["main"].fault(**fault)
+
+
+def test_a_fault_strikes_as_often_as_it_says_and_only_its_entity(namespaces):
+    main = namespaces["main"]
+    main.fault("send", "reject", entity="ORDERS", count=2)
+    with (
+        ServiceBusClient.from_connection_string(main.connection_string, retry_total=0) as client,
+        client.get_queue_sender("orders") as sender,
+        client.get_queue_sender("other") as other,
+    ):
+        for _ in range(2):
+            other.send_messages(ServiceBusMessage("x"))
+            with pytest.raises(ServiceBusError):
+                sender.send_messages(ServiceBusMessage("x"))
+        sender.send_messages(ServiceBusMessage("x"))
+
+
+def test_a_fault_ends_by_itself_after_its_seconds_and_ends_what_it_silenced(namespaces):
+    main = namespaces["main"]
+    main.fault("send", "silent", entity="other", seconds=1)
+    with (
+        ServiceBusClient.from_connection_string(main.connection_string, retry_total=0) as client,
+        client.get_queue_sender("other") as sender,
+    ):
+        with pytest.raises(ServiceBusConnectionError):
+            sender.send_messages(ServiceBusMessage("x"), timeout=20)
+        sender.send_messages(ServiceBusMessage("x"))
+    assert [fault for fault in main.faults() if fault["entity"] == "other"] == []
