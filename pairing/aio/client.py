@@ -228,7 +228,7 @@ class PairedServiceBusClient(PairedClient):
             self._repaired(await self._find_backlog())
 
     async def _watch_time(self) -> None:
-        while True:
+        while self._state == "opened":
             await asyncio.sleep(_TICK_S)
             self._tick()
 
@@ -242,8 +242,7 @@ class PairedServiceBusClient(PairedClient):
     async def _shut_down(self) -> None:
         until = time.monotonic() + CLOSE_S - 1.0
         grace = min(seconds(self.options.close_grace), CLOSE_S - 2.5)
-        for task in self._work:
-            task.cancel()
+        await self.background.cancel(self._work)
         if self._syphon is not None:
             self._stop_syphon.set()
             await asyncio.wait([self._syphon], timeout=grace)

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
@@ -13,6 +14,7 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 from pairing.links import HEARTBEAT_S, RETRY_WARM_S, LinkFailure, keeps_link, token_is_aging
 
 _CLOSING_S = 2.0
+_STRIKE_AGAIN_S = 0.05
 
 Operation = Callable[[ServiceBusSender, float], Awaitable[object]]
 
@@ -32,16 +34,57 @@ class Background:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def cancel(self, tasks: Iterable["asyncio.Task[Any]"]) -> None:
+        """Cancel these until they have ended, for a second at most: the SDK now and then swallows a cancellation."""
+        for _ in range(10):
+            left = [task for task in tasks if not task.done() and task is not asyncio.current_task()]
+            if not left:
+                return
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=0.1)
+
     async def end(self, timeout_s: float) -> None:
         """Wait for what is closing, then cancel the rest."""
-        current = asyncio.current_task()
-        tasks = [task for task in self._tasks if task is not current]
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=1.0)
+        await self.cancel(tasks)
+
+
+class Deadline:
+    """Cancels the current task at a moment, and again until it listens; leaving it then raises TimeoutError.
+
+    As ``asyncio.timeout``, which cancels only once: a cancellation can get lost where a frame arrives with it.
+    """
+
+    __slots__ = ("_cancelling", "_handle", "_loop", "_struck", "_task", "_timeout_s")
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._struck = 0
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._loop = asyncio.get_running_loop()
+        self._handle = self._loop.call_later(self._timeout_s, self._strike)
+
+    def _strike(self) -> None:
+        self._struck += 1
+        self._task.cancel()
+        self._handle = self._loop.call_later(_STRIKE_AGAIN_S, self._strike)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._handle.cancel()
+        for _ in range(self._struck):
+            self._task.uncancel()
+        if self._struck and kind is not None and self._task.cancelling() <= self._cancelling:
+            raise TimeoutError from error
 
 
 async def _quietly(work: Awaitable[object]) -> None:
@@ -79,7 +122,8 @@ class Link:
         reused = False
         until = time.monotonic() + timeout_s
         try:
-            async with asyncio.timeout(max(timeout_s, 0.0)), self._lock:
+            with Deadline(max(timeout_s, 0.0)):
+                await self._lock.acquire()
                 try:
                     reused = self.sender is not None
                     sender = self.sender or await self._open()
@@ -88,6 +132,8 @@ class Link:
                 except BaseException as error:  # also a cancellation: the SDK's sender is no more to be trusted
                     self._let_go(error)
                     raise
+                finally:
+                    self._lock.release()
             return None
         except TimeoutError as error:
             overdue = OperationTimeoutError(message=f"No answer within {timeout_s:.1f} s.")

@@ -28,7 +28,7 @@ class Pinger:
 
     async def run(self) -> None:
         """Ping what is due until cancelled."""
-        while True:
+        while self._client.state == "opened":
             await asyncio.sleep(TICK_S)
             self._begin_due()
 

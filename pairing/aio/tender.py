@@ -32,7 +32,7 @@ class Tender(TenderCore):
 
     async def run(self) -> None:
         """Tend until cancelled; an error of one task is logged and does not end the others."""
-        while True:
+        while self._client.state == "opened":
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)
             self._wake.clear()

@@ -1,0 +1,483 @@
+"""Sending through a pair, in both worlds, over real AMQP (docs/specification.md, sections 4 to 7)."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus import exceptions as sdk
+
+from pairing import BacklogUnavailableError, PairingError, ScheduledInBacklogError, is_ping
+from pairing.messages import restore
+
+
+def bodies(messages) -> list[str]:
+    return [b"".join(message.body).decode() for message in messages]
+
+
+def in_backlog(client, secondary, count: int) -> list:
+    """What sits in the client's backlog queues, as it will come home: (path, message)."""
+    found = []
+    for path in client.backlog_paths:
+        waiting = secondary.stats(path)["active"]
+        found += [restore(message) for message in secondary.receive(path, waiting)] if waiting else []
+    assert len(found) == count
+    return found
+
+
+# The healthy path
+
+
+async def test_a_message_a_list_and_a_batch_reach_the_primary(world, primary, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("one"))
+    await world(sender.send_messages, [ServiceBusMessage("two"), ServiceBusMessage("three")])
+    batch = await world(sender.create_message_batch)
+    batch.add_message(ServiceBusMessage("four"))
+    await world(sender.send_messages, batch)
+    assert sorted(bodies(primary.receive(queue, 4))) == ["four", "one", "three", "two"]
+
+
+async def test_every_form_that_the_sdk_takes_is_taken(world, primary, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    annotated = ServiceBusMessage("annotated").raw_amqp_message
+    await world(sender.send_messages, {"body": "mapping"})
+    await world(sender.send_messages, annotated)
+    await world(sender.send_messages, (ServiceBusMessage(text) for text in ("from", "generator")))
+    foreign = ServiceBusMessageBatch()
+    foreign.add_message(ServiceBusMessage("foreign"))
+    await world(sender.send_messages, foreign)
+    assert set(bodies(primary.receive(queue, 5))) == {"mapping", "annotated", "from", "generator", "foreign"}
+
+
+async def test_nothing_to_send_is_no_error(world, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, [])
+    await world(sender.send_messages, await world(sender.create_message_batch))
+
+
+async def test_a_message_without_id_gets_one_before_its_first_send(world, primary, queue):
+    client = await world.open()
+    message = ServiceBusMessage("x")
+    await world(client.get_queue_sender(queue).send_messages, message)
+    (received,) = primary.receive(queue, 1)
+    assert received.message_id == message.message_id
+    assert len(message.message_id) == 36
+
+
+async def test_a_received_message_can_be_sent_on(world, primary, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("x", application_properties={"n": 1}, message_id="m"))
+    (received,) = primary.receive(queue, 1)
+    await world(sender.send_messages, received)
+    (again,) = primary.receive(queue, 1)
+    assert (bodies([again]), again.message_id, again.application_properties) == (["x"], "m", {b"n": 1})
+
+
+async def test_a_topic_is_sent_to_as_a_queue_is(world, primary, secondary):
+    topic = primary.create_topic()
+    client = await world.open()
+    sender = client.get_topic_sender(topic)
+    await world(sender.send_messages, ServiceBusMessage("news"))
+    assert bodies(primary.receive(topic, 1, subscription="audit")) == ["news"]
+    client.fail_over(topic, "test")
+    await world(sender.send_messages, ServiceBusMessage("later"))
+    ((path, message),) = in_backlog(client, secondary, 1)
+    assert (path, bodies([message])) == (topic, ["later"])
+
+
+async def test_messages_are_scheduled_and_cancelled_in_the_primary(world, primary, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    numbers = await world(sender.schedule_messages, [ServiceBusMessage("a"), ServiceBusMessage("b")], later)
+    assert len(numbers) == 2
+    await world(sender.cancel_scheduled_messages, numbers)
+    with primary.administration() as administration:
+        assert administration.get_queue_runtime_properties(queue).scheduled_message_count == 0
+
+
+async def test_a_busy_server_is_raised_with_the_time_to_wait(world, primary, queue):
+    client = await world.open()
+    primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy")
+    with pytest.raises(sdk.ServiceBusServerBusyError) as raised:
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert raised.value.retry_after == 10.0
+    assert client.entity_health(queue).state == "healthy"
+
+
+async def test_a_busy_server_is_waited_for_where_the_options_say_so(world, primary, queue, monkeypatch):
+    monkeypatch.setattr("pairing.flows.RETRY_AFTER_S", 0.3)
+    client = await world.open(server_busy="wait")
+    primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy", count=2)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert primary.stats(queue)["enqueued"] == 1
+
+
+# Failover
+
+
+async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_entity_back(
+    world, primary, secondary, queue
+):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(entity=queue, operation="send", effect="reject")
+    await world(sender.send_messages, ServiceBusMessage("during", session_id="s", message_id="m"))
+    assert client.entity_health(queue).state == "failed_over"
+    ((path, message),) = in_backlog(client, secondary, 1)
+    assert (path, bodies([message]), message.session_id, message.message_id) == (queue, ["during"], "s", "m")
+    primary.mend()
+    await world.until(lambda: client.entity_health(queue).state == "healthy")
+    await world(sender.send_messages, ServiceBusMessage("after"))
+    assert bodies(primary.receive(queue, 2)) == ["before", "after"]
+    assert world.told == ["failed_over", "recovered"]
+
+
+async def test_failures_are_accepted_until_the_interval_is_over(world, primary, secondary, queue):
+    client = await world.open(failover_interval=timedelta(seconds=1.5))
+    sender = client.get_queue_sender(queue)
+    primary.fault(entity=queue, operation="send", effect="reject")
+    with pytest.raises(sdk.ServiceBusError):
+        await world(sender.send_messages, ServiceBusMessage("refused"))
+    assert client.entity_health(queue).state == "failing"
+    await world.until(lambda: "failed_over" in world.told)  # told when it happens, though nothing is sent
+    await world(sender.send_messages, ServiceBusMessage("accepted"))
+    ((_, message),) = in_backlog(client, secondary, 1)
+    assert bodies([message]) == ["accepted"]
+
+
+async def test_an_entitys_failure_says_nothing_of_its_neighbours(world, primary, queue):
+    neighbour = primary.create_queue()
+    client = await world.open()
+    primary.fault(entity=queue, operation="send", effect="reject")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    await world(client.get_queue_sender(neighbour).send_messages, ServiceBusMessage("y"))
+    assert bodies(primary.receive(neighbour, 1)) == ["y"]
+    assert client.entity_health(neighbour).state == "healthy"
+
+
+async def test_once_failed_over_no_sender_touches_the_primary(world, primary, queue):
+    client = await world.open(enable_pings=False)
+    primary.fault(entity=queue, operation="send", effect="reject", count=1)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    for _ in range(3):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert primary.stats(queue)["enqueued"] == 0
+
+
+async def test_lists_and_batches_are_redirected_whole(world, secondary, queue):
+    client = await world.open(enable_pings=False, backlog_queue_count=1)
+    sender = client.get_queue_sender(queue)
+    batch = await world(sender.create_message_batch)
+    batch.add_message(ServiceBusMessage("a"))
+    batch.add_message(ServiceBusMessage("b"))
+    client.fail_over(queue, "test")
+    await world(sender.send_messages, batch)
+    await world(sender.send_messages, [ServiceBusMessage("c"), ServiceBusMessage("d")])
+    found = in_backlog(client, secondary, 4)
+    assert bodies([message for _, message in found]) == ["a", "b", "c", "d"]
+    assert {path for path, _ in found} == {queue}
+
+
+async def test_scheduling_during_a_failover_keeps_the_time_and_cannot_be_cancelled(world, secondary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    client.fail_over(queue, "test")
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    numbers = await world(sender.schedule_messages, ServiceBusMessage("x"), later)
+    assert numbers == []
+    with pytest.raises(ScheduledInBacklogError):
+        await world(sender.cancel_scheduled_messages, numbers)
+    ((_, message),) = in_backlog(client, secondary, 1)
+    assert message.scheduled_enqueue_time_utc == later
+
+
+async def test_a_message_that_carries_a_reserved_property_is_refused(world, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    with pytest.raises(ValueError, match="x-ms-path"):
+        await world(sender.send_messages, ServiceBusMessage("x", application_properties={"x-ms-path": "y"}))
+
+
+async def test_a_backlog_queue_that_fails_is_left_and_the_other_takes_the_message(world, secondary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    client.fail_over(queue, "test")
+    await world(sender.send_messages, ServiceBusMessage("x"))
+    first = next(path for path in client.backlog_paths if secondary.stats(path)["active"])
+    secondary.fault(entity=first, operation="send", effect="reject")
+    await world(sender.send_messages, ServiceBusMessage("y"))
+    assert "queue_pulled" in world.told
+    assert len(in_backlog(client, secondary, 2)) == 2
+
+
+async def test_where_no_backlog_queue_takes_it_the_caller_keeps_the_message(world, secondary, queue):
+    client = await world.open(enable_pings=False)
+    client.fail_over(queue, "test")
+    for path in client.backlog_paths:
+        secondary.fault(entity=path, operation="send", effect="reject")
+    with pytest.raises(BacklogUnavailableError) as raised:
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert set(raised.value.errors) == set(client.backlog_paths)
+    assert isinstance(raised.value.__cause__, sdk.ServiceBusError)
+
+
+# Faults of the caller and of the configuration
+
+
+async def test_a_queue_that_never_existed_is_the_callers_error(world):
+    client = await world.open()
+    with pytest.raises(sdk.ServiceBusError):
+        await world(client.get_queue_sender("no-such-queue").send_messages, ServiceBusMessage("x"))
+    assert client.entity_health("no-such-queue").state == "healthy"
+
+
+async def test_a_queue_that_has_vanished_fails_over(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("x"))
+    primary.fault(entity=queue, operation="send", effect="reject", condition="amqp:not-found")
+    await world(sender.send_messages, ServiceBusMessage("y"))
+    assert client.entity_health(queue).state == "failed_over"
+
+
+async def test_refused_credentials_do_not_fail_over(world, primary, queue):
+    client = await world.open()
+    primary.fault(entity=queue, operation="cbs", effect="status", status=401)
+    with pytest.raises(sdk.ServiceBusAuthenticationError):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=8)
+    health = client.entity_health(queue)
+    assert (health.state, "wrong key" in health.reason) == ("healthy", True)
+
+
+async def test_a_forgotten_session_id_does_not_fail_a_fleet_over(world, primary):
+    client = await world.open()
+    queue = primary.create_queue(requires_session=True)
+    with pytest.raises(sdk.ServiceBusError, match="not-allowed"):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert client.entity_health(queue).state == "healthy"
+
+
+async def test_a_message_that_cannot_be_encoded_is_the_callers_fault(world, queue):
+    client = await world.open()
+    message = ServiceBusMessage("x", application_properties={"n": 2**40})
+    with pytest.raises(sdk.ServiceBusError):
+        await world(client.get_queue_sender(queue).send_messages, message)
+    assert client.entity_health(queue).state == "healthy"
+
+
+# Size
+
+
+async def test_what_could_not_be_failed_over_is_refused_at_healthy_times(world, primary, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    with pytest.raises(sdk.MessageSizeExceededError, match=r"\d+ bytes and \d+ bytes"):
+        await world(sender.send_messages, ServiceBusMessage("x" * (262_144 - 100)))
+    await world(sender.send_messages, ServiceBusMessage("x" * (262_144 - 1_000)))
+    assert primary.stats(queue)["enqueued"] == 1
+
+
+async def test_without_headroom_the_primary_takes_what_it_can(world, primary, queue):
+    client = await world.open(require_headroom=False)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x" * (262_144 - 140)))
+    assert primary.stats(queue)["enqueued"] == 1
+
+
+def fill(batch):
+    while True:
+        try:
+            batch.add_message(ServiceBusMessage("x" * 50, session_id="s", time_to_live=timedelta(hours=1)))
+        except sdk.MessageSizeExceededError:
+            return
+
+
+async def test_a_full_batch_still_fits_the_backlog(world, secondary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    batch = await world(sender.create_message_batch, 20_000)
+    fill(batch)
+    added = len(batch)
+    client.fail_over(queue, "test")
+    await world(sender.send_messages, batch)
+    assert sum(secondary.stats(path)["enqueued"] for path in client.backlog_paths) == added
+
+
+async def test_a_batch_beyond_the_entitys_limit_is_refused(world, queue):
+    client = await world.open()
+    with pytest.raises(ValueError, match="too large"):
+        await world(client.get_queue_sender(queue).create_message_batch, 10**9)
+
+
+# Forced states
+
+
+async def test_a_held_failover_is_pinged_and_stays(world, queue):
+    client = await world.open()
+    client.fail_over(queue, "maintenance", operator="ann")
+    await world.until(lambda: client.entity_health(queue).last_ping == "accepted")
+    health = client.entity_health(queue)
+    assert (health.state, health.held_by) == ("failed_over", "ann")
+
+
+async def test_a_released_entity_is_pinged_at_once(world, queue):
+    client = await world.open(ping_primary_interval=timedelta(minutes=30))
+    client.fail_over(queue, "maintenance", operator="ann")
+    client.release(queue, operator="bob")
+    await world.until(lambda: client.entity_health(queue).state == "healthy", within_s=5)
+    assert world.told == ["forced", "released", "recovered"]
+
+
+async def test_marked_healthy_sends_go_to_the_primary_again(world, primary, queue):
+    client = await world.open(enable_pings=False)
+    client.fail_over(queue, "maintenance")
+    client.mark_healthy(queue)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert primary.stats(queue)["enqueued"] == 1
+
+
+async def test_a_hold_expires(world, queue):
+    client = await world.open()
+    client.fail_over(queue, "maintenance", expires=timedelta(seconds=0.5))
+    await world.until(lambda: client.entity_health(queue).state == "healthy")
+
+
+# Pings
+
+
+async def test_a_ping_is_empty_and_never_delivered(world, primary, queue):
+    client = await world.open()
+    result = await world(client.ping, queue)
+    assert (result.accepted, result.reason) == (True, "accepted")
+    assert primary.stats(queue)["pings_swallowed"] == 1
+    assert primary.receive(queue, 1, within_s=0.5) == []
+
+
+async def test_a_ping_tells_why_it_was_not_accepted(world, primary, queue):
+    client = await world.open()
+    primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:entity-disabled")
+    result = await world(client.ping, queue)
+    assert (result.accepted, "MessagingEntityDisabledError" in result.reason) == (False, True)
+
+
+async def test_an_outage_spends_no_pings(world, primary, queue):
+    client = await world.open()
+    client.fail_over(queue, "test", hold=False)
+    primary.fault(entity=queue, operation="attach", effect="refuse")
+    await world.until(lambda: "internal-error" in client.entity_health(queue).last_ping)
+    assert "ping" not in {record.kind for record in client.meter.drain(client.clock.now(), everything=True)}
+
+
+async def test_a_worker_pings_what_is_due(world, queue):
+    client = await world.open(enable_pings=False)
+    assert await world(client.ping_due) == []
+    client.fail_over(queue, "test", hold=False)
+    client.release(queue)
+    (result,) = await world(client.ping_due)
+    assert (result.path, result.accepted) == (queue, True)
+    assert client.entity_health(queue).state == "healthy"
+
+
+def test_is_ping_tells_pings_from_messages():
+    from pairing.messages import ping_message
+
+    assert is_ping(ping_message())
+    assert not is_ping(ServiceBusMessage("x"))
+
+
+# Receivers
+
+
+async def test_receivers_are_the_primarys_and_the_sdks_own(world, primary, queue):
+    client = await world.open()
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    receiver = client.get_queue_receiver(queue, max_wait_time=5)
+    (message,) = await world(receiver.receive_messages, 1)
+    await world(receiver.complete_message, message)
+    assert await world(receiver.receive_messages, 1, max_wait_time=0.3) == []
+    await world(receiver.close)
+    counted = {(r.kind, r.entity): r.messages for r in client.meter.drain(client.clock.now(), everything=True)}
+    assert counted["receive", queue] == 1
+    assert counted["settle", queue] == 1
+    assert ("receive_empty", queue) in counted
+
+
+# Metering
+
+
+async def test_every_operation_is_counted_by_kind_entity_and_namespace(world, primary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("x" * 70_000))
+    await world(sender.send_messages, [ServiceBusMessage("a"), ServiceBusMessage("b")])
+    primary.fault(entity=queue, operation="send", effect="reject", count=1)
+    await world(sender.send_messages, ServiceBusMessage("c"))
+    records = client.meter.drain(client.clock.now(), everything=True)
+    counted = {}
+    for record in records:
+        key = (record.kind, record.namespace, record.entity)
+        before = counted.get(key, (0, 0, 0))
+        counted[key] = tuple(
+            map(sum, zip(before, (record.operations, record.messages, record.billing_units), strict=True))
+        )
+    name = client.primary.namespace
+    assert counted["send", name, queue] == (3, 3, 4)
+    assert counted["send_backlog", "contoso-dr", queue] == (1, 1, 1)
+    assert counted["manage", "contoso-dr", "*"][0] == 1 + 2
+
+
+# Misuse
+
+
+async def test_before_opening_every_send_says_so(world, queue):
+    client = world.client()
+    assert client.state == "created"
+    with pytest.raises(PairingError, match="not open"):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+
+
+@pytest.mark.parametrize("timeout", [0, -1])
+async def test_a_timeout_must_be_positive(world, queue, timeout):
+    client = await world.open()
+    with pytest.raises(ValueError, match="timeout"):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=timeout)
+
+
+async def test_misspelt_keywords_are_refused(world, queue):
+    client = await world.open()
+    with pytest.raises(TypeError):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), time_out=3)
+    with pytest.raises(TypeError, match="transporttype"):
+        type(client).from_connection_string("x", "y", transporttype=1)
+
+
+async def test_many_threads_or_tasks_may_share_a_sender(world, primary, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await asyncio.gather(*(world(sender.send_messages, ServiceBusMessage(str(i))) for i in range(40)))
+    assert primary.stats(queue)["enqueued"] == 40
+
+
+def test_a_batch_that_hides_its_messages_is_refused(queue):
+    from pairing.payload import payload
+
+    batch = ServiceBusMessageBatch()
+    batch.add_message(ServiceBusMessage("x"))
+    del batch._messages
+    with pytest.raises(TypeError, match="create_message_batch"):
+        payload(batch, queue)
+
+
+def test_the_bare_sdk_reaches_what_the_pair_sends_to(primary, queue):
+    with (
+        ServiceBusClient.from_connection_string(primary.connection_string) as client,
+        client.get_queue_sender(queue) as sender,
+    ):
+        sender.send_messages(ServiceBusMessage("x"))
+    assert bodies(primary.receive(queue, 1)) == ["x"]
