@@ -4,8 +4,7 @@ Streams carry the word `changed` only; pages then fetch their own part, so no st
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from weakref import WeakKeyDictionary
 
 import redis.asyncio
@@ -22,6 +21,7 @@ from pairing.coordination import SharedHealth
 LEAST_GAP_S = 0.4
 KEEP_ALIVE_S = 15.0
 RETRY_S = 2.0
+CHANGED_MESSAGE = b"event: changed\ndata: 1\n\n"
 log = structlog.get_logger(__name__)
 
 
@@ -32,29 +32,19 @@ class Broadcast:
         self._streams: set[asyncio.Event] = set()
         self._listener: asyncio.Task[None] | None = None
 
-    async def changes(self) -> AsyncGenerator[bool, None]:
-        """True for a change (several in short order are one), False when nothing happened for a while."""
+    def join(self) -> asyncio.Event:
+        """A stream's own wake-up call: from now on it misses nothing."""
         woken = asyncio.Event()
         self._streams.add(woken)
         if self._listener is None or self._listener.done():
             self._listener = asyncio.create_task(self._listen())
-        try:
-            while True:
-                yield await self._next(woken)
-                await asyncio.sleep(LEAST_GAP_S)
-        finally:
-            self._streams.discard(woken)
-            if not self._streams and self._listener:
-                self._listener.cancel()
+        return woken
 
-    async def _next(self, woken: asyncio.Event) -> bool:
-        try:
-            async with asyncio.timeout(KEEP_ALIVE_S):
-                await woken.wait()
-        except TimeoutError:
-            return False
-        woken.clear()
-        return True
+    def leave(self, woken: asyncio.Event) -> None:
+        """The last one to leave ends the subscription."""
+        self._streams.discard(woken)
+        if not self._streams and self._listener:
+            self._listener.cancel()
 
     async def _listen(self) -> None:
         """Until nobody streams any more. With Redis away it tries again, and the pages poll."""
@@ -95,12 +85,24 @@ async def take_over(channel: str, text: str) -> None:
 _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDictionary()
 
 
-async def stream() -> AsyncIterator[bytes]:
-    """Server-sent events: `changed`, and a comment now and then to keep the connection."""
+async def stream() -> AsyncGenerator[bytes, None]:
+    """Server-sent events: `changed` (several in short order are one), and a comment now and then."""
     broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
-    yield b"retry: 3000\nevent: changed\ndata: 1\n\n"
-    changes = broadcast.changes()
-    with contextlib.suppress(asyncio.CancelledError):
-        async with contextlib.aclosing(changes):
-            async for changed in changes:
-                yield b"event: changed\ndata: 1\n\n" if changed else b": still here\n\n"
+    woken = broadcast.join()
+    try:
+        yield b"retry: 3000\n" + CHANGED_MESSAGE
+        while True:
+            yield CHANGED_MESSAGE if await _is_woken(woken) else b": still here\n\n"
+            await asyncio.sleep(LEAST_GAP_S)
+    finally:
+        broadcast.leave(woken)
+
+
+async def _is_woken(woken: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(KEEP_ALIVE_S):
+            await woken.wait()
+    except TimeoutError:
+        return False
+    woken.clear()
+    return True

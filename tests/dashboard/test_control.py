@@ -1,4 +1,4 @@
-"""The verbs: what they do, that they are audited, refused and repeated as they should (docs/specification.md, section 12)."""
+"""The verbs: what they do, how they are audited, refused and repeated (docs/specification.md, section 12)."""
 
 import uuid
 from datetime import timedelta
@@ -34,7 +34,12 @@ def test_forcing_a_failover_tells_the_fleet_the_page_and_the_audit_trail(wish, s
     event = FailoverEvent.objects.get()
     assert (event.kind, event.entity, event.operator) == ("forced", "orders", "operator")
     entry = AuditEntry.objects.get()
-    assert (entry.operator, entry.verb, entry.target, entry.reason) == ("operator", "fail_over", "orders", "storage is down")
+    assert (entry.operator, entry.verb, entry.target, entry.reason) == (
+        "operator",
+        "fail_over",
+        "orders",
+        "storage is down",
+    )
     assert entry.outcome == "done"
 
 
@@ -125,7 +130,15 @@ def test_a_syphon_is_paused_and_resumed(wish, shared, target):
 
 
 @pytest.mark.parametrize(
-    "verb", [control.fail_over, control.hold, control.release, control.mark_healthy, control.pause_syphon, control.resume_syphon]
+    "verb",
+    [
+        control.fail_over,
+        control.hold,
+        control.release,
+        control.mark_healthy,
+        control.pause_syphon,
+        control.resume_syphon,
+    ],
 )
 @pytest.mark.parametrize("role", ["viewer", "nobody"])
 def test_who_is_no_operator_is_refused_and_the_attempt_is_kept(wish, shared, verb, role):

@@ -1,4 +1,4 @@
-"""What the fleet reports, in the database: late, twice, or by two collectors at once (docs/specification.md, section 11)."""
+"""What the fleet reports, stored late, twice, or by two collectors at once (docs/specification.md, section 11)."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -6,7 +6,16 @@ from datetime import timedelta
 import pytest
 
 from dashboard import projection
-from dashboard.models import BacklogQueue, DepthSample, EntityHealth, FailoverEvent, Heartbeat, Pair, PairDepth, WaitingSample
+from dashboard.models import (
+    BacklogQueue,
+    DepthSample,
+    EntityHealth,
+    FailoverEvent,
+    Heartbeat,
+    Pair,
+    PairDepth,
+    WaitingSample,
+)
 from pairing.events import KINDS, Event
 from tests.dashboard.conftest import NOW, health
 

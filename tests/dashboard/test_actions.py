@@ -1,0 +1,142 @@
+"""Actions over the web: asked for, done, refused, and answered to htmx (docs/contract.md, section 6)."""
+
+import pytest
+from django.test import Client
+
+from dashboard.models import AuditEntry, EntityHealth, FailoverEvent
+
+HTMX = {"HX-Request": "true"}
+VERBS = ("fail_over", "hold", "release", "mark_healthy", "pause_syphon", "resume_syphon")
+
+
+def act(client: Client, verb: str, path: str = "orders", **more):
+    headers = more.pop("headers", {})
+    return client.post(f"/pairs/contoso/actions/{verb}/", {"path": path, "reason": "storage", **more}, headers=headers)
+
+
+def test_a_failover_is_forced_without_scripts_by_a_page_that_asks_and_a_form_that_does(pair, shared, as_role):
+    operator = as_role("operator")
+
+    page = operator.get("/pairs/contoso/actions/fail_over/", {"path": "orders"})
+    assert "Force failover: orders" in page.text
+    assert 'name="reason"' in page.text
+
+    answer = act(operator, "fail_over")
+    assert (answer.status_code, answer["Location"]) == (302, "/pairs/contoso/")
+    assert shared.health()["orders"].held_by == "operator"
+    assert "orders is failed over" in operator.get("/pairs/contoso/").text
+
+
+def test_htmx_gets_the_question_and_the_answer_as_fragments(pair, shared, as_role):
+    operator = as_role("operator")
+
+    asked = operator.get("/pairs/contoso/actions/hold/", {"path": "orders"}, headers=HTMX)
+    assert "<html" not in asked.text
+    assert "<form" in asked.text
+
+    answered = act(operator, "fail_over", headers=HTMX)
+    assert "<html" not in answered.text
+    assert answered["HX-Trigger"] == "refresh"
+    assert "orders is failed over" in answered.text
+
+
+def test_after_an_action_one_is_back_where_one_was(pair, shared, as_role):
+    answer = act(as_role("operator"), "fail_over", next="/pairs/contoso/entities/orders/")
+
+    assert answer["Location"] == "/pairs/contoso/entities/orders/"
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
+def test_an_action_leads_nowhere_foreign(pair, shared, as_role, elsewhere):
+    assert act(as_role("operator"), "fail_over", next=elsewhere)["Location"] == "/pairs/contoso/"
+
+
+def test_a_whole_pair_is_failed_over_at_once_with_an_entry_for_each_entity(pair, shared, as_role):
+    act(as_role("operator"), "fail_over", path="*")
+
+    assert {path: one.state for path, one in shared.health().items()} == {
+        "orders": "failed_over",
+        "payments": "failed_over",
+    }
+    assert sorted(AuditEntry.objects.values_list("target", flat=True)) == ["orders", "payments"]
+
+
+def test_a_forced_failover_ends_when_it_was_said_to(pair, shared, as_role):
+    act(as_role("operator"), "fail_over", expires_in="15")
+
+    told = shared.health()["orders"]
+    assert told.expires is not None
+    assert 890 < (told.expires - told.since).total_seconds() < 910
+
+
+def test_the_same_form_sent_twice_is_one_deed(pair, shared, as_role):
+    operator = as_role("operator")
+    once = {"request_id": "11111111-2222-4333-8444-555555555555"}
+
+    act(operator, "fail_over", **once)
+    act(operator, "fail_over", **once)
+
+    assert FailoverEvent.objects.count() == AuditEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("role", ["viewer", "nobody"])
+def test_who_is_no_operator_can_neither_ask_nor_do(pair, shared, as_role, verb, role):
+    client = as_role(role)
+
+    assert client.get(f"/pairs/contoso/actions/{verb}/", {"path": "orders"}).status_code == 403
+    assert act(client, verb).status_code == 403
+    assert shared.health() == {}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_strangers_are_sent_to_the_login(pair, shared, as_role, verb):
+    assert act(as_role("stranger"), verb)["Location"].startswith("/login/")
+    assert shared.health() == {}
+
+
+def test_a_form_without_its_token_does_nothing(pair, shared, people):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people["operator"])
+
+    answer = act(client, "fail_over")
+
+    assert answer.status_code == 403
+    assert "load the page again" in answer.text
+    assert shared.health() == {}
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [("fail_over", "unheard-of"), ("pause_syphon", "unheard-of"), ("explode", "orders"), ("note", "orders")],
+)
+def test_what_does_not_exist_is_not_found(pair, shared, as_role, verb, path):
+    assert act(as_role("operator"), verb, path).status_code == 404
+
+
+def test_an_action_without_a_path_asks_again(pair, shared, as_role):
+    assert act(as_role("operator"), "fail_over", path="").status_code == 400
+
+
+def test_a_pair_s_syphon_is_paused_without_naming_a_queue(pair, shared, as_role):
+    as_role("operator").post("/pairs/contoso/actions/pause_syphon/", {"reason": "look"})
+
+    assert set(shared.paused()) == {"*"}
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "fragment"])
+def test_without_redis_the_answer_says_that_nothing_was_changed(pair, redis_away, as_role, headers):
+    answer = act(as_role("operator"), "fail_over", headers=headers)
+
+    assert answer.status_code == 503
+    assert "Nothing was changed" in answer.text
+    assert EntityHealth.objects.get(path="orders").state == "unknown"
+
+
+def test_pages_are_shown_without_redis(pair, redis_away, as_role):
+    assert as_role("viewer").get("/").status_code == 200
+
+
+def test_viewers_see_no_buttons(pair, redis_here, as_role):
+    assert "/actions/" not in as_role("viewer").get("/").text
+    assert "/actions/" in as_role("operator").get("/").text
