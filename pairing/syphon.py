@@ -48,7 +48,7 @@ from pairing.homecoming import (
 from pairing.ledger import Ledger
 from pairing.links import Link, LinkFailure
 from pairing.metering import billing_units
-from pairing.settlement import OneByOne, collected
+from pairing.settlement import Settlement, choose
 from pairing.sizes import message_size
 from pairing.tenure import Tenure
 
@@ -148,7 +148,7 @@ class Hands:
     ) -> None:
         self._client, self._queue, self._sender, self._rest = client, queue, sender, rest
         self._link = Link(cast("Callable[[], Any]", self._make_receiver), client.watchdog)
-        self._settlement = OneByOne()
+        self._settlement: Settlement | None = None
         self._granted: Any = None
         self._granted_at = 0.0
         self._is_grant_empty = False
@@ -258,8 +258,11 @@ class Hands:
         messages = [item.received for item in action.items]
 
         def settle(receiver: ServiceBusReceiver, left_s: float) -> None:
-            settled = self._settlement.settle(receiver, action.verb, messages, action.reason, action.description)
-            collected(settled, outcomes)
+            if self._settlement is None:
+                self._settlement = choose(receiver)
+            way = self._settlement
+            for outcome in way.settle(receiver, action.verb, messages, action.reason, action.description, left_s):
+                outcomes.append(outcome)
 
         self._with_receiver(settle, _SETTLE_S)
         for item, outcome in zip(action.items, outcomes, strict=False):

@@ -5,15 +5,14 @@ import signal
 import sys
 import threading
 
-from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
-from pairing.settlement import OneByOne
+from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon, settlement
 
 
 def die(*arguments: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-OneByOne.settle = die
+settlement.OneByOne.settle = settlement.Overlapped.settle = die
 primary, secondary, pair = sys.argv[1:]
 options = SendAvailabilityOptions(primary_namespace=pair, backlog_queue_count=1, enable_pings=False)
 with PairedServiceBusClient.from_connection_string(primary, secondary, options=options) as client:

@@ -1,0 +1,180 @@
+"""Draining a backlog: one syphon against loops written by hand over the public SDK, side by side in one run.
+
+Alone: `python -m tests.benchmarks syphon`. A ratio above 1 means that the syphon is faster.
+"""
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
+from pairing.messages import to_backlog
+
+BLOCKS, MESSAGES = 5, 1500
+SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = 1000, 40, 0.010
+QUEUE = "orders"
+
+
+@contextmanager
+def namespaces() -> Iterator[list[str]]:
+    """The connection strings of a primary and a secondary, each in a process of its own."""
+    processes, strings = [], []
+    for arguments in (["--namespace", "contoso:0", "--entity", f"contoso/{QUEUE}"], ["--namespace", "contoso-dr:0"]):
+        command = [sys.executable, "-m", "emulator", *arguments]
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert processes[-1].stdout is not None
+        strings.append(processes[-1].stdout.readline().split(maxsplit=2)[2].strip())
+    try:
+        yield strings
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def far_away(strings: list[str]) -> Iterator[list[str]]:
+    """The same namespaces, each byte 10 ms later in either direction."""
+    loop, ports = asyncio.new_event_loop(), [int(text.split(";")[0].rsplit(":", 1)[1]) for text in strings]
+    servers = [loop.run_until_complete(_delaying_server(port)) for port in ports]
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    far = [server.sockets[0].getsockname()[1] for server in servers]
+    yield [text.replace(f":{near}", f":{away}") for text, near, away in zip(strings, ports, far, strict=True)]
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+
+
+async def _delaying_server(port: int) -> asyncio.Server:
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        while data := await reader.read(65536):
+            loop.call_later(ONE_WAY_S, writer.write, data)
+        loop.call_later(ONE_WAY_S, writer.close)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(relay(reader, back), relay(there, writer), return_exceptions=True)
+
+    return await asyncio.start_server(serve, "127.0.0.1", 0)
+
+
+class Bench:
+    """A pair with one backlog queue."""
+
+    def __init__(self, primary: str, secondary: str) -> None:
+        self.primary, self.secondary = primary, secondary
+        options = SendAvailabilityOptions(
+            primary_namespace=f"contoso-{uuid4().hex[:6]}",
+            secondary_namespace="contoso-dr",
+            backlog_queue_count=1,
+            enable_pings=False,
+            creation_retry_interval=timedelta(0),
+        )
+        self.client = PairedServiceBusClient.from_connection_string(primary, secondary, options=options)
+        self.client.open()
+        [self.backlog] = self.client.backlog_paths
+
+    def fill(self, near: str, count: int) -> None:
+        """Puts messages of 256 bytes into the backlog queue."""
+        messages = [to_backlog(ServiceBusMessage(b"x" * 256, message_id=str(number)), QUEUE) for number in range(count)]
+        sdk = ServiceBusClient.from_connection_string(near)
+        with sdk, sdk.get_queue_sender(self.backlog) as sender:
+            for at in range(0, count, 500):
+                sender.send_messages(messages[at : at + 500])
+
+    def by_syphon(self, count: int) -> float:
+        """Seconds per message, from the first to the last."""
+        syphon, stop = Syphon(self.client), threading.Event()
+        thread = threading.Thread(target=syphon.run, args=(stop,))
+        thread.start()
+        moved = lambda: syphon.progress[self.backlog].ledger.count("restored") if syphon.progress else 0  # noqa: E731
+        pause = threading.Event()
+        while not (before := moved()):
+            pause.wait(0.002)
+        began = time.perf_counter()
+        while (now := moved()) < count:
+            pause.wait(0.005)
+        elapsed = time.perf_counter() - began
+        stop.set()
+        thread.join()
+        return elapsed / (now - before)
+
+    def by_hand(self, count: int, move: Callable[[Any, list[Any]], None]) -> float:
+        """Seconds per message of a loop over the public SDK, from the first batch to the last."""
+        source = ServiceBusClient.from_connection_string(self.secondary)
+        target = ServiceBusClient.from_connection_string(self.primary)
+        with source, target, source.get_queue_receiver(self.backlog) as receiver, target.get_queue_sender(QUEUE) as out:
+            moved, began, first = 0, 0.0, 0
+            while moved < count:
+                received = receiver.receive_messages(100, max_wait_time=5)
+                move(out, [copy(message) for message in received])
+                for message in received:
+                    receiver.complete_message(message)
+                moved += len(received)
+                if not began:
+                    began, first = time.perf_counter(), moved
+            return (time.perf_counter() - began) / max(moved - first, 1)
+
+    def naive(self, count: int) -> float:
+        """Seconds per message of single sends, each completed before the next."""
+        source = ServiceBusClient.from_connection_string(self.secondary)
+        target = ServiceBusClient.from_connection_string(self.primary)
+        with source, target, source.get_queue_receiver(self.backlog) as receiver, target.get_queue_sender(QUEUE) as out:
+            moved, elapsed = 0, 0.0
+            while moved < count:
+                received = receiver.receive_messages(100, max_wait_time=5)
+                began = time.perf_counter()
+                for message in received:
+                    out.send_messages(copy(message))
+                    receiver.complete_message(message)
+                elapsed += time.perf_counter() - began
+                moved += len(received)
+            return elapsed / moved
+
+
+def copy(message: Any) -> ServiceBusMessage:
+    """The least a loop by hand has to do for a message."""
+    properties = {key.decode(): value for key, value in message.application_properties.items() if key != b"x-ms-path"}
+    return ServiceBusMessage(
+        b"".join(message.body), message_id=message.message_id, application_properties=properties or None
+    )
+
+
+def run() -> dict[str, float | dict[str, float]]:
+    """The ratios, and messages per second of each way."""
+    costs: dict[str, list[float]] = {"syphon": [], "by hand": [], "one by one": []}
+    with namespaces() as near:
+        bench = Bench(*near)
+        for _ in range(BLOCKS):
+            bench.fill(near[1], MESSAGES)
+            costs["syphon"].append(bench.by_syphon(MESSAGES))
+            bench.fill(near[1], MESSAGES)
+            costs["by hand"].append(bench.by_hand(MESSAGES, lambda sender, messages: sender.send_messages(messages)))
+            bench.fill(near[1], MESSAGES // 3)
+            costs["one by one"].append(bench.naive(MESSAGES // 3))
+        bench.client.close()
+        with far_away(near) as away:
+            far = Bench(*away)
+            far.fill(near[1], SLOW_MESSAGES)
+            costs["syphon, 20 ms away"] = [far.by_syphon(SLOW_MESSAGES)]
+            far.fill(near[1], NAIVE_MESSAGES)
+            costs["one by one, 20 ms away"] = [far.naive(NAIVE_MESSAGES)]
+            far.client.close()
+    cost = {way: statistics.median(figures) for way, figures in costs.items()}
+    return {
+        "drain_against_the_loop_by_hand": round(cost["by hand"] / cost["syphon"], 2),
+        "drain_against_one_by_one": round(cost["one by one"] / cost["syphon"], 2),
+        "drain_against_one_by_one_20_ms_away": round(cost["one by one, 20 ms away"] / cost["syphon, 20 ms away"], 1),
+        "messages_per_second": {way: round(1 / seconds) for way, seconds in cost.items()},
+    }
