@@ -100,7 +100,7 @@ def entity_stats(queue: Queue, billable: dict[str, int]) -> dict[str, Any]:
     """The counters of one entity, and its billable operations by kind."""
     return {
         **queue.counters.as_dict(),
-        "active": queue.active_count,
+        "active": queue.active_count + queue.deferred_count,  # deferred ones count as active, as in the service
         "operations": sum(billable.values()),
         "billable": billable,
     }
