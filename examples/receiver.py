@@ -15,7 +15,7 @@ from datetime import timedelta
 import redis
 from accounting import Accounts, number_of
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
-from azure.servicebus.exceptions import ServiceBusError
+from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusError
 
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
 
@@ -49,13 +49,17 @@ def connect(given: argparse.Namespace) -> PairedServiceBusClient:
 def receive(client: PairedServiceBusClient, queue: str, stop: threading.Event) -> None:
     """Receives from one queue until stop is set; an outage is waited out."""
     accounts = Accounts.from_environment()
+    was_connected = False
     while not stop.is_set():
         try:
             with client.get_queue_receiver(queue) as receiver:
+                was_connected = True
                 while not stop.is_set():
                     for message in receiver.receive_messages(max_message_count=50, max_wait_time=2):
                         take(receiver, message, queue, accounts)
         except ServiceBusError as error:
+            if isinstance(error, ServiceBusAuthenticationError) and not was_connected:
+                raise
             print(f"{queue}: {error}", file=sys.stderr, flush=True)
             stop.wait(1)
 
@@ -107,5 +111,9 @@ if __name__ == "__main__":
         main()
     except KeyError as error:
         sys.exit(f"error: the environment variable {error} is not set; see --help")
-    except (PairingError, ValueError, redis.RedisError) as error:
-        sys.exit(f"error: {error}")
+    except redis.RedisError as error:
+        sys.exit(f"error: Redis cannot be used: check REDIS_URL ({error})")
+    except ServiceBusAuthenticationError as error:
+        sys.exit(f"error: the primary refuses: check the key in CONTOSO_PRIMARY and the queues' names ({error})")
+    except (PairingError, ValueError) as error:
+        sys.exit(f"error: {error}; check CONTOSO_PRIMARY and CONTOSO_SECONDARY")

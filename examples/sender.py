@@ -91,8 +91,10 @@ if __name__ == "__main__":
     try:
         main()
     except ServiceBusAuthenticationError as error:
-        sys.exit(f"error: the primary namespace refuses the key: check CONTOSO_PRIMARY ({error})")
+        sys.exit(f"error: the primary refuses: check the key in CONTOSO_PRIMARY and the queues' names ({error})")
     except KeyError as error:
         sys.exit(f"error: the environment variable {error} is not set; see --help")
-    except (PairingError, ValueError, redis.RedisError) as error:
-        sys.exit(f"error: {error}")
+    except redis.RedisError as error:
+        sys.exit(f"error: Redis cannot be used: check REDIS_URL ({error})")
+    except (PairingError, ValueError) as error:
+        sys.exit(f"error: {error}; check CONTOSO_PRIMARY and CONTOSO_SECONDARY")

@@ -17,7 +17,8 @@ from dashboard.demo.processes import Child, Program
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S = 0.1
-_GRACE_S = 3.0
+_GRACE_S = 5.0
+_FAREWELL_S = 11.0  # for all waves together: the contract grants 15
 _STEADY_S = 10.0  # who lived that long is started again at once
 _MAX_PAUSE_S = 10.0
 
@@ -115,9 +116,10 @@ class Supervisor:
     def stop(self) -> None:
         """Stops all in the order of their stop_order, each wave with its grace; returns when none is left."""
         self._due.clear()
+        deadline = time.monotonic() + _FAREWELL_S
         by_order = sorted(self._children.values(), key=lambda child: child.program.stop_order)
         for _, wave in groupby(by_order, key=lambda child: child.program.stop_order):
-            self._end(list(wave), _GRACE_S)
+            self._end(list(wave), min(_GRACE_S, max(0.5, deadline - time.monotonic())))
 
     def _end(self, wanted: list[Child], grace_s: float) -> None:
         children = [child for child in wanted if self._children.get(child.program.name) is child]
