@@ -183,14 +183,14 @@ class Namespace:
 
     def _changed(self, queue: Queue) -> None:
         self.wake(queue, queue.idle_due())
-        self.journal.entities()
+        self.journal.entity(queue.path)
 
     def _forget(self, queue: Queue) -> None:
         for gone in (queue, *queue.sub_queues()):
             gone.close()
             self._due.discard(gone)
             self._due_at.pop(gone, None)
-        self.journal.entities()
+        self.journal.entity(queue.path)
 
     # --- addresses -------------------------------------------------------------------------------------------------
 

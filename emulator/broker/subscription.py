@@ -108,7 +108,7 @@ class Subscription:
 
     def _changed(self, now: float) -> None:
         self.queue.updated_at = now
-        self._surroundings.journal.entities()
+        self._surroundings.journal.entity(self.queue.path)
 
     # --- administration --------------------------------------------------------------------------------------------
 

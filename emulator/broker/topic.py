@@ -113,7 +113,7 @@ class Topic:
         """Give a subscription other properties. Raises EntityNotFound."""
         subscription = self.subscription(description.name)
         subscription.update(description, self.description, now)
-        self._surroundings.journal.entities()
+        self._surroundings.journal.entity(subscription.queue.path)
         return subscription
 
     def delete_subscription(self, name: str, now: float) -> Subscription:
@@ -125,7 +125,7 @@ class Topic:
 
     def _changed(self, now: float) -> None:
         self.inbox.updated_at = now
-        self._surroundings.journal.entities()
+        self._surroundings.journal.entity(self.path)
 
     # --- administration --------------------------------------------------------------------------------------------
 

@@ -21,10 +21,12 @@ from emulator.administration.entries import queue_runtime
 from emulator.administration.rule_documents import read_rule, write_rule
 from emulator.broker.dead_letter import DEAD_LETTER_SUFFIX, TRANSFER_SUFFIX
 from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
+from emulator.broker.errors import EntityNotFound
 from emulator.broker.message import StoredMessage
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
 from emulator.broker.rules import Rule, compile_rule
+from emulator.broker.topic import SUBSCRIPTIONS, Inbox
 from emulator.store import rows
 
 VERSION = 1
@@ -106,7 +108,7 @@ class Store:
             for queue, (created_at, updated_at) in times.items():
                 queue.created_at, queue.updated_at, queue.accessed_at = created_at, updated_at, now
             self._namespace = namespace
-            self._kept = dict(self._catalogue())
+            self._kept = {row[0]: kept for row in found if (kept := _find(namespace, row[2])) is not None}
             self._restore_contents(namespace)
 
     def _restore_entity(
@@ -171,29 +173,18 @@ class Store:
         self._begin()
         self._last_sequences[self._number(path)] = last
 
-    def entities(self) -> None:
-        """Write what is new or another, and take away what is gone, with all it held."""
+    def entity(self, path: str) -> None:
+        """Write the entity if it is new or another; take it away with all it held if it is gone."""
         if self._namespace is None:
             return
-        now = dict(self._catalogue())
-        for path, kept in self._kept.items():
-            if path not in now or now[path].queue is not kept.queue:
-                self._forget(path)
-        for path, kept in now.items():
-            if self._kept.get(path) != kept:
-                self._keep(path, kept)
-        self._kept = now
-
-    def _catalogue(self) -> Iterator[tuple[str, _Kept]]:
-        assert self._namespace is not None
-        for queue in self._namespace.queues():
-            yield queue.path.lower(), _Kept("queue", queue.description, queue, (), queue.updated_at)
-        for topic in self._namespace.topics():
-            inbox = topic.inbox
-            yield topic.path.lower(), _Kept("topic", topic.description, inbox, (), inbox.updated_at)
-            for each in topic.subscriptions():
-                rules, queue = tuple(each.rules()), each.queue
-                yield queue.path.lower(), _Kept("subscription", each.description, queue, rules, queue.updated_at)
+        key = path.lower()
+        before, now = self._kept.pop(key, None), _find(self._namespace, path)
+        if before is not None and (now is None or now.queue is not before.queue):
+            self._forget(key)
+        if now is not None:
+            self._kept[key] = now
+            if now != before:
+                self._keep(key, now)
 
     def commit(self) -> None:
         """Make everything announced so far durable.
@@ -257,3 +248,18 @@ class Store:
         for rule in kept.rules:
             text = write_rule(rule.description, rule.created_at)
             self._write("INSERT INTO rules VALUES (?, ?, ?, ?)", (path, rule.name, text, rule.created_at))
+
+
+def _find(namespace: Namespace, path: str) -> _Kept | None:
+    """The entity of this path as it is now, None if there is none."""
+    try:
+        queue = namespace.resolve(path)
+    except EntityNotFound:
+        return None
+    if isinstance(queue, Inbox):
+        return _Kept("topic", queue.topic.description, queue, (), queue.updated_at)
+    topic, separator, name = path.lower().rpartition(SUBSCRIPTIONS)
+    if not separator or queue in namespace.queues():
+        return _Kept("queue", queue.description, queue, (), queue.updated_at)
+    found = namespace.topic(topic).subscription(name)
+    return _Kept("subscription", found.description, queue, tuple(found.rules()), queue.updated_at)
