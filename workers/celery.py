@@ -16,7 +16,7 @@ from celery import Celery
 from celery.schedules import crontab
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from kombu import Queue
+from kombu import Exchange, Queue
 
 try:
     settings.REDIS_URL  # noqa: B018 - reads the environment, which may be wrong
@@ -49,7 +49,7 @@ app.conf.update(
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
     },
-    task_queues=[Queue(name) for name in QUEUES],
+    task_queues=[Queue(name, Exchange("workers"), routing_key=name) for name in QUEUES],
     task_default_queue="samples",
     task_routes={f"{name}.*": {"queue": name} for name in QUEUES},
     task_acks_late=True,

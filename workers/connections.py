@@ -37,9 +37,10 @@ def pairs() -> dict[str, PairConfig]:
 
 @worker_init.connect
 def require_pairs(**_: object) -> None:
-    """A worker that could do nothing does not start: PAIRS_FILE has to be readable."""
+    """A worker that could do nothing does not start: PAIRS_FILE and the connection strings have to be readable."""
     try:
-        pairs()
+        for pair in pairs().values():
+            _unopened(pair).close()
     except PairsFileError as error:
         sys.exit(f"error: {error}")
 
@@ -77,7 +78,7 @@ def _connect(pair: PairConfig) -> PairedServiceBusClient:
         raise NotConnected(problem)
     try:
         return _opened(_unopened(pair))
-    except (AzureError, PairingError, ValueError) as error:
+    except (AzureError, PairingError, PairsFileError) as error:
         _failed[pair.name] = (time.monotonic() + REST_S, str(error))
         raise NotConnected(str(error)) from error
 
@@ -92,6 +93,13 @@ def _opened(fresh: PairedServiceBusClient) -> PairedServiceBusClient:
 
 
 def _unopened(pair: PairConfig) -> PairedServiceBusClient:
+    try:
+        return _built(pair)
+    except ValueError as error:
+        raise PairsFileError(f"[pairs.{pair.name}]: {error}.") from None
+
+
+def _built(pair: PairConfig) -> PairedServiceBusClient:
     primary, secondary = pair.primary, pair.secondary
     if primary.connection_string_env and secondary.connection_string_env:
         strings = primary.connection_string(), secondary.connection_string()

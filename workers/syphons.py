@@ -12,7 +12,7 @@ from celery.signals import worker_shutdown
 from dashboard.redis import shared_state
 from pairing import PairedServiceBusClient, Syphon
 from workers.celery import app
-from workers.connections import client, close_all, outages_told, pairs
+from workers.connections import REST_S, client, close_all, outages_told, pairs
 from workers.slices import slice_of
 
 LEAVING_S = 6.0  # the close grace of a pair, and a little
@@ -42,7 +42,7 @@ def bring_home(pair: str) -> None:
         while stop is not None and not stop.is_set():
             with outages_told("syphon", pair):
                 _run(client(pair), stop)
-            stop.wait(_LOOK_S)
+            stop.wait(REST_S)
 
 
 def _run(connected: PairedServiceBusClient, stop: threading.Event) -> None:
