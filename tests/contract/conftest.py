@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -55,6 +55,18 @@ def running_emulator(*arguments: str) -> Iterator[str]:
             yield ready[2].strip()
         finally:
             process.terminate()
+
+
+@pytest.fixture(scope="session")
+def emulator_with() -> Callable[..., AbstractContextManager[str]]:
+    """Runs another emulator with these arguments, as a context manager that gives its connection string."""
+    return running_emulator
+
+
+@pytest.fixture(scope="session")
+def plain_transport() -> type[PlainTransport]:
+    """What an administration client needs to reach an emulator over plain HTTP."""
+    return PlainTransport
 
 
 @pytest.fixture(scope="session")

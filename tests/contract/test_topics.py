@@ -33,12 +33,6 @@ pytestmark = pytest.mark.contract
 
 
 @pytest.fixture(scope="module")
-def client(connection_string: str) -> Iterator[ServiceBusClient]:
-    with ServiceBusClient.from_connection_string(connection_string, retry_total=0) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def topic(administration: ServiceBusAdministrationClient) -> Iterator[str]:
     """One topic for all tests here: each has its own subscriptions and takes them away."""
     name = f"contract/{uuid4().hex}"
