@@ -1,0 +1,181 @@
+"""What the syphons of both worlds share: what they know, how they meter, and whose fault a failed send is."""
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from azure.servicebus.exceptions import (
+    MessageSizeExceededError,
+    MessagingEntityDisabledError,
+    MessagingEntityNotFoundError,
+)
+
+from pairing.availability import State
+from pairing.clock import seconds
+from pairing.destinations import Destinations
+from pairing.errors import Fault
+from pairing.faults import classify, condition
+from pairing.homecoming import Homecoming, Item, Progress, Settled, Why
+from pairing.ledger import Ledger
+from pairing.metering import billing_units
+from pairing.sizes import message_size
+from pairing.tenure import Tenure
+
+if TYPE_CHECKING:
+    from pairing.paired import PairedClient
+
+GRANT_S = 900.0
+"""How long one grant of link credit lasts while nothing comes."""
+PAGE = 100
+OPEN_S, SEND_S, SETTLE_S, ASK_S = 10.0, 10.0, 15.0, 5.0
+
+
+class Syphoning:
+    """One syphon of a client, whichever its world."""
+
+    def __init__(self, client: "PairedClient", *, queues: Iterable[str] | None = None) -> None:
+        options = client.options
+        self._only = None if queues is None else tuple(queues)
+        self._of = client
+        self._destinations = Destinations(
+            self._is_failed_over, first_pause_s=seconds(options.syphon_retry_interval), max_rate=options.max_rate
+        )
+        self.progress: dict[str, Progress] = {}
+        """How far each backlog queue's homecoming is, by path; read it while ``run`` goes on."""
+
+    def tell(self, kind: str, entity: str, reason: str) -> None:
+        """Tells callbacks and the fleet of an event."""
+        self._of.emit(kind, entity, reason)
+
+    def _tenure(self) -> Tenure:
+        def tell_pause(queue: str, is_paused: bool, reason: str) -> None:
+            self.tell("syphon_paused" if is_paused else "syphon_resumed", queue, reason)
+
+        def queues() -> tuple[str, ...]:
+            return self._of.backlog_paths if self._only is None else self._only
+
+        return Tenure(self._of.coordination, self._of.process, queues, tell_pause)
+
+    def _homecoming(self, queue: str, may_work: Callable[[], bool]) -> Homecoming:
+        options = self._of.options
+        progress = self.progress.setdefault(queue, Progress(queue, Ledger(queue)))
+        return Homecoming(
+            progress,
+            self._destinations,
+            self,
+            may_work=may_work,
+            now=time.monotonic,
+            utc_now=lambda: datetime.now(UTC),
+            first_pause_s=seconds(options.syphon_retry_interval),
+            max_attempts=options.max_restore_attempts,
+            remaining_ttl=options.ttl_policy == "remaining",
+        )
+
+    def _is_failed_over(self, path: str) -> bool:
+        return self._of.availability(path).state is State.FAILED_OVER
+
+
+class Tally:
+    """Meters what is done for one backlog queue; knows when a grant of link credit has ended without a delivery."""
+
+    def __init__(self, client: "PairedClient", queue: str) -> None:
+        self._count = client.meter.count
+        self._primary, self._secondary = client.primary.namespace, client.secondary.namespace
+        self._queue = queue
+        self._granted_by: Any = None
+        self._granted_at = 0.0
+        self._is_empty = True
+
+    @property
+    def grant_is_over(self) -> bool:
+        """Whether the grant has lasted its time: then the link is opened anew."""
+        return self._granted_by is not None and time.monotonic() - self._granted_at > GRANT_S
+
+    def granted(self, receiver: Any) -> None:
+        """A receive begins; credit is granted once by each receiver."""
+        if receiver is not self._granted_by:
+            self.grant_ended()
+            self._granted_by, self._granted_at, self._is_empty = receiver, time.monotonic(), True
+
+    def grant_ended(self) -> None:
+        """The link is gone; a grant that brought nothing is an empty receive."""
+        if self._granted_by is not None and self._is_empty:
+            self._count("syphon_receive_empty", self._secondary, self._queue, billing_units=1)
+        self._granted_by = None
+
+    def received(self, messages: list[Any]) -> None:
+        """Messages came from the backlog."""
+        if messages:
+            self._is_empty, self._granted_at = False, time.monotonic()
+        for message in messages:
+            path = (message.application_properties or {}).get(b"x-ms-path")
+            entity = path.decode(errors="replace") if isinstance(path, bytes) else self._queue
+            self._add("syphon_receive", self._secondary, entity, [message_size(message)])
+
+    def settled(self, items: list[Item], outcomes: list[Settled]) -> None:
+        """Messages were settled in the backlog."""
+        for item, outcome in zip(items, outcomes, strict=False):
+            if outcome == "done":
+                self._count("syphon_settle", self._secondary, item.path or self._queue, messages=1, billing_units=1)
+
+    def sent(self, path: str, items: list[Item]) -> None:
+        """Messages were accepted by the primary."""
+        self._add("syphon_send", self._primary, path, [message_size(item.message) for item in items])
+
+    def refused(self, path: str) -> None:
+        """A send was attempted, and not accepted."""
+        self._count("syphon_send", self._primary, path)
+
+    def managed(self, calls: int = 1) -> None:
+        """Requests about the backlog queue."""
+        self._count("manage", self._secondary, self._queue, operations=calls, billing_units=calls)
+
+    def asked(self, path: str, calls: int) -> None:
+        """Administration calls about an entity of the primary."""
+        self._count("manage", self._primary, path, operations=calls, billing_units=calls)
+
+    def _add(self, kind: str, namespace: str, entity: str, sizes: list[int]) -> None:
+        self._count(
+            kind,
+            namespace,
+            entity,
+            messages=len(sizes),
+            bytes=sum(sizes),
+            billing_units=sum(map(billing_units, sizes)),
+        )
+
+
+def why_refused(error: Exception) -> Why:
+    """Whose fault a failed send is, as the syphon sees it."""
+    inner = getattr(error, "inner_exception", None)
+    if isinstance(error, ValueError | TypeError) or isinstance(inner, ValueError | TypeError):
+        return "ours"
+    gone = condition(error) == "amqp:resource-deleted"
+    if gone or isinstance(error, MessagingEntityNotFoundError | MessagingEntityDisabledError):
+        return "final"
+    match classify(error, known=True):
+        case Fault.BUSY:
+            return "busy"
+        case Fault.CALLER:
+            return "message"
+        case _:
+            return "outage"
+
+
+def by_partition(numbers: list[int]) -> list[list[int]]:
+    """Sequence numbers in lists of one partition each, as a fetch takes them."""
+    parts: dict[int, list[int]] = {}
+    for number in numbers:
+        parts.setdefault(number >> 48, []).append(number)
+    return list(parts.values())
+
+
+def filled(batch: Any, items: list[Item]) -> tuple[Any, int]:
+    """What one transfer takes of these messages, from the first on, and how many they are."""
+    for item in items:
+        try:
+            batch.add_message(item.message)
+        except MessageSizeExceededError:
+            break
+    return (batch, len(batch)) if len(batch) else (items[0].message, 1)

@@ -1,0 +1,127 @@
+"""Which queues a process may serve: leases, pauses, and Redis away (docs/design/leases-and-fencing.md)."""
+
+from types import SimpleNamespace
+
+import pytest
+import redis
+
+from pairing.coordination import SharedState
+from pairing.tenure import LEASE_S, Tenure
+
+QUEUES = ("q0", "q1")
+
+
+class Fleet:
+    """Processes that share one Redis and one clock that is turned by hand."""
+
+    def __init__(self, client) -> None:
+        self.shared = SharedState(client, "contoso")
+        self.now = 100.0
+        self.told = []
+
+    def join(self, name: str, queues=QUEUES) -> Tenure:
+        def tell(queue, is_paused, reason):
+            self.told.append((name, queue, is_paused, reason))
+
+        return Tenure(SimpleNamespace(shared=self.shared), name, lambda: queues, tell, lambda: self.now)
+
+
+@pytest.fixture
+def fleet(redis_client):
+    return Fleet(redis_client)
+
+
+def serve(tenure: Tenure) -> list[str]:
+    tenure.look()
+    begun = tenure.vacant()
+    for queue in begun:
+        tenure.begin(queue)
+    return begun
+
+
+def test_without_coordination_every_queue_may_be_served():
+    tenure = Tenure(None, "a", lambda: QUEUES, lambda *told: None)
+    assert serve(tenure) == list(QUEUES)
+    assert serve(tenure) == []
+    tenure.end("q1")
+    assert serve(tenure) == ["q1"]
+
+
+def test_queues_that_are_found_later_are_served_too():
+    found = []
+    tenure = Tenure(None, "a", lambda: found, lambda *told: None)
+    assert serve(tenure) == []
+    found.append("q0")
+    assert serve(tenure) == ["q0"]
+
+
+def test_each_queue_is_served_by_one_process_and_handed_over(fleet):
+    one, two = fleet.join("one"), fleet.join("two")
+    assert serve(one) == list(QUEUES)
+    assert serve(two) == []
+    one.give_up()
+    assert serve(two) == list(QUEUES)
+    assert fleet.shared.leases() == {"q0": "two", "q1": "two"}
+
+
+def test_who_lost_its_lease_may_do_nothing_more(fleet):
+    one = fleet.join("one")
+    serve(one)
+    fleet.shared.redis.delete("pairing:{contoso}:lease:q0")
+    fleet.shared.acquire_lease("q0", "two", 60)
+    fleet.now += LEASE_S / 2
+    one.look()
+    assert not one.may_serve("q0")
+    assert one.may_serve("q1")
+
+
+def test_a_process_that_was_frozen_may_do_nothing_before_it_has_looked(fleet):
+    one = fleet.join("one")
+    serve(one)
+    fleet.now += LEASE_S
+    assert not one.may_serve("q0")
+    one.look()
+    assert one.may_serve("q0")
+
+
+def test_a_pause_stops_a_queue_and_gives_its_lease_up_once_nobody_serves_it(fleet):
+    one = fleet.join("one")
+    serve(one)
+    fleet.shared.pause_syphon("q0", operator="ada", reason="looks odd")
+    one.look()
+    assert (one.may_serve("q0"), one.may_serve("q1")) == (False, True)
+    one.end("q0")
+    one.look()
+    assert list(fleet.shared.leases()) == ["q1"]
+    fleet.shared.resume_syphon("q0")
+    assert serve(one) == ["q0"]
+    assert fleet.told == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
+
+
+def test_a_pause_of_the_pair_stops_every_queue(fleet):
+    one = fleet.join("one")
+    fleet.shared.pause_syphon(None, operator="ada", reason="maintenance")
+    assert serve(one) == []
+    fleet.shared.resume_syphon(None)
+    assert serve(one) == list(QUEUES)
+
+
+def test_with_redis_away_who_served_goes_on_and_others_begin_later(fleet, monkeypatch):
+    one, two = fleet.join("one"), fleet.join("two")
+    serve(one)
+
+    def away(*arguments):
+        raise redis.ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet.shared, "paused", away)
+        fleet.now += 10 * LEASE_S
+        one.look()
+        assert one.may_serve("q0")
+        assert serve(two) == []
+        fleet.now += 2 * LEASE_S
+        assert serve(two) == list(QUEUES)
+    two.look()  # Redis is back, and the leases are another's
+    assert not two.may_serve("q0")
+    one.look()
+    assert one.may_serve("q0")
