@@ -22,12 +22,13 @@ TellPause = Callable[[str, bool, str], None]
 class _Post:
     """One queue."""
 
-    __slots__ = ("is_held", "is_paused", "is_served", "renewed_at")
+    __slots__ = ("has_told", "is_held", "is_paused", "is_served", "renewed_at")
 
     def __init__(self) -> None:
         self.is_served = False
         self.is_paused = False
         self.is_held = False
+        self.has_told = False
         self.renewed_at = float("-inf")
 
 
@@ -103,6 +104,9 @@ class Tenure:
             pause = paused.get("*") or paused.get(queue)
             if (pause is not None) is not post.is_paused:
                 post.is_paused = pause is not None
+                if not (post.is_held or post.has_told):  # a fleet tells of it once: the one whose queue it was
+                    continue
+                post.has_told = post.is_paused
                 self._tell_pause(queue, post.is_paused, f"{pause.reason} ({pause.by})" if pause else "resumed")
 
     def _tend_lease(self, shared: "SharedState", queue: str, post: _Post) -> None:

@@ -98,6 +98,19 @@ def test_a_pause_stops_a_queue_and_gives_its_lease_up_once_nobody_serves_it(flee
     assert fleet.told == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
 
 
+def test_a_pause_is_told_by_the_process_whose_queue_it_was_and_by_no_other(fleet):
+    one, two = fleet.join("one", ["q0"]), fleet.join("two", ["q0"])
+    assert (serve(one), serve(two)) == (["q0"], [])
+    fleet.shared.pause_syphon("q0", operator="ada", reason="looks odd")
+    for process in (one, two):
+        process.end("q0")
+        process.look()
+    fleet.shared.resume_syphon("q0")
+    for process in (two, one):
+        process.look()
+    assert fleet.told == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
+
+
 def test_a_pause_of_the_pair_stops_every_queue(fleet):
     one = fleet.join("one")
     fleet.shared.pause_syphon(None, operator="ada", reason="maintenance")
