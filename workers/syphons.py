@@ -46,13 +46,12 @@ def bring_home(pair: str) -> None:
 
 
 def _run(connected: PairedServiceBusClient, stop: threading.Event) -> None:
-    """One run: until the worker stops, the client breaks, or backlog queues appear that were not there before."""
-    queues, over = connected.backlog_paths, threading.Event()
+    """One run: until the worker stops or the client breaks."""
+    over = threading.Event()
     runner = threading.Thread(target=Syphon(connected).run, args=(over,), name="syphon-run", daemon=True)
     runner.start()
-    while runner.is_alive() and connected.state == "opened" and connected.backlog_paths == queues:
-        if stop.wait(_LOOK_S):
-            break
+    while runner.is_alive() and connected.state == "opened" and not stop.wait(_LOOK_S):
+        pass
     over.set()
     runner.join()
 
