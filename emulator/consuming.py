@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from emulator.amqp import events as e
@@ -20,6 +19,7 @@ LOCKED_UNTIL = Symbol("com.microsoft:locked-until-utc")
 TIMEOUT_PROPERTY = "com.microsoft:timeout"
 ACCEPT_TIMEOUT_S = 60.0
 SETTLED_BY_SENDER = 1
+_ACCEPTED, _REJECTED, _RELEASED = encode(p.accepted()), encode(p.rejected()), encode(p.released())
 _TICKS_AT_1970 = 621355968000000000
 
 
@@ -99,8 +99,7 @@ class Consuming(Endpoint):
 
     def deliver(self, stored: StoredMessage, now: float) -> None:
         payload = encode_delivery(stored, locked=not self.deletes)
-        token = stored.lock_token
-        tag = token.bytes_le if token is not None else stored.sequence_number.to_bytes(16, "little")
+        tag = stored.lock_token or stored.sequence_number.to_bytes(16, "little")
         self._is_fresh = False
         self.host.meter.message(self.entity, "receive", stored.message.size)
         self.link.deliver(payload, tag, settled=self.deletes)
@@ -118,36 +117,40 @@ class Consuming(Endpoint):
     # --- settlement ------------------------------------------------------------------------------------------------
 
     def settled(self, event: e.Settled) -> None:
+        if not self.host.outages:
+            self._settle(event, True)
+            return
         self.conversation.attempt(
             "settle",
             self.entity,
             self.link,
             lambda answered: self._settle(event, answered),
-            lambda condition, text: self._answer(event, p.rejected(p.error(condition, text))),
+            lambda condition, text: self._answer(event, encode(p.rejected(p.error(condition, text)))),
         )
 
     def _settle(self, event: e.Settled, answered: bool) -> None:
         try:
             answer = self._apply(event)
         except BrokerError as error:
-            answer = p.rejected(p.error(error.condition, str(error)))
+            answer = encode(p.rejected(p.error(error.condition, str(error))))
         if answered:
             self._answer(event, answer)
         else:
-            self.queue.remember_unanswered(uuid.UUID(bytes_le=event.tag))
+            self.queue.remember_unanswered(event.tag)
 
-    def _apply(self, event: e.Settled) -> Described:
-        token, now, queue = uuid.UUID(bytes_le=event.tag), self.host.clock(), self.queue
+    def _apply(self, event: e.Settled) -> bytes:
+        """Settle; returns the outcome to confirm, encoded. Raises BrokerError."""
+        token, now, queue = event.tag, self.host.clock(), self.queue
         if event.outcome == p.RELEASED:
             queue.release(token, now)
-            return p.released()
+            return _RELEASED
         self.host.meter.call(self.entity, "settle")
         if event.outcome == p.ACCEPTED:
             queue.complete(token, now)
-            return p.accepted()
+            return _ACCEPTED
         if event.outcome == p.REJECTED:
             queue.dead_letter(token, *_dead_letter_reason(event.fields), now)
-            return p.rejected()
+            return _REJECTED
         failed, undeliverable, annotations = [*event.fields, None, None, None][:3]
         if annotations is not None and not isinstance(annotations, dict):
             raise ArgumentError("The annotations of a modified outcome are no map.")
@@ -157,11 +160,11 @@ class Consuming(Endpoint):
             queue.abandon(token, now)
         else:
             queue.release(token, now)
-        return p.modified(bool(failed), bool(undeliverable))
+        return encode(p.modified(bool(failed), bool(undeliverable)))
 
-    def _answer(self, event: e.Settled, answer: Described) -> None:
+    def _answer(self, event: e.Settled, answer: bytes) -> None:
         if not event.settled and self.link.is_open:
-            self.link.session.settle(event.delivery_id, encode(answer), role=False)
+            self.link.session.settle(event.delivery_id, answer, role=False)
 
 
 class SessionConsuming(Consuming):

@@ -134,6 +134,9 @@ class Conversation:
             case e.CreditGranted(link=link):
                 if isinstance(link.owner, Endpoint):
                     link.owner.credit(event)
+            case e.WindowOpened(link=link):
+                if isinstance(link.owner, Endpoint):
+                    link.owner.resumed()
             case e.LinkRequested(link=link):
                 self._attach(link)
             case e.LinkDetached(link=link):

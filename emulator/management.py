@@ -118,7 +118,7 @@ class ManagementRequests(Requests):
                     raise
         return OK, None
 
-    def _settle(self, token: uuid.UUID, body: Body, now: float) -> None:
+    def _settle(self, token: bytes, body: Body, now: float) -> None:
         match body.get("disposition-status"):
             case "completed":
                 self.queue.complete(token, now)
@@ -141,7 +141,7 @@ class ManagementRequests(Requests):
             self.host.meter.message(self.entity, "receive", stored.message.size)
             answer: dict[str, Any] = {"message": encode_delivery(stored, locked=not deletes and session_id is None)}
             if stored.lock_token is not None:
-                answer["lock-token"] = stored.lock_token
+                answer["lock-token"] = uuid.UUID(bytes_le=stored.lock_token)
             answers.append(answer)
         return OK, {"messages": answers}
 
@@ -225,11 +225,11 @@ def _numbers(body: Body) -> list[int]:
     return numbers
 
 
-def _tokens(body: Body) -> list[uuid.UUID]:
+def _tokens(body: Body) -> list[bytes]:
     tokens = _list(body, "lock-tokens")
     if not all(isinstance(token, uuid.UUID) for token in tokens):
         raise ArgumentError("The field 'lock-tokens' is missing or wrong.")
-    return tokens
+    return [token.bytes_le for token in tokens]
 
 
 def _session_id(body: Body, *, optional: bool = False) -> Any:

@@ -45,6 +45,13 @@ class CreditGranted:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowOpened:
+    """The client takes more frames: what waited on this link for that may go on."""
+
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """A receiver decided on a delivery. Where `settled` is false it waits for our answer: `link.settle(...)`."""
 
@@ -71,4 +78,13 @@ class ConnectionClosed:
     description: str = ""
 
 
-Event = ConnectionOpened | LinkRequested | MessageReceived | CreditGranted | Settled | LinkDetached | ConnectionClosed
+Event = (
+    ConnectionOpened
+    | LinkRequested
+    | MessageReceived
+    | CreditGranted
+    | WindowOpened
+    | Settled
+    | LinkDetached
+    | ConnectionClosed
+)

@@ -7,21 +7,40 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 from emulator.amqp.codec import decode, encode, encode_list
-from emulator.amqp.types import AmqpError, DecodeError, Described, Raw, Symbol, UByte, UInt, ULong, UShort
+from emulator.amqp.types import (
+    AmqpError,
+    Array,
+    DecodeError,
+    Described,
+    Raw,
+    Symbol,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
 
-Kind = tuple[tuple[type, ...], Callable[[Any], Any]]
+_NONE = type(None)
+# What a field may be when it is read (None: anything), and how it is written.
+Kind = tuple[frozenset[type] | None, Callable[[Any], Any]]
 
-_TEXT: Kind = ((str,), str)
-_SYMBOL: Kind = ((str,), Symbol)
-_SYMBOLS: Kind = ((str, list), lambda value: value)
-_UBYTE: Kind = ((int,), UByte)
-_USHORT: Kind = ((int,), UShort)
-_UINT: Kind = ((int,), UInt)
-_ULONG: Kind = ((int,), ULong)
-_FLAG: Kind = ((bool,), bool)
-_BINARY: Kind = ((bytes,), bytes)
-_MAP: Kind = ((dict,), lambda value: value)
-_ANY: Kind = ((object,), lambda value: value)
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_NUMBERS = frozenset({int, _NONE})
+_TEXT: Kind = (frozenset({str, Symbol, _NONE}), str)
+_SYMBOL: Kind = (frozenset({str, Symbol, _NONE}), Symbol)
+_SYMBOLS: Kind = (frozenset({str, Symbol, list, Array, _NONE}), _same)
+_UBYTE: Kind = (_NUMBERS, UByte)
+_USHORT: Kind = (_NUMBERS, UShort)
+_UINT: Kind = (_NUMBERS, UInt)
+_ULONG: Kind = (_NUMBERS, ULong)
+_FLAG: Kind = (frozenset({bool, _NONE}), bool)
+_BINARY: Kind = (frozenset({bytes, _NONE}), bytes)
+_MAP: Kind = (frozenset({dict, _NONE}), _same)
+_ANY: Kind = (None, _same)
 
 
 @dataclass(slots=True)
@@ -283,29 +302,37 @@ T = TypeVar("T")
 
 def decode_performative(frame: bytes, *, sasl: bool = False) -> tuple[Any, int]:
     """The performative a frame body begins with, and where its payload begins. Raises AmqpError."""
-    described, end = decode(frame)
-    if not isinstance(described, Described):
-        raise DecodeError("a frame without a performative")
-    code = described.descriptor
+    if frame[:2] == b"\x00\x53" and len(frame) > 3:
+        code: Any = frame[2]
+        values, end = decode(frame, 3)
+    else:
+        described, end = decode(frame)
+        if not isinstance(described, Described):
+            raise DecodeError("a frame without a performative")
+        code, values = described.descriptor, described.value
     if isinstance(code, str):
         code = _NAMES.get(code)
     kind = (_SASL if sasl else _AMQP).get(code) if isinstance(code, int) else None
-    if kind is None or type(described.value) is not list:
-        raise AmqpError("amqp:not-implemented", f"unknown performative {described.descriptor!r}")
-    return _checked(kind, described.value), end
+    if kind is None or values.__class__ is not list:
+        raise AmqpError("amqp:not-implemented", f"unknown performative {code!r}")
+    return _checked(kind, values), end
+
+
+# Looked up once and not at each frame.
+_ALLOWED: dict[type, tuple[frozenset[type] | None, ...]] = {
+    kind: tuple(field[0] for field in kind.KINDS) for kind in (*_AMQP.values(), *_SASL.values())
+}
 
 
 def _checked(kind: type[T], values: list[Any]) -> T:
-    kinds: tuple[Kind, ...] = kind.KINDS  # type: ignore[attr-defined]
-    if len(values) > len(kinds):
+    allowed_classes = _ALLOWED[kind]
+    if len(values) > len(allowed_classes):
         raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} has too many fields")
     for index in kind.MANDATORY:  # type: ignore[attr-defined]
         if index >= len(values) or values[index] is None:
             raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} lacks field {index}")
-    for value, (allowed, _) in zip(values, kinds, strict=False):
-        if value is None or allowed is _ANY[0]:
-            continue
-        if not isinstance(value, allowed) or (value.__class__ is bool and allowed is not _FLAG[0]):
+    for value, allowed in zip(values, allowed_classes, strict=False):
+        if allowed is not None and value.__class__ not in allowed:
             raise AmqpError("amqp:invalid-field", f"a field of {kind.__name__.lower()} has the wrong type")
     return kind(*values)
 

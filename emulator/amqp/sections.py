@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from emulator.amqp.codec import decode, skip
 from emulator.amqp.types import DecodeError, Described
@@ -24,8 +24,7 @@ _NAMES = {
 _REPEATABLE = (DATA, SEQUENCE)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """One section: its code, where its descriptor starts, where its value starts, where it ends."""
 
     code: int

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.amqp import performatives as p
 from emulator.amqp.codec import encode
-from emulator.amqp.events import CreditGranted, Event, LinkDetached, LinkRequested, MessageReceived, Settled
+from emulator.amqp.events import (
+    CreditGranted,
+    Event,
+    LinkDetached,
+    LinkRequested,
+    MessageReceived,
+    Settled,
+    WindowOpened,
+)
 from emulator.amqp.link import Link
 from emulator.amqp.types import AmqpError
 
@@ -105,7 +113,7 @@ class Session:
         if flow.handle is None:
             if flow.echo:
                 self.send_flow(None)
-            return [CreditGranted(link, False) for link in self.links.values() if link.client_receives and link.credit]
+            return [WindowOpened(link) for link in self.links.values() if link.client_receives and link.credit > 0]
         link = self._link(flow.handle)
         if link is None or not link.client_receives:
             return []

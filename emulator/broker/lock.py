@@ -3,11 +3,12 @@
 A lock is a token and an end. Only who shows the token settles the message, and only before the end; whichever comes
 first, settlement or lapse, decides, and the other is told the lock is lost. Releasing gives the message back without
 counting a delivery; abandoning and lapsing count one.
+
+A token is sixteen bytes, the delivery tag of the message; clients see it as a GUID in .NET's byte order.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from os import urandom
 
@@ -22,22 +23,22 @@ class Locks:
     __slots__ = ("_ends", "_held")
 
     def __init__(self) -> None:
-        self._held: dict[uuid.UUID, StoredMessage] = {}
-        self._ends: Schedule[uuid.UUID] = Schedule()
+        self._held: dict[bytes, StoredMessage] = {}
+        self._ends: Schedule[bytes] = Schedule()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, stored: StoredMessage, until: float) -> uuid.UUID:
+    def take(self, stored: StoredMessage, until: float) -> bytes:
         """Lock a message with a new token. `until` may be infinity: a session's lock then guards it."""
-        token = uuid.UUID(bytes=urandom(16))
+        token = urandom(16)
         stored.lock_token, stored.locked_until = token, until
         self._held[token] = stored
         if until != float("inf"):
             self._ends.set(token, until)
         return token
 
-    def holder(self, token: uuid.UUID | None, now: float) -> StoredMessage:
+    def holder(self, token: bytes | None, now: float) -> StoredMessage:
         """The message locked with this token. Raises MessageLockLost where there is none, or not any more."""
         stored = self._held.get(token) if token is not None else None
         if stored is None or stored.locked_until <= now:
@@ -52,7 +53,7 @@ class Locks:
             self._ends.discard(token)
             stored.lock_token = None
 
-    def renew(self, token: uuid.UUID, until: float, now: float) -> None:
+    def renew(self, token: bytes, until: float, now: float) -> None:
         """Move the end of a lock. Raises MessageLockLost."""
         stored = self.holder(token, now)
         stored.locked_until = until

@@ -11,12 +11,11 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
-from uuid import UUID
+from typing import Any, NamedTuple
 
 from emulator.amqp import sections
 from emulator.amqp.codec import decode, encode, encode_list, encode_map, list_items, map_items
-from emulator.amqp.types import DecodeError, Symbol
+from emulator.amqp.types import DecodeError, Symbol, Timestamp
 
 PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
 BATCH_FORMAT = 0x80013700
@@ -47,8 +46,7 @@ class MessageState(IntEnum):
     SCHEDULED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Properties:
+class Properties(NamedTuple):
     """The properties section, decoded. Ids are as they came: text, int, UUID or bytes."""
 
     message_id: Any = None
@@ -67,12 +65,11 @@ class Properties:
 
 
 _NO_PROPERTIES = Properties()
-_PROPERTY_COUNT = 13
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
-    """One message as a sender handed it over.
+    """One message as a sender handed it over. It is never changed; `frozen` alone would make it three times as dear.
 
     `bare` holds properties, application properties, body and footer; `annotations` the encoded pairs of the sender's
     own message annotations, without the map around them. `size` is what the message counts, in bytes as it was sent.
@@ -137,7 +134,7 @@ class StoredMessage:
     enqueue_sequence_number: int | None = None
     dead_letter_source: str | None = None
     hops: int = 0
-    lock_token: UUID | None = field(default=None)
+    lock_token: bytes | None = field(default=None)
     locked_until: float = 0.0
     is_removed: bool = False
 
@@ -229,17 +226,23 @@ def _decoded_list(data: bytes, position: int, what: str) -> list[Any]:
     return value
 
 
-_PROPERTY_TYPES: tuple[tuple[int, type], ...] = (
-    (2, str),
-    (3, str),
-    (4, str),
-    (6, str),
-    (7, str),
-    (8, int),
-    (9, int),
-    (10, str),
-    (11, int),
-    (12, str),
+_TEXT: frozenset[type] = frozenset({str, Symbol, type(None)})
+_NUMBER: frozenset[type] = frozenset({int, Timestamp, type(None)})
+# None: an id may have any type.
+_PROPERTY_TYPES: tuple[frozenset[type] | None, ...] = (
+    None,
+    None,
+    _TEXT,
+    _TEXT,
+    _TEXT,
+    None,
+    _TEXT,
+    _TEXT,
+    _NUMBER,
+    _NUMBER,
+    _TEXT,
+    _NUMBER,
+    _TEXT,
 )
 
 
@@ -247,12 +250,10 @@ def _properties_of(bare: bytes) -> Properties:
     if bare[:3] != b"\x00\x53\x73":
         return _NO_PROPERTIES
     fields = _decoded_list(bare, 3, "properties section")
-    if len(fields) > _PROPERTY_COUNT:
+    if len(fields) > len(_PROPERTY_TYPES):
         raise DecodeError("the properties section has too many fields")
-    for index, kind in _PROPERTY_TYPES:
-        if index >= len(fields):
-            break
-        if fields[index] is not None and not isinstance(fields[index], kind):
+    for value, allowed in zip(fields, _PROPERTY_TYPES, strict=False):
+        if allowed is not None and value.__class__ not in allowed:
             raise DecodeError("a field of the properties section has the wrong type")
     return Properties(*fields)
 
@@ -279,9 +280,9 @@ def _with_application_items(bare: bytes, items: list[tuple[Any, bytes]]) -> byte
 def _with_property_fields(bare: bytes, changes: Mapping[str, Any]) -> bytes:
     part = _find(bare, sections.PROPERTIES)
     fields = [] if part is None else [bare[start:end] for start, end in list_items(bare, part.value)]
-    fields += [b"\x40"] * (_PROPERTY_COUNT - len(fields))
+    fields += [b"\x40"] * (len(Properties._fields) - len(fields))
     for name, value in changes.items():
-        fields[list(Properties.__dataclass_fields__).index(name)] = encode(value)
+        fields[Properties._fields.index(name)] = encode(value)
     section = b"\x00\x53\x73" + encode_list(fields)
     return section + (bare if part is None else bare[part.end :])
 
@@ -348,4 +349,3 @@ def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
 
 def _millis(seconds: float) -> bytes:
     return _I64.pack(int(seconds * 1000))
-

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
-from uuid import UUID
 
 from emulator.broker.errors import SessionCannotBeLocked, SessionLockLost
 from emulator.broker.message import StoredMessage
@@ -38,7 +37,7 @@ class MessageSession:
     locked_until: float = 0.0
     state: bytes | None = None
     state_set_at: float = 0.0
-    out: dict[UUID, StoredMessage] = field(default_factory=dict)
+    out: dict[bytes, StoredMessage] = field(default_factory=dict)
     is_waiting: bool = False
 
 

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
-from uuid import UUID
 
 from emulator.broker import dead_letter
 from emulator.broker.descriptions import QueueDescription
@@ -90,7 +89,7 @@ class Queue:
         self._dead_letters: Queue | None = None
         self._transfer_dead_letters: Queue | None = None
         self._pumping = False
-        self._unanswered: deque[UUID] = deque(maxlen=10_000)
+        self._unanswered: deque[bytes] = deque(maxlen=10_000)
 
     # --- looking ---------------------------------------------------------------------------------------------------
 
@@ -156,7 +155,11 @@ class Queue:
     @property
     def total_size_bytes(self) -> int:
         """The bytes that count against the quota: this queue's and its dead-letter queues'."""
-        return self.size_bytes + sum(queue.size_bytes for queue in self.sub_queues())
+        size = self.size_bytes
+        for queue in (self._dead_letters, self._transfer_dead_letters):
+            if queue is not None:
+                size += queue.size_bytes
+        return size
 
     def messages(self) -> Iterator[StoredMessage]:
         """Everything stored, in sequence order."""
@@ -183,7 +186,7 @@ class Queue:
             raise EntityDisabled
         if self.description.requires_session and any(message.session_id is None for message in messages):
             raise NotAllowed("The entity requires sessions: a message without a session id cannot be sent to it.")
-        size = sum(message.size for message in messages)
+        size = sum([message.size for message in messages])
         if self.total_size_bytes + size > self.description.max_size_in_megabytes * MEGABYTE:
             raise QuotaExceeded
 
@@ -382,28 +385,28 @@ class Queue:
         self._noted(stored)
         self.journal.removed(self.path, number)
 
-    def remember_unanswered(self, token: UUID) -> None:
+    def remember_unanswered(self, token: bytes) -> None:
         """A settlement was applied and its answer lost: settling the same lock once more is to succeed."""
         self._unanswered.append(token)
 
-    def was_unanswered(self, token: UUID) -> bool:
+    def was_unanswered(self, token: bytes) -> bool:
         """Whether this lock was settled without the receiver knowing."""
         return token in self._unanswered
 
     # --- settling --------------------------------------------------------------------------------------------------
 
-    def complete(self, token: UUID, now: float) -> None:
+    def complete(self, token: bytes, now: float) -> None:
         """Remove the message locked with this token. Raises MessageLockLost, as do the others below."""
         self._remove(self._locks.holder(token, now))
         self.counters.completed += 1
 
-    def abandon(self, token: UUID, now: float) -> None:
+    def abandon(self, token: bytes, now: float) -> None:
         """Give the message back; this delivery counts."""
         stored = self._locks.holder(token, now)
         self._unlock(stored)
         self._failed_delivery(stored, now)
 
-    def release(self, token: UUID, now: float) -> None:
+    def release(self, token: bytes, now: float) -> None:
         """Give the message back as if it had never been delivered. A lock that is gone is no error."""
         try:
             stored = self._locks.holder(token, now)
@@ -412,7 +415,7 @@ class Queue:
         self._unlock(stored)
         self._give_back(stored, now)
 
-    def defer(self, token: UUID, now: float) -> None:
+    def defer(self, token: bytes, now: float) -> None:
         """Set the message aside: from now on it is received by its sequence number only. This delivery counts."""
         stored = self._locks.holder(token, now)
         self._unlock(stored)
@@ -423,11 +426,11 @@ class Queue:
         self._noted(stored)
         self.journal.changed(self.path, stored)
 
-    def dead_letter(self, token: UUID, reason: str | None, description: str | None, now: float) -> None:
+    def dead_letter(self, token: bytes, reason: str | None, description: str | None, now: float) -> None:
         """Move the message to the dead-letter queue."""
         self._bury(self._locks.holder(token, now), reason, description, now)
 
-    def renew(self, token: UUID, now: float) -> float:
+    def renew(self, token: bytes, now: float) -> float:
         """Lock the message for another lock duration; returns the new end."""
         until = now + self.description.lock_duration_s
         self._locks.renew(token, until, now)

@@ -1,0 +1,160 @@
+"""What the local namespace costs: its CPU time for each message, beside the SDK's own, and what it holds.
+
+Ratios are taken within one run, so they mean the same on any machine: how much of the time for a message is spent in
+the namespace, and how much of it in the client that drives it. Run: python -m tests.benchmarks.bench_emulator
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+
+BODY = b"x" * 256
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Server:
+    """A namespace in a process of its own, whose CPU time and memory can be read."""
+
+    process: subprocess.Popen[str]
+    connection_string: str
+
+    def cpu_s(self) -> float:
+        """CPU seconds used so far."""
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def resident_bytes(self) -> int:
+        """Memory in use."""
+        with open(f"/proc/{self.process.pid}/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def server(*arguments: str) -> Iterator[Server]:
+    command = [sys.executable, "-m", "emulator", "--namespace", "bench:0", "--entity", "bench/orders", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Server(process, process.stdout.readline().split(maxsplit=2)[2].strip())
+        finally:
+            process.terminate()
+
+
+def per_message(target: Server, count: int, work: Callable[[], Any]) -> dict[str, float]:
+    """Microseconds of server and client CPU for each of `count` messages, messages a second, and the server's share."""
+    server_before, client_before, started = target.cpu_s(), time.process_time(), time.perf_counter()
+    work()
+    elapsed = time.perf_counter() - started
+    server_us = (target.cpu_s() - server_before) / count * 1e6
+    client_us = (time.process_time() - client_before) / count * 1e6
+    return {
+        "server_us": round(server_us, 1),
+        "client_us": round(client_us, 1),
+        "per_s": round(count / elapsed),
+        "server_share": round(server_us / (server_us + client_us), 3),
+    }
+
+
+def send_single(client: ServiceBusClient, count: int) -> None:
+    with client.get_queue_sender("orders") as sender:
+        for _ in range(count):
+            sender.send_messages(ServiceBusMessage(BODY))
+
+
+def send_batches(client: ServiceBusClient, count: int) -> None:
+    with client.get_queue_sender("orders") as sender:
+        for _ in range(count // 100):
+            sender.send_messages([ServiceBusMessage(BODY) for _ in range(100)])
+
+
+def receive_and_complete(client: ServiceBusClient, count: int) -> None:
+    with client.get_queue_receiver("orders") as receiver:
+        while count > 0:
+            for message in receiver.receive_messages(100, max_wait_time=5):
+                receiver.complete_message(message)
+                count -= 1
+
+
+def receive_and_delete(client: ServiceBusClient, count: int) -> None:
+    mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
+    with client.get_queue_receiver("orders", receive_mode=mode) as receiver:
+        while count > 0:
+            count -= len(receiver.receive_messages(500, max_wait_time=5))
+
+
+def throughput(count: int = 5000) -> dict[str, Any]:
+    """Server CPU for each message of the usual patterns."""
+    with server() as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
+        return {
+            "single send": per_message(target, count, lambda: send_single(client, count)),
+            "receive and complete": per_message(target, count, lambda: receive_and_complete(client, count)),
+            "batch send of 100": per_message(target, count, lambda: send_batches(client, count)),
+            "receive and delete": per_message(target, count, lambda: receive_and_delete(client, count)),
+        }
+
+
+def backlog(count: int = 100_000) -> dict[str, Any]:
+    """Memory for each stored message of 256 bytes, and the time to store and drain them."""
+    with server() as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
+        before = target.resident_bytes()
+        stored = per_message(target, count, lambda: send_batches(client, count))
+        held = target.resident_bytes() - before
+        drained = per_message(target, count, lambda: receive_and_delete(client, count))
+        return {
+            "messages": count,
+            "bytes_per_message": round(held / count),
+            "overhead_per_body": round(held / count / len(BODY), 2),
+            "store_server_us": stored["server_us"],
+            "drain_server_us": drained["server_us"],
+        }
+
+
+def connections(count: int = 1000) -> dict[str, Any]:
+    """Sockets that speak AMQP at the same time: memory of each, and the CPU of opening one."""
+    greeting = b"AMQP\x03\x01\x00\x00"
+    with server() as target, ExitStack() as stack:
+        port = int(target.connection_string.split(":")[2].split(";")[0])
+        before, cpu = target.resident_bytes(), target.cpu_s()
+        for _ in range(count):
+            opened = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            opened.sendall(greeting)
+            assert opened.recv(8) == greeting
+        return {
+            "connections": count,
+            "bytes_per_connection": round((target.resident_bytes() - before) / count),
+            "server_us_per_connection": round((target.cpu_s() - cpu) / count * 1e6),
+        }
+
+
+def run() -> dict[str, Any]:
+    """All figures, with the ratios that mean something anywhere."""
+    count = int(os.environ.get("BENCH_MESSAGES", "5000"))
+    patterns = throughput(count)
+    single = patterns["single send"]["server_us"] or 1.0
+    return {
+        "patterns": patterns,
+        "ratios": {
+            "server share of a single send": patterns["single send"]["server_share"],
+            "server share of receive and complete": patterns["receive and complete"]["server_share"],
+            "single send over a batched one": round(single / (patterns["batch send of 100"]["server_us"] or 1.0), 1),
+        },
+        "backlog": backlog(int(os.environ.get("BENCH_BACKLOG", "100000"))),
+        "connections": connections(),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))
