@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fractions import Fraction
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import transforms
-from pipeline.checks import connection_reason, usage_reason
-from pipeline.errors import InputError
+from pipeline.checks import connection_reason
+from pipeline.counts import Counts, refuse_too_much, total
+from pipeline.hourly import HourlyTable, full, incremental
 from pipeline.invoice import Connections, Terms, Usage, invoice
 from pipeline.months import Month
 from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
-from pipeline.results import Counts, Day, Priced
-from pipeline.schemas import ALLOCATIONS, CONNECTIONS, RULES, USAGE
-from pipeline.sources import Listing, list_month, read_files
-
-EXAMPLES = 20
-CLOCK_SKEW = timedelta(hours=1)
+from pipeline.results import Day, Priced
+from pipeline.schemas import ALLOCATIONS, CONNECTIONS, RULES
+from pipeline.sources import list_month, read_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +34,7 @@ class Request:
     allocation: str = ALLOCATIONS[0]
     hours_in_month: int | None = None
     max_quarantined: Fraction = Fraction(5, 100)
+    incremental: bool = False
 
     def terms(self, rule: str) -> Terms:
         return Terms(
@@ -58,125 +57,52 @@ class Outcome:
 def compute(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
     """The month's invoices under both counting rules; raises PipelineError where the input cannot be trusted."""
     progress("looking at the files", 0.0, 0)
-    listing = list_month(spark, f"{request.usage}/usage", request.month, USAGE)
-    peaks = list_month(spark, f"{request.usage}/connections", request.month, CONNECTIONS)
-    counts, rows = _used(spark, request, listing, now, progress)
-    priced = _price(request, rows, _connections(spark, peaks))
-    progress("done", 1.0, listing.rows)
-    return Outcome(counts=counts, priced=tuple(priced))
+    peaks, connection_counts = _connections(spark, request)
+    table = _table(spark, request, now, progress)
+    counts = total([table.counts, connection_counts])
+    refuse_too_much(counts, request.max_quarantined)
+    progress("pricing", 0.8, counts.read)
+    rows = _placed(table, request.prices.operations.starts).collect() if table.counts.accepted else []
+    progress("done", 1.0, counts.read)
+    return Outcome(counts=counts, priced=tuple(_price(request, rows, peaks)))
 
 
-def _used(
-    spark: SparkSession, request: Request, listing: Listing, now: datetime, progress: Progress
-) -> tuple[Counts, list[Row]]:
-    """How the rows fared, and what the good ones come to: see `transforms.totals`."""
-    if listing.rows == 0:
-        counts = _counted(listing)
-        _refuse_too_much(counts, request.max_quarantined)
-        return counts, []
-    progress("finding repeated records", 0.05, listing.rows)
-    valid = valid_rows(spark, listing, request.month, now)
-    copies = transforms.find_copies(valid)
-    progress("summing by hour", 0.4, listing.rows)
-    clean = transforms.without_copies(valid, copies)
-    hours = transforms.hourly(clean).persist()
-    counts = _counts(spark, listing, request.month, now, valid, hours, copies)
-    _refuse_too_much(counts, request.max_quarantined)
-    progress("pricing", 0.8, listing.rows)
-    starts = request.prices.operations.starts
-    rows = transforms.totals(_placed(hours, clean, starts), len(starts)).collect()
-    for frame in (hours, copies.hashes, copies.winners):
-        frame.unpersist()
-    return counts, rows
+def _table(spark: SparkSession, request: Request, now: datetime, progress: Progress) -> HourlyTable:
+    root = f"{request.usage}/usage"
+    if request.incremental:
+        return incremental(spark, root, f"{request.usage}/hourly", request.month, now, progress)
+    return full(spark, root, request.month, now, progress)
 
 
-def valid_rows(spark: SparkSession, listing: Listing, month: Month, now: datetime) -> DataFrame:
-    """The rows that can be billed, with their hash."""
-    rows = read_files(spark, listing, USAGE)
-    return transforms.hashed(rows.where(usage_reason(_latest(month, now)).isNull()).drop("file"))
-
-
-def _latest(month: Month, now: datetime) -> datetime | None:
-    """The last minute that can have been; of a month that is still to come nothing is known, so nothing is refused."""
-    return now + CLOCK_SKEW if month.start <= now else None
-
-
-def _counts(
-    spark: SparkSession,
-    listing: Listing,
-    month: Month,
-    now: datetime,
-    valid: DataFrame,
-    hours: DataFrame,
-    copies: transforms.Copies,
-) -> Counts:
-    """How the rows fared. The footers say how many there are: the accepted, copied and quarantined ones must add up."""
-    accepted = hours.agg(F.sum("rows")).collect()[0][0] or 0
-    repeated = valid.join(copies.hashes, "h", "left_semi").count() - copies.winners.count() if copies.count else 0
-    reasons: dict[str, int] = {}
-    examples: list[dict[str, str]] = []
-    if listing.rows != accepted + repeated:
-        reason = usage_reason(_latest(month, now)).alias("reason")
-        rejected = read_files(spark, listing, USAGE).select("record_id", "file", reason).where("reason is not null")
-        reasons = {row["reason"]: row["count"] for row in rejected.groupBy("reason").count().collect()}
-        examples = [row.asDict() for row in rejected.limit(EXAMPLES).collect()]
-    counts = replace(_counted(listing, accepted, repeated, reasons), examples=examples)
-    if not counts.adds_up:
-        raise InputError(
-            f"The rows do not add up: {counts.read} read, {accepted} accepted, {repeated} repeated, "
-            f"{counts.quarantined} quarantined; the files changed while they were read, run it again."
-        )
-    return counts
-
-
-def _counted(
-    listing: Listing, accepted: int = 0, repeated: int = 0, reasons: Mapping[str, int] | None = None
-) -> Counts:
-    return Counts(
-        read=listing.rows,
-        accepted=accepted,
-        copies=repeated,
-        quarantined=sum((reasons or {}).values()),
-        files=len(listing.files) + len(listing.rejected),
-        files_rejected=len(listing.rejected),
-        reasons=reasons or {},
-        rejected=[(file.path, file.reason) for file in listing.rejected],
-    )
-
-
-def _refuse_too_much(counts: Counts, allowed: Fraction) -> None:
-    """No invoice from input of which too much had to be left out."""
-    rows = Fraction(counts.quarantined, counts.read or 1)
-    files = Fraction(counts.files_rejected, counts.files or 1)
-    if max(rows, files) > allowed:
-        raise InputError(
-            f"Too much of the input is unusable ({counts.quarantined} of {counts.read} rows, "
-            f"{counts.files_rejected} of {counts.files} files, more than {float(allowed):.0%}): nothing was published. "
-            f"{_why(counts)}"
-        )
-
-
-def _why(counts: Counts) -> str:
-    files = [f"{path} {reason}" for path, reason in counts.rejected[:3]]
-    return "; ".join([*files, *(f"{count} rows: {reason}" for reason, count in sorted(counts.reasons.items()))]) + "."
-
-
-def _placed(hours: DataFrame, clean: DataFrame, starts: tuple[int, ...]) -> DataFrame:
-    billed = transforms.by_rule(hours)
+def _placed(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
+    """The month's sums with their units in the tiers: see `transforms.totals`."""
+    billed = transforms.by_rule(table.hours)
     ladder = transforms.hours_on_the_ladder(billed, starts).persist()
     placed = transforms.in_one_tier(billed, ladder, starts)
-    if ladder.where("lowest < highest").isEmpty():
-        return placed
-    return placed.unionByName(transforms.across_tiers(clean, ladder, starts))
+    split = ladder.where("lowest < highest").select(F.date_format("hour", "yyyy-MM-dd").alias("day")).distinct()
+    if days := [row["day"] for row in split.collect()]:
+        placed = placed.unionByName(transforms.across_tiers(table.minutes_of(days), ladder, starts))
+    return transforms.totals(placed, len(starts))
 
 
-def _connections(spark: SparkSession, listing: Listing) -> dict[str, list[Connections]]:
-    peaks = read_files(spark, listing, CONNECTIONS).where(connection_reason().isNull())
+def _connections(spark: SparkSession, request: Request) -> tuple[dict[str, list[Connections]], Counts]:
+    """The peaks by scope; counted are their files and only the rows that had to be left out."""
+    listing = list_month(spark, f"{request.usage}/connections", request.month, CONNECTIONS)
     by_scope: dict[str, list[Connections]] = defaultdict(list)
-    if listing.files:
-        for row in transforms.connection_hours(peaks).orderBy("scope", "namespace").collect():
-            by_scope[row["scope"]].append(Connections(namespace=row["namespace"], hours=row["connection_hours"]))
-    return by_scope
+    files = Counts(
+        files=len(listing.files) + len(listing.rejected),
+        files_rejected=len(listing.rejected),
+        rejected=[(file.path, file.reason) for file in listing.rejected],
+    )
+    if not listing.rows:
+        return by_scope, files
+    rows = read_files(spark, listing, CONNECTIONS).withColumn("reason", connection_reason())
+    for row in transforms.connection_hours(rows.where("reason is null")).orderBy("scope", "namespace").collect():
+        by_scope[row["scope"]].append(Connections(namespace=row["namespace"], hours=row["connection_hours"]))
+    bad = rows.where("reason is not null").groupBy("reason").count().collect()
+    reasons = {f"connections: {row['reason']}": row["count"] for row in bad}
+    lost = sum(reasons.values())
+    return by_scope, replace(files, read=lost, quarantined=lost, reasons=reasons)
 
 
 def _price(request: Request, rows: Sequence[Row], connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:

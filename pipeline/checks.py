@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from pipeline.schemas import KINDS, LARGEST_MESSAGE_BYTES, TRANSFERS, USAGE
 
+FUTURE = "the minute lies in the future"
 COUNTS = ("operations", "messages", "bytes", "billing_units")
 
 
@@ -25,7 +26,7 @@ def usage_reason(not_after: datetime | None) -> Column:
         (F.col("minute") != F.date_trunc("minute", "minute"), "the minute is not a whole minute"),
     ]
     if not_after is not None:
-        rules.append((F.col("minute") > F.lit(not_after), "the minute lies in the future"))
+        rules.append((F.col("minute") > F.lit(not_after), FUTURE))
     return _first_reason(rules)
 
 

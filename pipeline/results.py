@@ -7,36 +7,15 @@ Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from pipeline.counts import Counts
 from pipeline.invoice import Invoice, Line
 from pipeline.prices import PriceList
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Rows read, and what became of them; `adds_up` or something vanished.
-
-    `rejected`: files left out, and why; `examples`: some of the quarantined rows, where they are and why.
-    """
-
-    read: int = 0
-    accepted: int = 0
-    copies: int = 0
-    quarantined: int = 0
-    files: int = 0
-    files_rejected: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    rejected: Sequence[tuple[str, str]] = ()
-    examples: Sequence[Mapping[str, str]] = ()
-
-    @property
-    def adds_up(self) -> bool:
-        return self.read == self.accepted + self.copies + self.quarantined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

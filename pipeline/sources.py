@@ -5,9 +5,10 @@ Works on local paths and on every store Hadoop has a connector for: both are rea
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipeline.months import Month
 from pipeline.schemas import ddl
 
 FIELD = re.compile(r"^(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?;$")
+VERSION = 1  # part of a fingerprint: with new rules every day is one that changed
 MICROSECONDS, NANOSECONDS = "us", "ns"
 
 
@@ -30,7 +32,6 @@ class SourceFile:
     day: str
     rows: int
     time_unit: str
-    modified_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,63 +40,80 @@ class RejectedFile:
 
     path: str
     reason: str
+    day: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a folder holds for one month."""
+    """What a folder holds for one month. `fingerprints`: day → a digest of its files' names, sizes and times."""
 
     root: str
     files: tuple[SourceFile, ...]
     rejected: tuple[RejectedFile, ...]
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
 
 
-def list_month(spark: SparkSession, root: str, month: Month, columns: dict[str, str]) -> Listing:
-    """The month's files under root/date=YYYY-MM-DD/, each with its footer read; a missing folder is an empty one."""
+def list_month(
+    spark: SparkSession,
+    root: str,
+    month: Month,
+    columns: dict[str, str],
+    known: Mapping[str, object] | None = None,
+    only: Set[str] | None = None,
+) -> Listing:
+    """The month's files under root/date=YYYY-MM-DD/, each with its footer read; a missing folder is an empty one.
+
+    Days with a `known` fingerprint are not looked into; `only` these days, where given.
+    """
     files: list[SourceFile] = []
     rejected: list[RejectedFile] = []
-    days = {day.isoformat() for day in month.dates}
+    fingerprints: dict[str, str] = {}
     for folder in _children(spark, root):
         name = folder.getPath().getName()
+        day = name.removeprefix("date=")
         if name.startswith(("_", ".")):
             continue
-        day = name.removeprefix("date=")
         if not folder.isDirectory() or not name.startswith("date=") or not _is_date(day):
             rejected.append(RejectedFile(f"{root}/{name}", "is not a folder named date=YYYY-MM-DD"))
-        elif day in days:
-            for found in _day_files(spark, folder, day, columns):
-                (files if isinstance(found, SourceFile) else rejected).append(found)  # type: ignore[arg-type]
-    return Listing(root, tuple(files), tuple(rejected))
+        elif day.startswith(f"{month}-") and (only is None or day in only):
+            inside = _visible(spark, folder)
+            fingerprints[day] = _fingerprint(inside)
+            if known is None or known.get(day) != fingerprints[day]:
+                for status in inside:
+                    found = _preflight(spark, status, day, columns)
+                    files.append(found) if isinstance(found, SourceFile) else rejected.append(found)
+    return Listing(root, tuple(files), tuple(rejected), fingerprints)
 
 
-def _day_files(
-    spark: SparkSession, folder: Any, day: str, columns: dict[str, str]
-) -> Iterator[SourceFile | RejectedFile]:
-    for status in _children(spark, folder.getPath().toString()):
-        path = status.getPath()
-        if path.getName().startswith(("_", ".")):
-            continue  # temporary uploads and checksums, by convention of the format
-        yield _preflight(spark, status, day, columns)
+def _visible(spark: SparkSession, folder: Any) -> list[Any]:
+    """What is in a day's folder, but for temporary uploads and checksums, which begin with _ or . by convention."""
+    found = _children(spark, folder.getPath().toString())
+    return [status for status in found if not status.getPath().getName().startswith(("_", "."))]
+
+
+def _fingerprint(files: Iterable[Any]) -> str:
+    facts = ((file.getPath().getName(), file.getLen(), file.getModificationTime()) for file in files)
+    return hashlib.sha256(repr((VERSION, list(facts))).encode()).hexdigest()
 
 
 def _preflight(spark: SparkSession, status: Any, day: str, columns: dict[str, str]) -> SourceFile | RejectedFile:
     path = status.getPath().toString()
     if status.isDirectory():
-        return RejectedFile(path, "is a folder inside a day")
+        return RejectedFile(path, "is a folder inside a day", day)
     if status.getLen() == 0:
-        return RejectedFile(path, "is empty (0 bytes)")
+        return RejectedFile(path, "is empty (0 bytes)", day)
     try:
         schema, rows = _footer(spark, status)
     except Exception:  # whatever the reader dislikes: the file is no usable Parquet
-        return RejectedFile(path, "is not Parquet, or is truncated")
+        return RejectedFile(path, "is not Parquet, or is truncated", day)
     types = parse_schema(schema)
     if reason := _mismatch(types, columns):
-        return RejectedFile(path, reason)
-    return SourceFile(path, day, rows, _time_unit(types, columns), status.getModificationTime())
+        return RejectedFile(path, reason, day)
+    return SourceFile(path, day, rows, _time_unit(types, columns))
 
 
 def _footer(spark: SparkSession, status: Any) -> tuple[str, int]:

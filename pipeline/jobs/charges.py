@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--region", help="armRegionName, where the price list has several")
     options.add_argument("--allocation", choices=ALLOCATIONS, default=ALLOCATIONS[0])
     options.add_argument("--hours-in-month", type=int, help="divisor of the connections (default: the calendar's)")
+    options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
     return options
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
         allocation=options.allocation,
         hours_in_month=options.hours_in_month,
         max_quarantined=options.max_quarantined,
+        incremental=options.incremental,
     )
     if options.end_with_stdin:
         end_with_stdin()

@@ -1,0 +1,78 @@
+"""How many rows were read, and what became of each: nothing disappears uncounted (docs/costs.md, "Bad input")."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from pipeline.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Rows read, and what became of them; `adds_up` or something vanished.
+
+    `rejected`: files left out, and why; `examples`: some of the quarantined rows, where they are and why.
+    """
+
+    read: int = 0
+    accepted: int = 0
+    copies: int = 0
+    quarantined: int = 0
+    files: int = 0
+    files_rejected: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    rejected: Sequence[tuple[str, str]] = ()
+    examples: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def adds_up(self) -> bool:
+        return self.read == self.accepted + self.copies + self.quarantined
+
+
+def total(parts: Iterable[Counts]) -> Counts:
+    """The counts together."""
+    known = list(parts)
+    reasons: Counter[str] = Counter()
+    for part in known:
+        reasons.update(part.reasons)
+    return Counts(
+        read=sum(part.read for part in known),
+        accepted=sum(part.accepted for part in known),
+        copies=sum(part.copies for part in known),
+        quarantined=sum(part.quarantined for part in known),
+        files=sum(part.files for part in known),
+        files_rejected=sum(part.files_rejected for part in known),
+        reasons=dict(reasons),
+        rejected=[entry for part in known for entry in part.rejected],
+        examples=[row for part in known for row in part.examples],
+    )
+
+
+def require_sum(day: str, counts: Counts) -> None:
+    """Raises InputError where rows of the day disappeared or appeared between two looks at its files."""
+    if not counts.adds_up:
+        raise InputError(
+            f"The rows of {day} do not add up: {counts.read} read, {counts.accepted} accepted, "
+            f"{counts.copies} repeated, {counts.quarantined} quarantined; "
+            "its files changed while they were read, run it again."
+        )
+
+
+def refuse_too_much(counts: Counts, allowed: Fraction) -> None:
+    """No invoice from input of which too much had to be left out."""
+    rows = Fraction(counts.quarantined, counts.read or 1)
+    files = Fraction(counts.files_rejected, counts.files or 1)
+    if max(rows, files) > allowed:
+        raise InputError(
+            f"Too much of the input is unusable ({counts.quarantined} of {counts.read} rows, "
+            f"{counts.files_rejected} of {counts.files} files, more than {float(allowed):.0%}): nothing was published. "
+            f"{_why(counts)}"
+        )
+
+
+def _why(counts: Counts) -> str:
+    files = [f"{path} {reason}" for path, reason in counts.rejected[:3]]
+    return "; ".join([*files, *(f"{count} rows: {reason}" for reason, count in sorted(counts.reasons.items()))]) + "."
