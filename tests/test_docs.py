@@ -182,6 +182,7 @@ def test_every_command_of_the_contract_is_there() -> None:
     there = {path.stem for path in (ROOT / "dashboard/management/commands").glob("*.py")}
     assert names >= {"demo", "compute_charges"}
     assert not untold(names - there, missing())
+    assert not [name for name in sorted(there) if f"command `{name}`" in missing()]
 
 
 def test_every_page_of_the_contract_is_there() -> None:
