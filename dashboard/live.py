@@ -15,7 +15,7 @@ from django.db import DatabaseError
 
 from dashboard import projection
 from dashboard.models import Pair
-from dashboard.redis import CHANGED, HEALTH_PATTERN
+from dashboard.redis import CHANGED, HEALTH_PATTERN, shared_state
 from pairing.coordination import SharedHealth
 
 LEAST_GAP_S = 0.4
@@ -51,8 +51,8 @@ class Broadcast:
         while True:
             try:
                 await self._follow()
-            except redis.RedisError:
-                log.warning("Redis does not answer; open pages poll until it does")
+            except (redis.RedisError, DatabaseError) as error:
+                log.warning("no word of changes; open pages poll meanwhile", reason=type(error).__name__)
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
@@ -60,7 +60,8 @@ class Broadcast:
         async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
             await channels.subscribe(CHANGED)
             await channels.psubscribe(HEALTH_PATTERN)
-            self._wake()  # whatever happened while nobody listened
+            await sync_to_async(catch_up, thread_sensitive=False)()
+            self._wake()
             async for message in channels.listen():
                 if message["type"] == "pmessage":
                     await take_over(message["channel"], message["data"])
@@ -80,6 +81,13 @@ async def take_over(channel: str, text: str) -> None:
         return
     except (ValueError, KeyError, DatabaseError) as error:
         log.warning("a change of health was not taken over; the collectors will", pair=pair, error=str(error))
+
+
+def catch_up() -> None:
+    """Write down what was told while nobody listened."""
+    for pair in Pair.objects.values_list("name", flat=True):
+        for health in shared_state(pair).health().values():
+            projection.apply_health(pair, health)
 
 
 _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDictionary()

@@ -45,6 +45,19 @@ async def test_a_change_of_health_is_written_down_before_the_page_is_told(pair, 
 
 
 @pytest.mark.django_db(transaction=True)
+async def test_what_was_told_while_nobody_listened_is_written_down_first(pair, redis_here):
+    shared = SharedState(redis_here, "contoso")
+    await asyncio.to_thread(shared.fail_over, "orders", "storage", operator="ada", process="host:1:aaaa")
+
+    opened = live.stream()
+    await anext(opened)
+    await next_change(opened)
+
+    assert (await EntityHealth.objects.aget(path="orders")).state == "failed_over"
+    await opened.aclose()
+
+
+@pytest.mark.django_db(transaction=True)
 async def test_what_the_collectors_stored_is_told(stream):
     await asyncio.to_thread(announce_change)
 

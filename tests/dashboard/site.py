@@ -1,0 +1,80 @@
+"""A control plane as it is deployed: migrated, served by uvicorn, with a Redis and two local namespaces of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "a-password-for-this-test"
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "CONTOSO_PRIMARY", region = "westeurope" }
+secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr", region = "northeurope" }
+failover_interval_s = 5
+ping_primary_interval_s = 2
+entities = ["orders", "payments", "topic:shipments/eu-west"]
+"""
+SEED = f"""
+from datetime import timedelta
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
+from dashboard import projection
+for name in ("viewer", "operator", "administrator"):
+    User.objects.create_user(name, password="{PASSWORD}").groups.add(Group.objects.get(name=name))
+projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() + timedelta(days=1))
+"""
+
+
+@contextmanager
+def namespaces() -> Iterator[dict[str, str]]:
+    """Connection strings of the two local namespaces, by the variable that holds them."""
+    command = (sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0")
+    entities = ("--entity", "contoso/orders", "--entity", "contoso/payments")
+    with subprocess.Popen((*command, *entities), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        strings = dict(process.stdout.readline().split(maxsplit=2)[1:] for _ in range(2))
+        yield {"CONTOSO_PRIMARY": strings["contoso"].strip(), "CONTOSO_SECONDARY": strings["contoso-dr"].strip()}
+        process.terminate()
+
+
+@contextmanager
+def served(folder: Path, redis_url: str, port: int) -> Iterator[str]:
+    """The address of a control plane with the people viewer, operator and administrator."""
+    (folder / "pairs.toml").write_text(PAIRS)
+    with namespaces() as strings:
+        environment = {
+            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            **strings,
+            "STATE_DIR": str(folder / "state"),
+            "PAIRS_FILE": str(folder / "pairs.toml"),
+            "REDIS_URL": redis_url,
+            "DEMO": "1",
+            "LOG_LEVEL": "WARNING",
+        }
+        for command in (("migrate", "-v0"), ("sync_pairs",), ("shell", "-v0", "-c", SEED)):
+            subprocess.run((sys.executable, "manage.py", *command), cwd=ROOT, env=environment, check=True, timeout=120)
+        with _web(environment, port) as address:
+            yield address
+
+
+@contextmanager
+def _web(environment: Mapping[str, str], port: int) -> Iterator[str]:
+    command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--port", str(port))
+    options = ("--timeout-graceful-shutdown", "2")
+    with subprocess.Popen(
+        (*command, *options), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        log = []
+        for line in process.stderr:
+            log.append(line)
+            if "Uvicorn running" in line:
+                break
+        else:
+            raise AssertionError("the web process ended:\n" + "".join(log))
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()
+        process.communicate(timeout=20)
