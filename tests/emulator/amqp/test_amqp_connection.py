@@ -1,0 +1,296 @@
+"""The engine: bytes in, events out, and the right error for whoever breaks the protocol."""
+
+import random
+
+import pytest
+
+from emulator.amqp import events as e
+from emulator.amqp import performatives as p
+from emulator.amqp.connection import MAX_FRAME_SIZE, Connection
+from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from emulator.amqp.link import SENDER_CREDIT
+from emulator.amqp.types import AmqpError, Described, Symbol, ULong
+from tests.emulator.amqp.peer import OPENING, RECEIVER, SASL, SENDER, SESSION, Peer, sent, source, target
+
+
+@pytest.fixture
+def peer():
+    return Peer(OPENING, SESSION)
+
+
+def attached(peer, attach):
+    (event,) = peer.say(attach)
+    event.link.accept(max_message_size=1000)
+    peer.heard()
+    return event.link
+
+
+# --- opening --------------------------------------------------------------------------------------------------------
+
+
+def test_the_handshake_is_answered_frame_by_frame():
+    connection = Connection("server")
+    assert connection.receive(SASL) == []
+    assert connection.take_output().startswith(SASL_HEADER)
+    (opened,) = connection.receive(OPENING[len(SASL) :])
+    assert (opened.container_id, connection.take_output()[:8]) == ("client", AMQP_HEADER)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_bytes_may_come_in_pieces_of_any_size(size):
+    data = OPENING + SESSION + SENDER
+    connection = Connection("server")
+    events = [event for i in range(0, len(data), size) for event in connection.receive(data[i : i + size])]
+    assert [type(event) for event in events] == [e.ConnectionOpened, e.LinkRequested]
+
+
+@pytest.mark.parametrize("header", [b"AMQP\x00\x00\x09\x01", b"AMQP\x02\x01\x00\x00", b"AMQPAMQP"])
+def test_another_protocol_is_told_ours_and_nothing_else(header):
+    connection = Connection("server")
+    (closed,) = connection.receive(header)
+    assert closed.condition == "amqp:connection:framing-error"
+    assert connection.take_output() == AMQP_HEADER
+    assert connection.is_closed
+
+
+def test_an_unknown_sasl_mechanism_is_refused():
+    connection = Connection("server")
+    init = frame(0, p.encode_performative(p.SaslInit("PLAIN", b"secret", "host")), SASL_FRAME)
+    (closed,) = connection.receive(SASL_HEADER + init)
+    assert closed.condition == "amqp:unauthorized-access"
+    assert connection.is_closed
+
+
+def test_a_client_may_leave_sasl_out():
+    connection = Connection("server")
+    (opened,) = connection.receive(AMQP_HEADER + sent(p.Open("client"), channel=0))
+    assert isinstance(opened, e.ConnectionOpened)
+
+
+# --- breaking the protocol ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "condition"),
+    [
+        (b"\x00\x00\x00\x04\x02\x00\x00\x01", "amqp:connection:framing-error"),
+        (b"\xff\xff\xff\xff\x02\x00\x00\x01", "amqp:connection:framing-error"),
+        (b"\x00\x00\x00\x0c\x01\x00\x00\x01\x40\x40\x40\x40", "amqp:connection:framing-error"),
+        (b"\x00\x00\x00\x0c\x09\x00\x00\x01\x40\x40\x40\x40", "amqp:connection:framing-error"),
+        (frame(1, b"\x40", kind=7), "amqp:connection:framing-error"),
+        (frame(1, b"\x3f\x3f"), "amqp:decode-error"),
+        (frame(1, b"\x00\x53\x14\xff"), "amqp:decode-error"),
+        (frame(1, b"\x00\x53\x99\x45"), "amqp:not-implemented"),
+        (frame(1, b"\x00\x53\x12\x45"), "amqp:invalid-field"),
+        (frame(1, b"\x00\x53\x15\xc0\x04\x02\x41\xa1\x00"), "amqp:invalid-field"),
+        (sent(p.Open("again"), channel=0), "amqp:illegal-state"),
+        (SESSION, "amqp:not-allowed"),
+        (sent(p.Begin(None, 0, 1, 1), channel=9999), "amqp:resource-limit-exceeded"),
+    ],
+)
+def test_a_broken_frame_closes_the_connection_with_its_error(peer, data, condition):
+    assert peer.say(data)[-1].condition == condition
+    (*_, (_, close, _)) = peer.heard()
+    assert isinstance(close, p.Close)
+    assert p.error_parts(close.error)[0] == condition
+    assert peer.say(SESSION) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "condition"),
+    [
+        (sent(p.Transfer(5, 1, b"t"), b"x"), "amqp:session:unattached-handle"),
+        (sent(p.Flow(0, 1, 0, 1, handle=5)), "amqp:session:unattached-handle"),
+        (SENDER, "amqp:session:handle-in-use"),
+        (sent(p.Transfer(0), b"x"), "amqp:invalid-field"),
+        (sent(p.Attach("x", 9, False, source=5)), "amqp:invalid-field"),
+        (sent(p.Attach("x", 9, False, source=Described(ULong(0x99), []))), "amqp:invalid-field"),
+    ],
+)
+def test_a_mistake_inside_a_session_ends_only_the_session(peer, data, condition):
+    attached(peer, SENDER)
+    peer.say(data)
+    (channel, end, _) = peer.heard()[-1]
+    assert (channel, type(end)) == (1, p.End)
+    assert p.error_parts(end.error)[0] == condition
+    assert not peer.connection.is_closed
+    peer.say(sent(p.Detach(0)) + sent(p.End()))
+    assert peer.heard() == []
+    peer.say(sent(p.Begin(None, 0, 1, 1), channel=2))
+    assert isinstance(peer.heard_only(), p.Begin)
+
+
+def test_open_answers_must_come_first():
+    peer = Peer(SASL, AMQP_HEADER)
+    assert peer.say(SESSION)[-1].condition == "amqp:illegal-state"
+
+
+# --- links ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_accepted_sender_gets_its_own_termini_and_credit(peer):
+    (event,) = peer.say(SENDER)
+    event.link.accept(max_message_size=1000)
+    (_, attach, _), (_, flow, _) = peer.heard()
+    assert (attach.name, attach.handle, attach.role, attach.max_message_size) == ("s", 0, True, 1000)
+    assert (attach.source, attach.target) == (source("me"), target("orders"))
+    assert (flow.handle, flow.link_credit) == (0, SENDER_CREDIT)
+
+
+def test_a_refused_link_shows_no_terminus_of_ours_and_detaches_with_the_reason(peer):
+    for attach, missing in ((SENDER, "target"), (RECEIVER, "source")):
+        (event,) = peer.say(attach)
+        event.link.refuse("amqp:not-found", "no such queue")
+        (_, answer, _), (_, detach, _) = peer.heard()
+        assert getattr(answer, missing) is None
+        assert p.error_parts(detach.error) == ("amqp:not-found", "no such queue", {})
+        assert detach.closed
+        assert len(detach.error.value) == 3
+
+
+def test_a_message_in_parts_is_one_message(peer):
+    attached(peer, SENDER)
+    assert peer.say(sent(p.Transfer(0, 7, b"t", 0, more=True), b"ab")) == []
+    assert peer.say(sent(p.Transfer(0, 7, b"t", 0, more=True), b"cd")) == []
+    (event,) = peer.say(sent(p.Transfer(0), b"ef"))
+    assert (event.delivery_id, event.payload) == (7, b"abcdef")
+
+
+def test_an_aborted_message_is_none(peer):
+    attached(peer, SENDER)
+    peer.say(sent(p.Transfer(0, 1, b"t", 0, more=True), b"ab"))
+    assert peer.say(sent(p.Transfer(0, aborted=True))) == []
+    (event,) = peer.say(sent(p.Transfer(0, 2, b"u", 0), b"x"))
+    assert event.payload == b"x"
+
+
+def test_an_endless_message_is_not_kept_beyond_its_limit(peer):
+    link = attached(peer, SENDER)
+    for _ in range(100):
+        peer.say(sent(p.Transfer(0, 1, b"t", 0, more=True), b"x" * 500))
+    assert sum(len(part) for part in link._incoming_parts) <= 1001
+    (event,) = peer.say(sent(p.Transfer(0), b"end"))
+    assert len(event.payload) == 1001
+
+
+def test_credit_is_set_and_not_added(peer):
+    link = attached(peer, RECEIVER)
+    for seen, credit, expected in ((0, 10, 10), (0, 10, 10), (0, 5, 5), (0, 0, 0)):
+        peer.say(sent(p.Flow(0, 5000, 0, 5000, 1, seen, credit)))
+        assert link.credit == expected
+    peer.say(sent(p.Flow(0, 5000, 0, 5000, 1, 0, 3)))
+    link.deliver(b"x", b"t", settled=True)
+    assert link.credit == 2
+    peer.say(sent(p.Flow(1, 5000, 0, 5000, 1, 0, 3)))
+    assert link.credit == 2
+
+
+def test_a_large_message_leaves_in_frames_the_client_can_take(peer):
+    link = attached(peer, RECEIVER)
+    link.deliver(b"x" * 200_000, b"tag", settled=False)
+    frames = peer.heard()
+    assert [transfer.more or False for _, transfer, _ in frames] == [True, True, True, False]
+    assert {transfer.delivery_id for _, transfer, _ in frames} == {0}
+
+
+def test_a_closed_window_holds_frames_back_until_it_opens():
+    peer = Peer(OPENING, sent(p.Begin(None, 0, 2, 2)))
+    link = attached(peer, RECEIVER)
+    for number in range(5):
+        link.deliver(b"x", bytes([number]), settled=True)
+    assert len(peer.heard()) == 2
+    assert not link.session.has_room
+    peer.say(sent(p.Flow(2, 10, 0, 10)))
+    assert len(peer.heard()) == 3
+    assert link.session.has_room
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "settled"), [(0, 2, [0, 1, 2]), (1, None, [1]), (0, 2**32 - 1, [0, 1, 2, 3])]
+)
+def test_a_disposition_settles_its_whole_range(peer, first, last, settled):
+    link = attached(peer, RECEIVER)
+    for number in range(4):
+        link.deliver(b"x", bytes([number]), settled=False)
+    events = peer.say(sent(p.Disposition(True, first, last, True, p.accepted())))
+    assert [event.delivery_id for event in events] == settled
+    assert peer.say(sent(p.Disposition(True, first, last, True, p.accepted()))) == []
+
+
+def test_deliveries_of_a_detached_link_cannot_be_settled_any_more(peer):
+    link = attached(peer, RECEIVER)
+    link.deliver(b"x", b"t", settled=False)
+    assert [type(event) for event in peer.say(sent(p.Detach(1, closed=True)))] == [e.LinkDetached]
+    assert peer.say(sent(p.Disposition(True, 0, None, False, p.accepted()))) == []
+
+
+def test_frames_in_flight_for_a_link_we_detached_are_ignored(peer):
+    link = attached(peer, SENDER)
+    link.detach("amqp:internal-error", "why")
+    peer.heard()
+    assert peer.say(sent(p.Transfer(0, 1, b"t"), b"x") + sent(p.Detach(0, closed=True))) == []
+    assert peer.heard() == []
+    assert len(peer.say(SENDER)) == 1
+
+
+def test_closing_ends_every_link(peer):
+    attached(peer, SENDER)
+    attached(peer, RECEIVER)
+    events = peer.say(sent(p.Close(), channel=0))
+    assert [type(event) for event in events] == [e.LinkDetached, e.LinkDetached, e.ConnectionClosed]
+    assert isinstance(peer.heard_only(), p.Close)
+
+
+def test_errors_are_written_with_all_three_fields():
+    encoded = p.error("amqp:not-found", "gone")
+    assert encoded == Described(ULong(0x1D), [Symbol("amqp:not-found"), "gone", {}])
+
+
+def test_idle_frames_say_nothing(peer):
+    assert peer.say(frame(0, b"")) == []
+    peer.connection.send_empty_frame()
+    assert peer.heard() == []
+
+
+# --- any bytes ------------------------------------------------------------------------------------------------------
+
+
+def test_mutated_conversations_end_in_events_and_never_in_errors_of_ours():
+    random_source = random.Random(20260102)
+    conversation = (
+        OPENING
+        + SESSION
+        + SENDER
+        + RECEIVER
+        + sent(p.Flow(0, 5000, 0, 5000, 1, 0, 10))
+        + sent(p.Transfer(0, 1, b"t", 0, more=True), b"part")
+        + sent(p.Transfer(0), b"rest")
+        + sent(p.Disposition(True, 0, 3, False, p.rejected(p.error("a:b", "c"))))
+        + sent(p.Detach(0, closed=True))
+        + sent(p.End())
+        + sent(p.Close(), channel=0)
+    )
+    for _ in range(4_000):
+        data = bytearray(conversation)
+        for _ in range(random_source.randint(1, 6)):
+            data[random_source.randrange(16, len(data))] = random_source.randrange(256)
+        connection = Connection("server")
+        for event in connection.receive(bytes(data)):
+            if isinstance(event, e.LinkRequested):
+                event.link.accept(max_message_size=100)
+                if event.link.client_receives:
+                    event.link.deliver(b"x", b"t", settled=False)
+        assert len(connection.take_output()) < MAX_FRAME_SIZE
+
+
+def test_random_frames_after_the_handshake_are_answered_or_refused():
+    random_source = random.Random(20260103)
+    for _ in range(3_000):
+        peer = Peer(OPENING, SESSION)
+        code = random_source.choice([0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18])
+        body = b"\x00\x53" + bytes([code]) + random_source.randbytes(random_source.randint(0, 40))
+        peer.say(frame(random_source.choice([0, 1, 2]), body))
+        try:
+            peer.heard()
+        except AmqpError as error:  # our own answers must be readable
+            raise AssertionError(body.hex()) from error
