@@ -50,12 +50,13 @@ def raw_socket(sender: Any) -> socket.socket | None:
     return found if isinstance(found, socket.socket) else None
 
 
-def break_transport(sender: Any) -> None:
-    """End whatever waits on the sender's socket, from any thread."""
+def break_transport(sender: Any) -> socket.socket | None:
+    """End whatever waits on the sender's socket, from any thread; the socket is still to be closed."""
     found = raw_socket(sender)
     if found is not None:
         with contextlib.suppress(OSError):
             socket.socket.shutdown(found, socket.SHUT_RDWR)  # not SSLSocket's own, which forgets its state
+    return found
 
 
 class Opening(threading.Thread):
@@ -67,6 +68,7 @@ class Opening(threading.Thread):
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._abandoned = False
+        self._broken: socket.socket | None = None
         self.sender: ServiceBusSender | None = None
         self.error: Exception | None = None
 
@@ -83,6 +85,8 @@ class Opening(threading.Thread):
         if orphaned and self.sender is not None:
             with contextlib.suppress(Exception):
                 self.sender.close()
+            if self._broken is not None:
+                self._broken.close()  # the SDK forgets a socket on which it had no session yet
 
     def result(self, timeout_s: float) -> ServiceBusSender:
         """The open sender; OperationTimeoutError where it is not open in time, or the SDK's own error."""
@@ -100,7 +104,7 @@ class Opening(threading.Thread):
     def nudge(self) -> None:
         """Interrupt an abandoned opening that still waits for its peer."""
         if self.sender is not None:
-            break_transport(self.sender)
+            self._broken = break_transport(self.sender) or self._broken
 
 
 class Watchdog(threading.Thread):
@@ -184,6 +188,7 @@ class Link:
         self._warm = warm
         self._lock = threading.Lock()
         self._sender: ServiceBusSender | None = None
+        self._opening: Opening | None = None
         self._until = 0.0
         self._interrupted = False
         self._closed = False
@@ -251,6 +256,8 @@ class Link:
     def close(self, timeout_s: float) -> None:
         """Close the link, waiting at most so long for an operation under way."""
         self._closed = True
+        if self._opening is not None:
+            self._opening.nudge()
         free = self._lock.acquire(timeout=max(timeout_s, 0))
         try:
             self._drop(torn=not free)
@@ -261,13 +268,15 @@ class Link:
     def _open(self, until: float) -> ServiceBusSender:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
-        opening = Opening(self._make)
+        opening = self._opening = Opening(self._make)
         opening.start()
         try:
             sender = opening.result(until - time.monotonic())
         except OperationTimeoutError:
             self._watchdog.abandon(opening)
             raise
+        finally:
+            self._opening = None
         self._interrupted = False
         self._sender = sender
         self._tended_at = time.monotonic()

@@ -112,6 +112,7 @@ class Link:
         self._warm = warm
         self._lock = asyncio.Lock()
         self._closed = False
+        self._opening: ServiceBusSender | None = None
         self._used_at = self._tended_at = time.monotonic()
         self.sender: ServiceBusSender | None = None
         """The SDK's sender while the link is open."""
@@ -167,6 +168,8 @@ class Link:
     async def close(self, timeout_s: float) -> None:
         """Close the link, waiting at most so long for an operation under way."""
         self._closed = True
+        if self._opening is not None:
+            abort_transport(self._opening)
         try:
             async with asyncio.timeout(max(timeout_s, 0.0)), self._lock:
                 self._drop(torn=False)
@@ -176,12 +179,14 @@ class Link:
     async def _open(self) -> ServiceBusSender:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
-        sender = await self._make()
+        sender = self._opening = await self._make()
         try:
             await sender.__aenter__()
         except BaseException:
             self._part(sender, torn=True)
             raise
+        finally:
+            self._opening = None
         self.sender = sender
         self._tended_at = time.monotonic()
         return sender

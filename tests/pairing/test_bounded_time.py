@@ -1,0 +1,217 @@
+"""Every case in which the SDK waits for ever (docs/wire.md, section 9) ends within the timeout, in both worlds.
+
+docs/specification.md, section 5: send_messages always returns or raises within its timeout, whatever either namespace
+does, fallback to the backlog included; section 9 and the contract: closing takes 5 s at most.
+"""
+
+import asyncio
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus import exceptions as sdk
+
+from pairing import BacklogUnavailableError
+
+TIMEOUT = 3.0
+SLACK = 1.0  # of a machine that does other things, too
+
+
+class Stopwatch:
+    def __enter__(self):
+        self.began = time.monotonic()
+        return self
+
+    def __exit__(self, *_):
+        self.took = time.monotonic() - self.began
+
+
+SILENCES = {
+    "SASL is never answered": {"operation": "connect", "effect": "silent"},
+    "the attach is never answered": {"operation": "attach", "effect": "silent"},
+    "the transfer is never answered": {"operation": "send", "effect": "silent"},
+    "CBS is never answered": {"operation": "cbs", "effect": "silent"},
+    "the acknowledgement is lost": {"operation": "send", "effect": "lose_ack"},
+}
+TORN = {
+    "the connection is reset on transfer": {"operation": "send", "effect": "reset"},
+    "the link is detached on transfer": {"operation": "send", "effect": "detach"},
+    "the connection is closed on transfer": {"operation": "send", "effect": "close"},
+    "the session is ended on transfer": {"operation": "send", "effect": "end"},
+    "connections are refused": {"operation": "connect", "effect": "refuse"},
+    "the attach is refused": {"operation": "attach", "effect": "refuse"},
+}
+
+
+def named(faults, entity):
+    return faults if faults["operation"] == "connect" else faults | {"entity": entity}
+
+
+COLD = {f"{name}, on a cold link": (fault, False) for name, fault in (SILENCES | TORN).items()}
+WARM = {
+    f"{name}, on a warm link": (fault, True)
+    for name, fault in (SILENCES | TORN).items()
+    if fault["operation"] == "send"
+}
+
+
+@pytest.mark.parametrize(("fault", "is_warm"), (COLD | WARM).values(), ids=(COLD | WARM).keys())
+async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_the_message(
+    world, primary, secondary, queue, fault, is_warm
+):
+    client = await world.open(enable_pings=False, backlog_queue_count=1)
+    sender = client.get_queue_sender(queue)
+    if is_warm:
+        await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(**named(fault, queue))
+    with Stopwatch() as watch:
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
+    assert watch.took < TIMEOUT + SLACK
+    assert client.entity_health(queue).state == "failed_over"
+    assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
+
+
+@pytest.mark.parametrize("fault", SILENCES.values(), ids=SILENCES.keys())
+async def test_a_silent_backlog_too_ends_within_the_timeout(world, primary, secondary, queue, fault):
+    client = await world.open(enable_pings=False, backlog_queue_count=1)
+    primary.fault(entity=queue, operation="send", effect="reject")
+    secondary.fault(**named(fault, client.backlog_paths[0]))
+    with Stopwatch() as watch, pytest.raises(BacklogUnavailableError) as raised:
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
+    assert watch.took < TIMEOUT + SLACK
+    assert isinstance(raised.value.__cause__, sdk.ServiceBusError)
+
+
+@pytest.mark.parametrize("link", ["cold", "warm"])
+async def test_a_frozen_server_ends_within_the_timeout(world, primary, secondary, queue, link):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    if link == "warm":
+        await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.freeze()
+    with Stopwatch() as watch:
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
+    assert watch.took < TIMEOUT + SLACK
+    assert client.entity_health(queue).state == "failed_over"
+
+
+async def test_both_servers_frozen_raise_within_the_timeout(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.freeze()
+    secondary.freeze()
+    with Stopwatch() as watch, pytest.raises((BacklogUnavailableError, sdk.ServiceBusError)):
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
+    assert watch.took < TIMEOUT + SLACK
+
+
+async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    await world.until(lambda: any(client.backlog_link(path).sender for path in client.backlog_paths))
+    primary.freeze()
+    secondary.freeze()
+    stuck = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("stuck"), timeout=20))
+    await asyncio.sleep(0)
+    with Stopwatch() as watch:
+        await world(client.close)
+    assert watch.took < 5.0 + SLACK
+    with pytest.raises(Exception, match=r".+"):
+        await asyncio.wait_for(stuck, 15)
+
+
+async def test_the_answer_that_the_sdk_cannot_read_ends_within_the_timeout(world, primary, queue):
+    """``released`` as an answer to a send makes the SDK wait for ever, whatever its timeout is; so does a lost one."""
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(entity=queue, operation="send", effect="delay", delay_s=60)
+    with Stopwatch() as watch:
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
+    assert watch.took < TIMEOUT + SLACK
+
+
+async def test_while_failures_are_accepted_they_are_told_within_half_of_the_timeout(world, primary, queue):
+    client = await world.open(enable_pings=False, failover_interval=timedelta(minutes=1))
+    primary.fault(entity=queue, operation="attach", effect="silent")
+    with Stopwatch() as watch, pytest.raises(sdk.OperationTimeoutError):
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
+    assert watch.took < TIMEOUT / 2 + SLACK
+
+
+# One failure of a link that had been open is no evidence
+
+
+async def test_a_server_that_restarted_while_the_sender_was_idle_is_healthy(world, primary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.stop()
+    primary.start()
+    with primary.administration() as administration:
+        administration.create_queue(queue)
+    await world(sender.send_messages, ServiceBusMessage("after"))
+    assert client.entity_health(queue).state == "healthy"
+    assert primary.stats(queue)["enqueued"] == 1
+    assert world.told == []
+
+
+@pytest.mark.parametrize("effect", ["reset", "detach", "close", "end"])
+async def test_a_link_torn_down_in_the_middle_of_a_send_is_tried_once_more(world, primary, queue, effect):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(entity=queue, operation="send", effect=effect, count=1)
+    await world(sender.send_messages, ServiceBusMessage("after"))
+    assert client.entity_health(queue).state == "healthy"
+    assert world.told == []
+
+
+async def test_an_ambiguous_failure_that_hides_a_refusal_is_the_refusal(world, primary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(entity=queue, operation="send", effect="detach", condition="amqp:not-allowed")
+    primary.fault(entity=queue, operation="attach", effect="refuse", condition="amqp:not-allowed")
+    with pytest.raises(sdk.ServiceBusError, match="not-allowed"):
+        await world(sender.send_messages, ServiceBusMessage("x"))
+    assert client.entity_health(queue).state == "healthy"
+
+
+async def test_after_a_lost_acknowledgement_the_same_message_id_is_sent_again(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False, backlog_queue_count=1)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(entity=queue, operation="send", effect="lose_ack", count=1)
+    await world(sender.send_messages, ServiceBusMessage("twice", message_id="m"), timeout=TIMEOUT)
+    stored = primary.receive(queue, 2) + secondary.receive(client.backlog_paths[0], 1)
+    assert [message.message_id for message in stored[1:]] == ["m", "m"]
+
+
+# Nothing left behind
+
+
+async def test_nothing_is_left_behind(world, primary, secondary, queue, open_sockets):
+    def left():
+        ours = [thread.name for thread in threading.enumerate() if thread.name.startswith("pairing")]
+        tasks = [task for task in asyncio.all_tasks() if "pairing" in task.get_name()]
+        return ours, tasks
+
+    await world(time.sleep if world.name == "sync" else asyncio.sleep, 0)
+    assert left() == ([], [])
+    sockets = open_sockets()
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("x"))
+    primary.fault(entity=queue, operation="attach", effect="silent")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
+    primary.mend()
+    receiver = client.get_queue_receiver(queue)
+    await world(receiver.peek_messages)
+    await world(client.close)
+    await world.until(lambda: left() == ([], []))
+    await world.until(lambda: open_sockets() <= sockets)
