@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from playwright.sync_api import Browser, sync_playwright
 
 
 def free_port() -> int:
@@ -68,11 +69,17 @@ QUIET_BROWSER = [
 ]
 
 
-@pytest.fixture(scope="session")
-def browser_type_launch_args() -> dict[str, object]:
-    """Playwright with the machine's own Chromium; tests are skipped (or fail, in CI) where there is none."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The machine's own Chromium; tests are skipped (or fail, with REQUIRE_BROWSER=1) where there is none.
+
+    One for each module: Playwright's event loop runs as long as the browser, and asyncio tests cannot run beside it.
+    """
     found = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         problem = "no Chromium found (apt install chromium, or set BROWSER_PATH)"
         (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(problem)
-    return {"executable_path": found, "args": QUIET_BROWSER}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=QUIET_BROWSER)
+        yield browser
+        browser.close()

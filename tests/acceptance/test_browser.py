@@ -1,0 +1,150 @@
+"""What a visitor sees in a real browser, with the demo running: without reload, with and without scripts.
+
+With SCREENSHOTS=folder the overview's four moments are kept as pictures, in light and dark: those in docs/images/.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.acceptance.visitor import Demo, Visitor
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(240)]
+
+PASSWORD = "correct-horse-battery"
+IN_TIME_MS = 30_000
+WIDE = {"width": 1280, "height": 1000}
+PHONE = {"width": 390, "height": 844}
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(browser: Browser, running_demo: Demo) -> Iterator[Opened]:
+    """Opens a page of the demo, signed in; whatever the browser complains of fails the test."""
+    complaints: list[str] = []
+    contexts = []
+
+    def opened(path: str = "", **options: object) -> Page:
+        base = f"http://127.0.0.1:{running_demo.port}/"
+        context = browser.new_context(**{"viewport": WIDE, "base_url": base, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path or "/")
+        page.get_by_label("User name").fill("operator")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture(autouse=True)
+def mended(visitor: Visitor) -> Iterator[None]:
+    """However a story ends, the next one begins with everything whole."""
+    yield
+    visitor.demo_button("mend", "*")
+    visitor.act("mark_healthy", path="*")
+
+
+def row_of(page: Page, entity: str) -> Locator:
+    return page.locator(f'tr[data-entity="{entity}"]')
+
+
+def in_state(page: Page, entity: str, state: str) -> None:
+    expect(row_of(page, entity)).to_have_attribute("data-status", state, timeout=IN_TIME_MS)
+
+
+def keep_picture(page: Page, moment: str) -> None:
+    folder = os.environ.get("SCREENSHOTS")
+    if folder:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.screenshot(path=Path(folder) / f"overview-{moment}-{scheme}.png", full_page=True)
+
+
+def test_an_outage_is_seen_from_break_to_home_without_a_reload(open_page: Opened) -> None:
+    page = open_page()
+    page.evaluate("window.neverReloaded = true")
+    for entity in ("orders", "payments", "shipments", "invoices/eu"):
+        in_state(page, entity, "healthy")
+    expect(page.get_by_text("failover interval of 5 s")).to_be_visible()
+    keep_picture(page, "healthy")
+
+    page.get_by_role("button", name="Break orders").click()
+    in_state(page, "orders", "failing")
+    keep_picture(page, "failing")
+    in_state(page, "orders", "failed-over")
+    expect(row_of(page, "orders").locator(".reason")).to_contain_text("amqp:internal-error")
+    expect(row_of(page, "orders").locator("td.num b")).to_have_text(re.compile("[1-9]"), timeout=IN_TIME_MS)
+    keep_picture(page, "failed-over")
+    in_state(page, "payments", "healthy")
+
+    page.get_by_role("button", name="Mend orders").click()
+    in_state(page, "orders", "draining")
+    keep_picture(page, "draining")
+    in_state(page, "orders", "healthy")
+    books = page.locator('tr[data-queue="orders"] td.num')
+    expect(books.nth(3)).to_have_text("0")  # missing
+    assert page.evaluate("window.neverReloaded") is True
+
+
+def test_an_operator_forces_a_failover_gives_a_reason_and_releases_it(open_page: Opened) -> None:
+    page = open_page()
+    row_of(page, "payments").get_by_role("link", name="Fail over").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("payments")
+    dialog.get_by_label("Reason").fill("rehearsal of the runbook")
+    dialog.get_by_role("button", name="Fail over").click()
+    in_state(page, "payments", "held")
+    expect(row_of(page, "payments")).to_contain_text("held by operator")
+
+    row_of(page, "payments").get_by_role("link", name="Release").click()
+    page.get_by_role("dialog").get_by_role("button", name="Release").click()
+    expect(row_of(page, "payments")).to_have_attribute(
+        "data-status", re.compile("healthy|draining"), timeout=IN_TIME_MS
+    )
+    page.goto("/audit/")
+    expect(page.get_by_text("rehearsal of the runbook").first).to_be_visible()
+
+
+def test_everything_works_without_scripts(open_page: Opened) -> None:
+    page = open_page(java_script_enabled=False)
+    row_of(page, "shipments").get_by_role("link", name="Fail over").click()
+    expect(page.get_by_role("heading", name="shipments")).to_be_visible()
+    page.get_by_label("Reason").fill("a browser without scripts")
+    page.get_by_role("button", name="Fail over").click()
+    page.goto("/pairs/contoso/entities/shipments/")
+    expect(page.get_by_text("operator").first).to_be_visible()
+    expect(page.get_by_text("a browser without scripts").first).to_be_visible()
+
+
+def test_the_syphon_is_paused_and_resumed_by_keyboard(open_page: Opened) -> None:
+    page = open_page()
+    page.get_by_role("link", name="Pause syphon").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("maintenance")
+    dialog.get_by_role("button", name="Pause").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The syphon has been paused")).to_be_visible(timeout=IN_TIME_MS)
+    page.get_by_role("link", name="Resume syphon").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Resume").press("Enter")
+    expect(page.get_by_text("The syphon has been paused")).to_be_hidden(timeout=IN_TIME_MS)
+
+
+@pytest.mark.parametrize("path", ["/", "/pairs/contoso/", "/events/", "/backlog/", "/costs/", "/audit/"])
+def test_a_page_fits_a_phone(open_page: Opened, path: str) -> None:
+    page = open_page(path, viewport=PHONE)
+    expect(page.locator("main")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
