@@ -5,6 +5,7 @@ Answers are written as text: a feed of a hundred queues holds some three thousan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -23,6 +24,8 @@ MAX_DEPTH = 32
 MAX_ELEMENTS = 10_000
 
 _ILLEGAL = {code: "\ufffd" for code in range(32) if code not in (9, 10, 13)} | {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+
+_SPECIAL = re.compile("[<>&\x00-\x08\x0b-\x1f\ufffe\uffff]")
 
 
 class DocumentError(ValueError):
@@ -104,7 +107,7 @@ def _clark(name: str) -> str:
 
 def text(value: str) -> str:
     """Character data that any XML parser reads back; what XML cannot hold becomes a replacement character."""
-    return escape(value.translate(_ILLEGAL), {"\r": "&#13;"})
+    return escape(value.translate(_ILLEGAL), {"\r": "&#13;"}) if _SPECIAL.search(value) else value
 
 
 def element(name: str, value: str) -> str:

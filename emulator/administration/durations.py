@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from emulator.broker.descriptions import DescriptionError
 
@@ -28,6 +29,7 @@ def parse_duration(text: str) -> float:
     return math.inf if seconds >= _FOREVER_S else seconds
 
 
+@lru_cache(maxsize=1024)
 def format_duration(seconds: float) -> str:
     """The duration as the service writes it; `math.inf` is its longest."""
     if math.isinf(seconds):
@@ -42,6 +44,7 @@ def format_duration(seconds: float) -> str:
     return f"P{date}{'T' + time if time else ''}" if date or time else "PT0S"
 
 
+@lru_cache(maxsize=4096)
 def format_time(seconds: float) -> str:
     """A time in seconds since the epoch as `2026-01-01T00:00:00.000000Z`."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
