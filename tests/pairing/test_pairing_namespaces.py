@@ -1,0 +1,507 @@
+"""Opening a pair, its life and its end, in both worlds (docs/specification.md, sections 4 and 9)."""
+
+import inspect
+from datetime import timedelta
+
+import azure.servicebus
+import azure.servicebus.aio
+import pytest
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ServiceRequestError
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.management import QueueProperties
+
+import pairing
+import pairing.aio
+from pairing import (
+    BacklogCreationError,
+    PairedNamespaceFaultedError,
+    PairedServiceBusClient,
+    PairingError,
+    SendAvailabilityOptions,
+)
+from pairing.administration import (
+    CREATED_WITH,
+    CreateQueue,
+    ListQueues,
+    Pause,
+    backlog_queues,
+    deviations,
+    is_forever,
+    pairing_flow,
+)
+from pairing.aio import PairedServiceBusClient as AsyncPairedServiceBusClient
+from pairing.drive import drive
+from pairing.ends import Endpoint, LifeCycle
+from pairing.testing import ManualClock
+
+# Opening, as a flow
+
+
+class Namespace:
+    """Answers a pairing flow from a script: what is listed, and what each creation says."""
+
+    def __init__(self, *, listed=(), creations=None):
+        self.listed = list(listed)
+        self.creations = creations or {}
+        self.asked = []
+
+    def perform(self, action):
+        self.asked.append(action)
+        match action:
+            case ListQueues():
+                return self.listed.pop(0) if self.listed else []
+            case CreateQueue(path):
+                answers = self.creations.get(path, [])
+                return answers.pop(0) if answers else None
+            case Pause():
+                return None
+
+    def pair(self, count=3):
+        return drive(pairing_flow("dr", "contoso", count, pause_s=30.0), self.perform)
+
+    @property
+    def pauses(self):
+        return [action.seconds for action in self.asked if isinstance(action, Pause)]
+
+
+PATHS = [f"contoso/x-servicebus-transfer/{i}" for i in range(3)]
+BROKEN = ServiceRequestError("unreachable")
+
+
+def refused(status):
+    error = HttpResponseError("refused")
+    error.status_code = status
+    return error
+
+
+def described(path, **properties):
+    defaults = dict(CREATED_WITH) | {"status": "Active"}
+    queue = QueueProperties(
+        path,
+        **dict.fromkeys(
+            [
+                "authorization_rules",
+                "auto_delete_on_idle",
+                "dead_lettering_on_message_expiration",
+                "default_message_time_to_live",
+                "duplicate_detection_history_time_window",
+                "availability_status",
+                "enable_batched_operations",
+                "enable_express",
+                "enable_partitioning",
+                "lock_duration",
+                "max_delivery_count",
+                "max_size_in_megabytes",
+                "requires_duplicate_detection",
+                "requires_session",
+                "status",
+                "forward_to",
+                "user_metadata",
+                "forward_dead_lettered_messages_to",
+                "max_message_size_in_kilobytes",
+            ]
+        ),
+    )
+    for name, value in (defaults | properties).items():
+        setattr(queue, name, value)
+    return queue
+
+
+def test_missing_queues_are_created_and_present_ones_used():
+    namespace = Namespace(listed=[[described(PATHS[1])]])
+    paired = namespace.pair()
+    assert paired.paths == PATHS
+    assert [action.path for action in namespace.asked if isinstance(action, CreateQueue)] == [PATHS[0], PATHS[2]]
+
+
+def test_already_exists_counts_as_success():
+    paired = Namespace(creations={PATHS[0]: [ResourceExistsError("409")]}).pair()
+    assert paired.paths == PATHS
+    assert paired.missing == {}
+
+
+def test_another_failure_is_tried_three_times_with_pauses():
+    namespace = Namespace(creations={PATHS[0]: [BROKEN, BROKEN, None]})
+    assert namespace.pair().paths == PATHS
+    assert namespace.pauses == [30.0, 30.0]
+
+
+def test_some_but_not_all_created_opens_and_tells_which_are_missing():
+    paired = Namespace(creations={PATHS[0]: [BROKEN] * 3}).pair()
+    assert paired.paths == PATHS[1:]
+    assert list(paired.missing) == [PATHS[0]]
+
+
+def test_none_created_is_an_error_that_names_the_namespace():
+    namespace = Namespace(creations={path: [BROKEN] * 3 for path in PATHS})
+    with pytest.raises(BacklogCreationError, match="namespace dr") as raised:
+        namespace.pair()
+    assert raised.value.__cause__ is BROKEN
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_unauthorized_is_final_at_once(status):
+    namespace = Namespace(listed=[refused(status)])
+    with pytest.raises(BacklogCreationError, match="Manage claim"):
+        namespace.pair()
+    assert namespace.asked == [ListQueues()]
+
+
+def test_an_unreachable_secondary_is_tried_three_times():
+    namespace = Namespace(listed=[BROKEN] * 3)
+    with pytest.raises(BacklogCreationError, match="cannot be reached"):
+        namespace.pair()
+    assert namespace.pauses == [30.0, 30.0]
+
+
+def test_a_secondary_that_comes_back_within_the_tries_is_paired():
+    assert Namespace(listed=[BROKEN, []]).pair().paths == PATHS
+
+
+def test_extra_queues_are_left_alone():
+    extra = described("contoso/x-servicebus-transfer/7")
+    assert Namespace(listed=[[extra]]).pair().paths == PATHS
+
+
+def test_queues_made_differently_are_used_and_reported():
+    odd = described(PATHS[0], lock_duration=timedelta(seconds=30), requires_session=True)
+    paired = Namespace(listed=[[odd]]).pair()
+    assert paired.deviating == {
+        PATHS[0]: {
+            "lock_duration": (timedelta(minutes=1), timedelta(seconds=30)),
+            "requires_session": (False, True),
+        }
+    }
+
+
+def test_never_is_never_however_the_sdk_sends_it_back():
+    assert is_forever("P10675199DT2H48M5.4775807S")
+    assert is_forever(timedelta(days=10675199, seconds=10085, microseconds=477539))
+    assert not is_forever(timedelta(days=14))
+    assert deviations(described(PATHS[0], auto_delete_on_idle=timedelta(days=10675199, seconds=1))) == {}
+
+
+# Opening, for real
+
+
+async def test_opening_creates_the_backlog_queues_with_their_properties(world, secondary):
+    client = await world.open(backlog_queue_count=3)
+    name = client.primary.namespace
+    assert client.state == "opened"
+    assert client.backlog_queue_count == 3
+    assert client.backlog_paths == tuple(f"{name}/x-servicebus-transfer/{i}" for i in range(3))
+    with secondary.administration() as administration:
+        infos = backlog_queues(administration, name)
+        queue = administration.get_queue(client.backlog_paths[0])
+    assert [info.index for info in infos] == [0, 1, 2]
+    assert [info.deviations for info in infos] == [{}, {}, {}]
+    assert (queue.max_size_in_megabytes, queue.max_delivery_count) == (5120, 2147483647)
+    assert queue.lock_duration == timedelta(minutes=1)
+    assert queue.dead_lettering_on_message_expiration
+    assert is_forever(queue.auto_delete_on_idle)
+    assert is_forever(queue.default_message_time_to_live)
+
+
+async def test_a_deviating_queue_is_told(world, secondary):
+    client = world.client(backlog_queue_count=1)
+    path = f"{client.primary.namespace}/x-servicebus-transfer/0"
+    with secondary.administration() as administration:
+        administration.create_queue(path, lock_duration=timedelta(seconds=30))
+    await world(client.open)
+    assert client.deviating_backlog_queues[path]["lock_duration"] == (timedelta(minutes=1), timedelta(seconds=30))
+    assert client.backlog_queue_count == 1
+
+
+async def test_opening_succeeds_while_the_primary_is_unreachable(world, primary, queue):
+    primary.freeze()
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.close)
+    assert client.state == "opened"
+
+
+async def test_opening_with_a_wrong_key_says_so_at_once(world, primary, secondary):
+    wrong = secondary.connection_string.replace("SharedAccessKey=", "SharedAccessKey=wrong")
+    client = world.module.PairedServiceBusClient.from_connection_string(
+        primary.connection_string, wrong, options=SendAvailabilityOptions(primary_namespace="contoso")
+    )
+    with pytest.raises(BacklogCreationError, match="credentials") as raised:
+        await world(client.open)
+    assert "wronglocal" not in str(raised.value)
+
+
+async def test_opening_without_the_secondary_is_an_error_that_names_it(world, primary):
+    nowhere = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+    options = SendAvailabilityOptions(
+        primary_namespace="contoso", secondary_namespace="elsewhere", creation_retry_interval=timedelta(0)
+    )
+    client = world.module.PairedServiceBusClient.from_connection_string(
+        primary.connection_string, nowhere, options=options
+    )
+    with pytest.raises(BacklogCreationError, match="elsewhere: it cannot be reached"):
+        await world(client.open)
+
+
+async def test_where_the_options_allow_it_the_client_opens_degraded_and_goes_on_trying(world, secondary, queue):
+    secondary.fault(operation="admin", effect="status", status=503)
+    client = await world.open(require_secondary=False)
+    assert (client.state, client.backlog_queue_count) == ("opened", 0)
+    assert "opened without backlog" in world.events[0].reason
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    secondary.mend()
+    await world.until(lambda: client.backlog_queue_count == 2)
+
+
+async def test_two_processes_that_open_at_once_share_the_queues(world, secondary):
+    import asyncio
+
+    first, second = world.client(), world.client()
+    second.primary.namespace = first.primary.namespace
+    await asyncio.gather(world(first.open), world(second.open))
+    assert first.backlog_paths == second.backlog_paths
+    with secondary.administration() as administration:
+        assert len(backlog_queues(administration, first.primary.namespace)) == 2
+    second.pair_state.rotation.replace([])  # the fixture deletes them once
+
+
+def test_the_name_of_the_primary_comes_from_its_host():
+    client = PairedServiceBusClient("contoso.servicebus.windows.net", "dr.servicebus.windows.net", object())
+    assert (client.primary.namespace, client.secondary.namespace, client.pair) == ("contoso", "dr", "contoso")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:5672", "localhost", "[::1]:5672"])
+def test_where_the_host_tells_nothing_the_option_must(host):
+    with pytest.raises(ValueError, match="primary_namespace"):
+        PairedServiceBusClient(host, "dr.servicebus.windows.net", object())
+
+
+def test_a_malformed_connection_string_is_told_apart_and_not_repeated():
+    good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
+    with pytest.raises(ValueError, match="secondary connection string") as raised:
+        PairedServiceBusClient.from_connection_string(good, "SharedAccessKey=s3cret")
+    assert "s3cret" not in str(raised.value)
+
+
+def test_no_repr_holds_a_credential():
+    good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
+    client = PairedServiceBusClient.from_connection_string(good, good)
+    shown = [repr(thing) for thing in (client, client.primary, client.primary.endpoint, client.options, vars(client))]
+    assert "s3cret" not in "".join(shown)
+
+
+def test_the_sdks_keywords_are_passed_through():
+    from azure.servicebus import TransportType
+
+    client = PairedServiceBusClient(
+        "contoso.servicebus.windows.net",
+        "dr.servicebus.windows.net",
+        object(),
+        transport_type=TransportType.AmqpOverWebsocket,
+        http_proxy={"proxy_hostname": "proxy", "proxy_port": 8080, "username": "u", "password": "p"},
+        user_agent="mine",
+        custom_endpoint_address="gateway.example",
+    )
+    configuration = client.primary.sdk._config
+    assert configuration.transport_type == TransportType.AmqpOverWebsocket
+    assert configuration.http_proxy["proxy_hostname"] == "proxy"
+    assert configuration.user_agent == "mine"
+    assert "gateway.example" in configuration.custom_endpoint_address
+    assert configuration.retry_total == 0
+    assert client.primary.receiving._config.retry_total == 3
+
+
+def test_an_emulator_is_administered_over_plain_http():
+    text = "Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;"
+    assert Endpoint.from_connection_string("primary", text, {}).emulator
+    assert not Endpoint.from_connection_string("primary", text.replace("=true", "=True"), {}).emulator
+
+
+# Life and end
+
+
+async def test_closing_is_idempotent_and_final(world, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("x"))
+    await world(client.close)
+    await world(client.close)
+    assert (client.state, client.primary.state, client.secondary.state) == ("closed", "closed", "closed")
+    with pytest.raises(PairingError, match="closed"):
+        await world(sender.send_messages, ServiceBusMessage("x"))
+    with pytest.raises(PairingError, match="closed"):
+        await world(client.open)
+
+
+async def test_a_client_that_was_never_opened_can_be_closed(world):
+    client = world.client()
+    await world(client.close)
+    assert client.state == "closed"
+
+
+async def test_a_closed_sender_sends_nothing_more(world, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(sender.close)
+    await world(sender.close)
+    with pytest.raises(ValueError, match="closed"):
+        await world(sender.send_messages, ServiceBusMessage("x"))
+
+
+COMBINATIONS = [
+    ("primary", "close", None),
+    ("primary", "fault", None),
+    ("secondary", "close", None),
+    ("secondary", "fault", None),
+    ("primary", "close", "close"),
+    ("primary", "fault", "close"),
+    ("secondary", "close", "close"),
+    ("secondary", "fault", "close"),
+    ("primary", "fault", "fault"),
+]
+
+
+@pytest.mark.parametrize(
+    ("first", "how", "other"), COMBINATIONS, ids=[f"{first} {how}, other {other}" for first, how, other in COMBINATIONS]
+)
+async def test_when_one_end_goes_down(world, queue, first, how, other):
+    clock, cause = ManualClock(), RuntimeError("the network is gone")
+    client = world.client(clock=clock, enable_pings=False)
+    await world(client.open)
+    ends = {"primary": client.primary, "secondary": client.secondary}
+    rest = ends["secondary" if first == "primary" else "primary"]
+
+    async def bring_down(end, how):
+        await (world(end.close) if how == "close" else world(end.fault, cause))
+
+    await bring_down(ends[first], how)
+    clock.advance(4.9)
+    if other is not None:
+        await bring_down(rest, other)
+    else:
+        client._tick()
+        assert rest.state == "opened"
+        clock.advance(0.1)
+    expected = "closed" if (how, other) == ("close", "close") else "faulted"
+    await world.until(lambda: client.state == expected)
+    error = PairedNamespaceFaultedError if expected == "faulted" else PairingError
+    with pytest.raises(error) as raised:
+        client.get_queue_sender(queue)
+    if how == "fault":
+        assert raised.value.__cause__ is cause
+    if other is None:
+        assert rest.state == "faulted"
+        assert isinstance(rest.error, PairedNamespaceFaultedError)
+        with pytest.raises(PairedNamespaceFaultedError):
+            client.entity_health(queue)
+
+
+async def test_while_the_primary_end_is_down_sends_say_so_and_do_not_count_as_an_outage(world, queue):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    await world(client.primary.close)
+    with pytest.raises(PairingError, match="primary end is closed"):
+        await world(sender.send_messages, ServiceBusMessage("x"))
+    assert world.told == []
+
+
+async def test_an_outage_never_faults_an_end(world, primary, queue):
+    client = await world.open(enable_pings=False)
+    primary.fault(operation="connect", effect="refuse")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    assert (client.state, client.primary.state) == ("opened", "opened")
+
+
+def test_the_life_cycle_alone():
+    life = LifeCycle()
+    assert life.overdue(100.0) is None
+    life.down("primary", 100.0)
+    assert life.overdue(104.9) is None
+    role, error = life.overdue(105.0)
+    assert (role, type(error)) == ("secondary", PairedNamespaceFaultedError)
+    life.down("secondary", 106.0)
+    assert life.both_down
+    assert life.overdue(200.0) is None
+
+
+# The fleet (docs/specification.md, section 11)
+
+
+async def test_one_processs_failover_is_news_to_all(world, primary, queue, redis_url, redis_client):
+    shared = {"coordination": redis_url, "pair": f"pair-{queue}", "enable_pings": False}
+    first = await world.open(**shared)
+    second = await world.open(**shared)
+    await world.until(lambda: first.coordination.is_connected and second.coordination.is_connected)
+    primary.fault(entity=queue, operation="send", effect="reject")
+    await world(first.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    await world.until(lambda: second.entity_health(queue).state == "failed_over")
+    second.mark_healthy(queue, operator="ann")
+    await world.until(lambda: first.entity_health(queue).state == "healthy")
+
+
+async def test_with_redis_away_each_process_decides_alone(world, primary, queue):
+    client = await world.open(coordination="redis://127.0.0.1:1/0")
+    primary.fault(entity=queue, operation="send", effect="reject", count=1)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    await world.until(lambda: client.entity_health(queue).state == "healthy")
+    assert world.told == ["failed_over", "recovered"]
+
+
+async def test_a_failing_callback_disturbs_nobody(world, primary, queue):
+    client = await world.open(enable_pings=False)
+    client.on_event(lambda event: 1 / 0)
+    told = []
+    client.on_event(told.append)
+    client.fail_over(queue, "test", operator="ann")
+    assert [(event.kind, event.operator, event.pair) for event in told] == [("forced", "ann", client.pair)]
+
+
+# The same names as in the SDK
+
+
+def parameters(function):
+    found = inspect.signature(function).parameters
+    return [name for name, p in found.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+
+
+SENDER_METHODS = ["send_messages", "schedule_messages", "cancel_scheduled_messages", "create_message_batch", "close"]
+CLIENT_METHODS = ["get_queue_sender", "get_topic_sender", "close"]
+WORLDS = [
+    pytest.param(pairing, azure.servicebus, id="blocking"),
+    pytest.param(pairing.aio, azure.servicebus.aio, id="asyncio"),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), WORLDS)
+@pytest.mark.parametrize("name", SENDER_METHODS)
+def test_a_sender_takes_what_the_sdks_takes(ours, theirs, name):
+    mine, sdks = getattr(ours.PairedSender, name), getattr(theirs.ServiceBusSender, name)
+    assert parameters(mine) == parameters(sdks)
+    assert inspect.iscoroutinefunction(mine) == inspect.iscoroutinefunction(sdks)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), WORLDS)
+@pytest.mark.parametrize("name", CLIENT_METHODS)
+def test_a_client_takes_what_the_sdks_takes(ours, theirs, name):
+    mine, sdks = getattr(ours.PairedServiceBusClient, name), getattr(theirs.ServiceBusClient, name)
+    assert parameters(mine) == parameters(sdks)
+    assert inspect.iscoroutinefunction(mine) == inspect.iscoroutinefunction(sdks)
+
+
+@pytest.mark.parametrize("name", ["PairedSender", "PairedServiceBusClient"])
+def test_both_worlds_have_the_same_names_and_arguments(name):
+    def public(class_):
+        return {
+            member: parameters(function)
+            for member, function in inspect.getmembers(class_, inspect.isfunction)
+            if not member.startswith("_")
+        }
+
+    only_blocking = set(public(getattr(pairing, name))) ^ set(public(getattr(pairing.aio, name)))
+    assert only_blocking == set()
+    assert public(getattr(pairing, name)) == public(getattr(pairing.aio, name))
+
+
+@pytest.mark.parametrize("client", [PairedServiceBusClient, AsyncPairedServiceBusClient])
+def test_an_unknown_keyword_is_a_type_error(client):
+    with pytest.raises(TypeError, match="retry_totla"):
+        client("a.example", "b.example", object(), retry_totla=3)
