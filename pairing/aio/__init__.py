@@ -3,5 +3,6 @@
 from pairing.aio.administration import emulator_transport
 from pairing.aio.client import PairedServiceBusClient
 from pairing.aio.sender import PairedSender
+from pairing.aio.syphon import Syphon
 
-__all__ = ["PairedSender", "PairedServiceBusClient", "emulator_transport"]
+__all__ = ["PairedSender", "PairedServiceBusClient", "Syphon", "emulator_transport"]
