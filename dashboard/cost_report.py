@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 
 from django.db.models import QuerySet, Sum
 
-from dashboard.models import Charge, ChargeRun, Invoice
+from dashboard.cost_chart import DayOf, DaysChart, days_chart
+from dashboard.cost_insight import EXTRA_KINDS, Added, Change, Idle, added_by, change, idle
+from dashboard.ladder import OPERATIONS_METER
+from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 
 BASE, CONNECTIONS = "base", "connections"
-OPERATIONS_METER = "Standard Messaging Operations"
 LABELS = {
     "send": "Sent",
     "receive": "Received",
@@ -29,7 +33,6 @@ LABELS = {
     BASE: "Base charge",
     CONNECTIONS: "Connections",
 }
-FAILOVER_KINDS = ("send_backlog", "ping", "syphon_receive", "syphon_receive_empty", "syphon_send", "syphon_settle")
 ROWS_SHOWN = 200
 
 
@@ -44,6 +47,25 @@ class Share:
     included_units: int
     cents: int
     width: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What the reader looks into; empty is everything."""
+
+    pair: str = ""
+    namespace: str = ""
+    entity: str = ""
+    kind: str = ""
+
+    @property
+    def is_used(self) -> bool:
+        return any((self.namespace, self.entity, self.kind))
+
+    def of(self, charges: QuerySet[Charge]) -> QuerySet[Charge]:
+        """The charges that match."""
+        fields = ("pair", "namespace", "entity", "kind")
+        return charges.filter(**{field: value for field in fields if (value := getattr(self, field))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +98,11 @@ class Report:
     by_namespace: Sequence[Share]
     rows: Sequence[Charge]
     row_count: int
+    chosen: Filters
+    failover: Added
+    idle: Idle
+    change: Change | None
+    chart: DaysChart | None
 
     @property
     def tiers(self) -> list[TierUse]:
@@ -114,25 +141,28 @@ def pairs(month: str) -> list[str]:
     return list(named.values_list("pair", flat=True).distinct().order_by("pair"))
 
 
-def report(month: str, rule: str = "", pair: str = "") -> Report | None:
+def report(month: str, rule: str = "", filters: Filters | None = None) -> Report | None:
     """The month's report; None where nothing is stored. Without a rule, the one the run was asked for."""
+    filters = filters or Filters()
     stored = Invoice.objects.filter(month=month).select_related("run")
     first = stored.first()
     if first is None:
         return None
     chosen = rule if rule in dict(RULES) else first.run.rule
     other = PUBLISHED if chosen == SETTLEMENTS else SETTLEMENTS
-    charges = _charges(month, chosen, pair)
+    charges = filters.of(_charges(month, chosen))
+    invoices = list(stored.filter(rule=chosen))
+    total = _cents(charges)
     return Report(
         month=month,
         rule=chosen,
-        pair=pair,
+        pair=filters.pair,
         run=first.run,
         currency=first.currency,
-        total=_cents(charges),
+        total=total,
         other_rule=other,
-        other_total=_cents(_charges(month, other, pair)),
-        invoices=list(stored.filter(rule=chosen)),
+        other_total=_cents(filters.of(_charges(month, other))),
+        invoices=invoices,
         parts=_parts(charges),
         by_kind=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "kind"),
         by_entity=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "entity"),
@@ -141,12 +171,28 @@ def report(month: str, rule: str = "", pair: str = "") -> Report | None:
             charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
         ),
         row_count=charges.count(),
+        chosen=filters,
+        failover=added_by(invoices, EXTRA_KINDS),
+        idle=idle(invoices, _days(month)),
+        change=None if filters.is_used else change(month, chosen, filters.pair, total),
+        chart=days_chart(month, _daily(invoices, filters.kind), first.currency),
     )
 
 
-def _charges(month: str, rule: str, pair: str) -> QuerySet[Charge]:
-    charges = Charge.objects.filter(invoice__month=month, invoice__rule=rule)
-    return charges.filter(pair=pair) if pair else charges
+def _charges(month: str, rule: str) -> QuerySet[Charge]:
+    return Charge.objects.filter(invoice__month=month, invoice__rule=rule)
+
+
+def _days(month: str) -> int:
+    year, number = map(int, month.split("-"))
+    return monthrange(year, number)[1]
+
+
+def _daily(invoices: Sequence[Invoice], kind: str) -> list[DayOf]:
+    rows = DailyCharge.objects.filter(invoice__in=invoices)
+    if kind:
+        rows = rows.filter(kind=kind)
+    return [DayOf(row.date, row.kind, row.operations, Fraction(row.exact)) for row in rows]
 
 
 def _cents(charges: QuerySet[Charge]) -> int:

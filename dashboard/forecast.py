@@ -7,19 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+from dashboard.ladder import Step, charge, rate
+
 STEP_BYTES = 65_536
 QUEUE_BYTES = 5_120 * 1024 * 1024
 GIGABYTE = 10**9
 CREDITS_PER_S = 1_000
 POLLS_PER_HOUR = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """From `start` operations a month on, one costs `price`."""
-
-    start: int
-    price: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,16 +116,3 @@ def _operations(outage: Outage, settling: int) -> Operations:
         polls=ceil(outage.hours * POLLS_PER_HOUR) * outage.queues * outage.syphon_hosts,
         without=transfers + taken,
     )
-
-
-def charge(ladder: Sequence[Step], units: int) -> Fraction:
-    """What that many operations of a month cost, each tier's price on the units inside it."""
-    ends = [*(step.start for step in ladder[1:]), units]
-    return sum(
-        (step.price * max(0, min(units, end) - step.start) for step, end in zip(ladder, ends, strict=True)), Fraction(0)
-    )
-
-
-def rate(ladder: Sequence[Step], units: int) -> Fraction:
-    """What the next operation costs once that many are used."""
-    return next((step.price for step in reversed(ladder) if step.start <= units), Fraction(0))

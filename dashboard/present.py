@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,9 @@ from typing import Any
 from django.db.models import Max, Sum
 
 from dashboard.charges import absolute, configured_prices
-from dashboard.cost_report import OPERATIONS_METER
-from dashboard.forecast import Step
 from dashboard.jobs import JobFailed, run_job
+from dashboard.ladder import Step, ladder_of
 from dashboard.models import Charge, Invoice, Pair
-
-MULTIPLES = {"1": 1, "1K": 1_000, "1M": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +48,8 @@ def _prices(month: str, path: str, changed: int) -> Prices:
     run_job("pipeline.jobs.prices", ["--month", month, *(["--prices", absolute(path)] if path else [])], told.append)
     if not told:
         raise JobFailed("The prices could not be read.")
-    rows = [row for row in told[-1]["prices"] if row["meter"] == OPERATIONS_METER]
-    return Prices([_step(row) for row in rows], rows[0]["currency"], told[-1]["sample"])
-
-
-def _step(row: dict[str, str]) -> Step:
-    size = MULTIPLES.get(row["unit"], 1)
-    return Step(int(Decimal(row["from"]) * size), Fraction(row["price"]) / size)
+    rows = told[-1]["prices"]
+    return Prices(ladder_of(rows), rows[0]["currency"], told[-1]["sample"])
 
 
 def traffic(pair: str, now: datetime) -> Traffic:

@@ -2,8 +2,10 @@
 
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from urllib.parse import quote
 
 from django import template
+from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -71,3 +73,18 @@ def duration(seconds: int) -> str:
     if seconds < 120:
         return f"{seconds} s"
     return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3600:.1f} h"
+
+
+@register.simple_tag(takes_context=True)
+def look_into(context: Context, field: str, value: str) -> str:
+    """The address of this page with one field narrowed down, or widened again by an empty value."""
+    query = context["request"].GET.copy()
+    query["month"] = context["month"]
+    query[field] = value
+    return "?" + "&".join(f"{quote(name)}={quote(str(given), safe='')}" for name, given in query.items() if given)
+
+
+@register.filter
+def signed(cents_more: int) -> str:
+    """+0.91 or −0.91"""
+    return f"{'+' if cents_more >= 0 else '−'}{as_money(abs(cents_more))}"

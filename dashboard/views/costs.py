@@ -30,11 +30,16 @@ def report(request: HttpRequest) -> HttpResponse:
         "month": month,
         "months": known if month in known else sorted([*known, month], reverse=True),
         "pairs": cost_report.pairs(month),
-        "report": cost_report.report(month, request.GET.get("rule", ""), request.GET.get("pair", "")),
+        "report": cost_report.report(month, request.GET.get("rule", ""), _filters(request)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
     }
     return render(request, "costs/report.html", context)
+
+
+def _filters(request: HttpRequest) -> cost_report.Filters:
+    names = ("pair", "namespace", "entity", "kind")
+    return cost_report.Filters(**{name: request.GET.get(name, "") for name in names})
 
 
 @require_GET

@@ -10,7 +10,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.forecast import Outage, Step, charge, forecast
+from dashboard.forecast import Outage, forecast
+from dashboard.ladder import Step, charge
 from dashboard.money import cents
 from dashboard.present import prices
 from pipeline.ladder import Ladder, Tier
