@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from emulator.amqp.types import DecodeError
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.message import Message
 
@@ -27,7 +28,10 @@ def too_many_deliveries(limit: int) -> tuple[str, str]:
 def with_reason(message: Message, reason: str | None, description: str | None) -> Message:
     """The message with its dead-letter reason in the application properties; what is None stays away."""
     said = {REASON: reason, DESCRIPTION: description}
-    changed = message.with_application_properties({key: value for key, value in said.items() if value is not None})
+    try:
+        changed = message.with_application_properties({key: value for key, value in said.items() if value is not None})
+    except DecodeError:
+        changed = message  # its application properties are no map: nothing can be added to them
     # A dead-letter queue keeps its messages until somebody looks: their time to live has ended or no longer counts.
     return replace(changed, ttl_s=None)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, assert_never
 
+from emulator.amqp.types import DecodeError
 from emulator.broker.descriptions import RuleDescription, validate_rule
 from emulator.broker.filters import CorrelationFilter, FalseFilter, RuleFilter, SqlFilter, SqlRuleAction, TrueFilter
 from emulator.broker.message import Message
@@ -25,6 +26,7 @@ from emulator.broker.sql import (
 )
 
 RULE_NAME = "RuleName"
+MAX_GROWTH = 64 * 1024
 
 Condition = Callable[[MessageProperties], bool]
 
@@ -188,9 +190,12 @@ class _Draft:
         removed = frozenset(self._removed.values())
         try:
             message = self._original.message.with_application_properties(changed | {RULE_NAME: rule}, removed)
-        except (TypeError, OverflowError) as error:
+        except (TypeError, OverflowError, DecodeError) as error:
             raise FilterError(f"A property cannot hold the value it is set to: {error}.") from None
-        return self._with_system(message)
+        message = self._with_system(message)
+        if message.size - self._original.message.size > MAX_GROWTH:
+            raise FilterError(f"The action makes the message more than {MAX_GROWTH} bytes larger.")
+        return message
 
     def _with_system(self, message: Message) -> Message:
         standard = {_STANDARD[name]: _as_text(value) for name, value in self._system.items() if name in _STANDARD}

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 Value = Any  # str, int, float, bool, datetime, timedelta, UUID, bytes; None is unknown
+
+# Nothing a message or a rule holds may cost more than a message itself could.
+MAX_TEXT = 256 * 1024
+MAX_PATTERN = 1024
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -57,13 +63,19 @@ def calculate(sign: str, left: Value, right: Value) -> Value:
     if left is None or right is None:
         return None
     if sign == "+" and (isinstance(left, str) or isinstance(right, str)):
-        return to_text(left) + to_text(right)
+        return _joined(to_text(left), to_text(right))
     try:
         return _calculated(sign, left, right)
     except ZeroDivisionError:
         raise FilterError("A whole number is divided by zero.") from None
     except (TypeError, OverflowError):
         raise FilterError(f"The operator {sign} does not take {_name(left)} and {_name(right)}.") from None
+
+
+def _joined(left: str, right: str) -> str:
+    if len(left) + len(right) > MAX_TEXT:
+        raise FilterError(f"A text becomes longer than {MAX_TEXT} characters.")
+    return left + right
 
 
 def negate(value: Value) -> Value:
@@ -122,45 +134,52 @@ def is_like(value: Value, pattern: Value, escape: Value) -> bool | None:
         raise FilterError(f"LIKE compares texts, not {_name(value)} with {_name(pattern)}.")
     if escape is not None and (not isinstance(escape, str) or len(escape) != 1):
         raise FilterError("The escape character of LIKE must be a text of one character.")
-    return _matches(value, _pattern(pattern, escape))
+    if len(pattern) > MAX_PATTERN:
+        raise FilterError(f"The pattern of LIKE is longer than {MAX_PATTERN} characters.")
+    return _matches(value, _segments(pattern, escape))
 
 
-ANY_TEXT, ANY_CHARACTER = object(), object()
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """What stands between two `%`: characters and `_`, of a fixed width."""
+
+    expression: re.Pattern[str]
+    width: int
 
 
 @lru_cache(maxsize=1024)
-def _pattern(pattern: str, escape: str | None) -> tuple[object, ...]:
-    parts: list[object] = []
-    escaped = False
-    for character in pattern:
-        if escaped:
-            parts.append(character)
-            escaped = False
-        elif character == escape:
-            escaped = True
+def _segments(pattern: str, escape: str | None) -> tuple[_Segment, ...]:
+    """The pattern, cut at its `%`. Raises FilterError if it ends with its escape character."""
+    segments: list[list[str]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped is None:
+                raise FilterError("The pattern of LIKE ends with its escape character.")
+            segments[-1].append(re.escape(escaped))
+        elif character == "%":
+            segments.append([])
         else:
-            parts.append({"%": ANY_TEXT, "_": ANY_CHARACTER}.get(character, character))
-    if escaped:
-        raise FilterError("The pattern of LIKE ends with its escape character.")
-    return tuple(parts)
+            segments[-1].append("." if character == "_" else re.escape(character))
+    return tuple(_Segment(re.compile("".join(parts), re.DOTALL), len(parts)) for parts in segments)
 
 
-def _matches(value: str, pattern: tuple[object, ...]) -> bool:
-    """Greedy with one point of return, so that no pattern costs more than its length times the text's."""
-    at = part = 0
-    star, resume = -1, 0
-    while at < len(value):
-        if part < len(pattern) and pattern[part] is ANY_TEXT:
-            star, resume = part, at
-            part += 1
-        elif part < len(pattern) and (pattern[part] is ANY_CHARACTER or pattern[part] == value[at]):
-            at, part = at + 1, part + 1
-        elif star >= 0:
-            resume += 1
-            at, part = resume, star + 1
-        else:
+def _matches(value: str, segments: tuple[_Segment, ...]) -> bool:
+    """The first segment begins the text, the last ends it, each other is taken where it is first found."""
+    first, *others = segments
+    if not others:
+        return first.expression.fullmatch(value) is not None
+    if first.expression.match(value) is None:
+        return False
+    at = first.width
+    for segment in others[:-1]:
+        found = segment.expression.search(value, at)
+        if found is None:
             return False
-    return all(rest is ANY_TEXT for rest in pattern[part:])
+        at = found.end()
+    end = len(value) - others[-1].width
+    return end >= at and others[-1].expression.match(value, end) is not None
 
 
 def to_text(value: Value) -> str:
