@@ -1,0 +1,292 @@
+"""Topics without AMQP or HTTP: what is published where, and what may not break it (docs/emulator.md)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.amqp.codec import encode, encode_list, encode_map
+from emulator.amqp.types import Described, Symbol, Timestamp
+from emulator.broker.descriptions import (
+    DescriptionError,
+    EntityStatus,
+    QueueDescription,
+    RuleDescription,
+    SubscriptionDescription,
+    TopicDescription,
+)
+from emulator.broker.errors import EntityDisabled, EntityExists, EntityNotFound, NotAllowed, QuotaExceeded
+from emulator.broker.filters import CorrelationFilter, SqlFilter, SqlRuleAction
+from emulator.broker.message import PING_CONTENT_TYPE, Message, parse
+from emulator.broker.namespace import Namespace
+from emulator.broker.properties import _SYSTEM, MessageProperties, from_amqp, to_amqp
+from emulator.broker.sql.parser import SETTABLE, SYSTEM_PROPERTIES
+
+NOW = 1_790_000_000.0
+STANDARD = ("message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type", "content_encoding")
+STANDARD += ("absolute_expiry_time", "creation_time", "group_id", "group_sequence", "reply_to_group_id")
+
+
+def message(application=None, *, body=b"x", raw_application=None, **standard) -> Message:
+    """A message with these application properties and standard properties."""
+    head = encode_list([encode(standard.pop(name, None)) for name in STANDARD])
+    assert not standard
+    pairs = [(encode(key), encode(value)) for key, value in (application or {}).items()]
+    section = raw_application if raw_application is not None else encode_map(pairs)
+    return parse(b"\x00\x53\x73" + head + b"\x00\x53\x74" + section + b"\x00\x53\x75" + encode(body))
+
+
+@pytest.fixture
+def namespace() -> Namespace:
+    namespace = Namespace("contoso")
+    namespace.create_topic("t", TopicDescription("t"), NOW)
+    return namespace
+
+
+def subscribe(namespace, name="s", *rules, topic="t", **properties):
+    described = [RuleDescription(f"r{number}", *each) for number, each in enumerate(rules)]
+    description = SubscriptionDescription(topic, name, **properties)
+    if not rules:
+        return namespace.create_subscription(topic, description, NOW).queue
+    return namespace.create_subscription(topic, description, NOW, described).queue
+
+
+def publish(namespace, *messages, topic="t", now=NOW) -> None:
+    namespace.enqueue_all(topic, list(messages), now)
+
+
+def stored(queue) -> list[Message]:
+    return [each.message for each in queue.messages()]
+
+
+def test_the_same_bytes_reach_every_subscription(namespace):
+    one, other = subscribe(namespace, "one"), subscribe(namespace, "other")
+    sent = message({"a": 1})
+    publish(namespace, sent)
+    assert stored(one) == stored(other) == [sent]
+
+
+def test_copies_know_their_number_in_the_topic_and_have_one_of_their_own(namespace):
+    queue = subscribe(namespace, "s", (SqlFilter("n > 1"),))
+    publish(namespace, *(message({"n": number}) for number in range(4)))
+    assert [(each.sequence_number, each.enqueue_sequence_number) for each in queue.messages()] == [(1, 3), (2, 4)]
+
+
+def test_a_ping_is_swallowed_by_the_topic(namespace):
+    queue = subscribe(namespace)
+    publish(namespace, message(content_type=PING_CONTENT_TYPE))
+    assert stored(queue) == []
+    assert namespace.topic("t").inbox.counters.pings_swallowed == 1
+
+
+def test_a_topic_without_subscriptions_takes_messages_and_keeps_none(namespace):
+    publish(namespace, message())
+    assert len(namespace.topic("t").inbox) == 0
+
+
+def test_messages_sent_to_a_dead_letter_queue_or_subscription_are_refused(namespace):
+    subscribe(namespace)
+    for path in ("t/Subscriptions/s", "t/subscriptions/s/$DeadLetterQueue", "t/$DeadLetterQueue"):
+        with pytest.raises((NotAllowed, EntityNotFound)):
+            publish(namespace, message(), topic=path)
+
+
+def test_a_topic_is_full_when_its_subscriptions_together_are(namespace):
+    namespace.update_topic("t", TopicDescription("t", max_size_in_megabytes=1), NOW)
+    queues = [subscribe(namespace, name) for name in "ab"]
+    publish(namespace, message(body=b"x" * 500_000))
+    with pytest.raises(QuotaExceeded):
+        publish(namespace, message(body=b"x" * 100_000))
+    for queue in queues:
+        queue.receive_and_delete(NOW)
+    publish(namespace, message(body=b"x" * 100_000))
+
+
+def test_a_disabled_subscription_is_passed_over_and_a_disabled_topic_refuses(namespace):
+    off = subscribe(namespace, "off", status=EntityStatus.DISABLED)
+    on = subscribe(namespace, "on", status=EntityStatus.RECEIVE_DISABLED)
+    publish(namespace, message())
+    assert (len(off), len(on)) == (0, 1)
+
+    namespace.update_topic("t", TopicDescription("t", status=EntityStatus.SEND_DISABLED), NOW)
+    with pytest.raises(EntityDisabled):
+        publish(namespace, message())
+
+
+def test_a_disabled_topic_closes_its_subscriptions_until_it_is_active_again(namespace):
+    queue = subscribe(namespace)
+    namespace.update_topic("t", TopicDescription("t", status=EntityStatus.DISABLED), NOW)
+    assert not queue.description.status.accepts_receives
+    namespace.update_topic("t", TopicDescription("t"), NOW)
+    assert queue.description.status is EntityStatus.ACTIVE
+
+
+def test_an_update_of_the_topic_shortens_the_life_of_later_messages(namespace):
+    queue = subscribe(namespace, default_message_time_to_live_s=60.0)
+    publish(namespace, message())
+    namespace.update_topic("t", TopicDescription("t", default_message_time_to_live_s=10.0), NOW)
+    publish(namespace, message())
+    assert [each.expires_at - NOW for each in queue.messages()] == [60.0, 10.0]
+
+
+def test_topics_may_be_chained_but_not_for_ever(namespace):
+    namespace.create_topic("u", TopicDescription("u"), NOW)
+    subscribe(namespace, "on", forward_to="u")
+    end = subscribe(namespace, "end", topic="u")
+    publish(namespace, message({"a": 1}))
+    assert len(end) == 1
+
+    circle = subscribe(namespace, "back", topic="u", forward_to="t")
+    publish(namespace, message({"a": 2}))
+    assert len(end) <= 8
+    assert sum(len(queue.transfer_dead_letters) for queue in (circle, namespace.resolve("t/subscriptions/on"))) == 1
+
+
+def test_a_subscription_whose_target_is_gone_keeps_the_message_in_its_transfer_dead_letter_queue(namespace):
+    namespace.create_queue("target", QueueDescription("target"), NOW)
+    queue = subscribe(namespace, forward_to="target")
+    namespace.delete_queue("target")
+    publish(namespace, message())
+    assert (len(queue), len(queue.transfer_dead_letters)) == (0, 1)
+
+
+def test_application_properties_that_cannot_be_read_are_delivered_where_nobody_asks_for_them(namespace):
+    plain = subscribe(namespace, "plain")
+    asking = subscribe(namespace, "asking", (SqlFilter("a = 1"),))
+    broken = b"\xc1\x04\x02\xa1\x01a"  # a map that promises a value and ends
+    sent = replace(message({"a": 1}), bare=b"\x00\x53\x74" + broken + b"\x00\x53\x75\xa0\x01x")
+    publish(namespace, sent)
+    assert len(plain) == 1
+    assert len(asking) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (Timestamp(1_783_250_000_123), datetime(2026, 7, 5, 11, 13, 20, 123_000, tzinfo=UTC)),
+        (Described(Symbol("com.microsoft:timespan"), 3_000_000_000), timedelta(minutes=5)),
+        (Described(Symbol("com.microsoft:datetime-offset"), 621_355_968_000_000_000), datetime(1970, 1, 1, tzinfo=UTC)),
+        (Symbol("text"), "text"),
+        (UUID(int=5), UUID(int=5)),
+        (Timestamp(2**62), None),
+    ],
+)
+def test_amqp_values_are_compared_as_what_they_mean(given, expected):
+    assert from_amqp(given) == expected
+
+
+@given(st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(), st.booleans(), st.uuids(), st.none(), st.binary()))
+def test_values_an_action_copies_come_back_the_same(value):
+    assert from_amqp(to_amqp(value)) == value
+
+
+@settings(deadline=None)
+@given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)), st.timedeltas(timedelta(-9999), timedelta(9999)))
+def test_times_and_durations_an_action_sets_keep_their_milliseconds(time, duration):
+    assert abs(from_amqp(to_amqp(time)) - time.replace(tzinfo=UTC)) < timedelta(milliseconds=1)
+    assert abs(from_amqp(to_amqp(duration)) - duration) < timedelta(milliseconds=1)
+
+
+def test_every_system_property_the_language_knows_is_read_from_messages():
+    properties = MessageProperties(message(subject="l"), 1, NOW)
+    assert set(_SYSTEM) == SYSTEM_PROPERTIES - {"subject"}
+    assert SETTABLE < SYSTEM_PROPERTIES
+    for name in _SYSTEM:
+        properties.system(name)
+
+
+def test_an_action_may_change_every_property_it_is_allowed_to(namespace):
+    texts = sorted(SETTABLE - {"timetolive", "scheduledenqueuetimeutc", "partitionkey"})
+    action = ";".join([*(f"SET sys.{name} = '{name}'" for name in texts), "SET sys.TimeToLive = @d"])
+    queue = subscribe(namespace, "s", (SqlFilter("1=1"), SqlRuleAction(action, {"@d": timedelta(seconds=7)})))
+    publish(namespace, message(subject="l", message_id="m"))
+
+    [changed] = stored(queue)
+    view = MessageProperties(changed)
+    assert {name: view.system(name) for name in texts if name != "subject"} == {
+        name: ("subject" if name == "label" else name) for name in texts if name != "subject"
+    }
+    assert (changed.ttl_s, changed.session_id, changed.message_id) == (7.0, "sessionid", "messageid")
+    [kept] = queue.messages()
+    assert kept.expires_at == NOW + 7
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "SET a = b / 0",
+        "SET a = text; " + "SET a = a + a; " * 20,
+        "; ".join(f"SET a{n} = text" for n in range(20)),
+        "SET sys.TimeToLive = 5",
+        "SET a = 'x' - 1",
+        "SET a = -9223372036854775807 - 2",
+    ],
+)
+def test_an_action_that_fails_buries_the_message(namespace, action):
+    queue = subscribe(namespace, "s", (SqlFilter("1=1"), SqlRuleAction(action)))
+    publish(namespace, message({"b": 1, "text": "x" * 5000}))
+    assert len(queue) == 0
+    [buried] = stored(queue.dead_letters)
+    assert buried.application_properties["DeadLetterReason"] == "FilterException"
+    assert queue.counters.dead_lettered == 1
+
+
+def test_an_action_converts_to_the_type_the_property_had(namespace):
+    action = SqlRuleAction("SET text = 5; SET number = '7'; SET fraction = 2; SET flag = 1; SET new = 1.5")
+    queue = subscribe(namespace, "s", (SqlFilter("1=1"), action))
+    publish(namespace, message({"text": "t", "number": 1, "fraction": 1.5, "flag": True}))
+    [changed] = stored(queue)
+    assert changed.application_properties == {
+        "text": "5",
+        "number": 7,
+        "fraction": 2.0,
+        "flag": 1,
+        "new": 1.5,
+        "RuleName": "r0",
+    }
+
+
+def test_a_bad_rule_leaves_the_subscription_as_it_was(namespace):
+    subscription = namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
+    for rule in (
+        RuleDescription("r", SqlFilter("a =")),
+        RuleDescription("r", CorrelationFilter()),
+        RuleDescription("a b"),
+        RuleDescription("r", action=SqlRuleAction("SET")),
+    ):
+        with pytest.raises(DescriptionError):
+            subscription.create_rule(rule, NOW)
+        with pytest.raises(DescriptionError):
+            subscribe(namespace, "other", (rule.filter, rule.action)) if rule.name == "r" else rule_name(
+                namespace, rule
+            )
+    assert [rule.name for rule in subscription.rules()] == ["$Default"]
+    assert not namespace.topic("t").has_subscription("other")
+
+
+def rule_name(namespace, rule):
+    namespace.create_subscription("t", SubscriptionDescription("t", "other"), NOW, [rule])
+
+
+def test_names_are_compared_without_case_and_kept_as_written(namespace):
+    subscribe(namespace, "Audit")
+    assert namespace.resolve("T/SUBSCRIPTIONS/audit").path == "t/Subscriptions/Audit"
+    with pytest.raises(EntityExists):
+        subscribe(namespace, "AUDIT")
+    with pytest.raises(EntityExists):
+        namespace.create_queue("T", QueueDescription("T"), NOW)
+    namespace.delete_subscription("T", "AUDIT", NOW)
+    with pytest.raises(EntityNotFound):
+        namespace.resolve("t/Subscriptions/Audit")
+
+
+def test_a_topic_nobody_uses_goes_by_itself_though_it_takes_every_message(namespace):
+    namespace.create_topic("idle", TopicDescription("idle", auto_delete_on_idle_s=300.0), NOW)
+    publish(namespace, message(), topic="idle", now=NOW + 100)
+    namespace.advance(NOW + 301)
+    assert namespace.exists("idle")
+    namespace.advance(NOW + 401)
+    assert not namespace.exists("idle")
