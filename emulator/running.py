@@ -68,13 +68,13 @@ class RunningNamespace:
 def running(
     *names: str, entities: Sequence[str] = (), arguments: Sequence[str] = ()
 ) -> Iterator[dict[str, RunningNamespace]]:
-    """Namespaces of these names, each on a free port, until the block ends.
+    """Namespaces of these names, each on a free port (or `name:port`), until the block ends.
 
     `entities` as `--entity` takes them; `arguments` are further ones of `python -m emulator`. Raises EmulatorError.
     """
     command = [sys.executable, "-m", "emulator", *arguments]
     for name in names:
-        command += ["--namespace", f"{name}:0"]
+        command += ["--namespace", name if ":" in name else f"{name}:0"]
     for entity in entities:
         command += ["--entity", entity]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
