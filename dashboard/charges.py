@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from dashboard.jobs import JobFailed, run_job
-from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models import Adjustment, Charge, ChargeRun, DailyCharge, Invoice
 
 CHUNK = 1_000
 
@@ -96,27 +97,63 @@ def _finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
 
 @transaction.atomic
 def store(run: ChargeRun, result: Path) -> None:
-    """Puts the result in the place of the month's charges, all scopes at once, and closes the run."""
+    """Puts the result in the place of the month's charges, all scopes at once, and closes the run.
+
+    Invoices that are closed stay as they are: what differs is added to them as adjustments.
+    """
     records = _records(result)
     run.details = {key: value for key, value in next(records).items() if key != "record"}
-    Invoice.objects.filter(month=run.month).delete()
+    closed = {
+        (each.scope, each.rule): each for each in Invoice.objects.filter(month=run.month, closed_at__isnull=False)
+    }
+    Invoice.objects.filter(month=run.month, closed_at__isnull=True).delete()
     charges: list[Charge] = []
     days: list[DailyCharge] = []
+    now_due: dict[int, list[Charge]] = {each.pk: [] for each in closed.values()}
     invoice: Invoice | None = None
     for record in records:
         match record.pop("record"):
             case "invoice":
-                invoice = Invoice.objects.create(run=run, **record)
+                known = closed.get((record["scope"], record["rule"]))
+                invoice = known or Invoice.objects.create(run=run, **record)
             case "line":
-                charges.append(_charge(invoice, record))
-            case "day":
+                charge = _charge(invoice, record)
+                now_due.get(charge.invoice_id, charges).append(charge)
+            case "day" if invoice is not None and not invoice.closed_at:
                 record["billing_units"] = record.pop("units")
                 days.append(DailyCharge(invoice=invoice, **record))
     Charge.objects.bulk_create(charges, batch_size=CHUNK)
     DailyCharge.objects.bulk_create(days, batch_size=CHUNK)
+    for known in closed.values():
+        adjust(known, now_due[known.pk], run)
     run.stage, run.share = "stored", 1.0
     run.save(update_fields=["stage", "share"])
     _finish(run, ChargeRun.Status.SUCCEEDED)
+
+
+def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
+    """Adds what the rows of a closed invoice come to now, less what they came to with earlier adjustments."""
+    key = ("namespace", "entity", "kind")
+    difference: dict[tuple[str, ...], int] = defaultdict(int)
+    pairs: dict[tuple[str, ...], str] = {}
+    for sign, rows in ((1, due), (-1, invoice.charges.all()), (-1, invoice.adjustments.all())):
+        for row in rows:
+            place = tuple(getattr(row, name) for name in key)
+            difference[place] += sign * row.cents
+            pairs[place] = row.pair
+    now = timezone.now()
+    Adjustment.objects.bulk_create(
+        Adjustment(
+            invoice=invoice, run=run, pair=pairs[place], cents=cents, made_at=now, **dict(zip(key, place, strict=True))
+        )
+        for place, cents in sorted(difference.items())
+        if cents
+    )
+
+
+def close_month(month: str, now: datetime) -> int:
+    """Closes the month's invoices: from now on they change by adjustments only. Returns how many there were."""
+    return Invoice.objects.filter(month=month, closed_at__isnull=True).update(closed_at=now)
 
 
 def _charge(invoice: Invoice | None, record: dict[str, Any]) -> Charge:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 from django.db.models import QuerySet, Sum
 
 from dashboard.cost_chart import DayOf, DaysChart, days_chart
 from dashboard.cost_insight import EXTRA_KINDS, Added, Change, Idle, added_by, change, idle
 from dashboard.ladder import OPERATIONS_METER
-from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models import Adjustment, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 
 BASE, CONNECTIONS = "base", "connections"
@@ -34,6 +35,7 @@ LABELS = {
     CONNECTIONS: "Connections",
 }
 ROWS_SHOWN = 200
+Row = TypeVar("Row", Charge, Adjustment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,8 @@ class Filters:
     def is_used(self) -> bool:
         return any((self.namespace, self.entity, self.kind))
 
-    def of(self, charges: QuerySet[Charge]) -> QuerySet[Charge]:
-        """The charges that match."""
+    def of(self, charges: QuerySet[Row]) -> QuerySet[Row]:
+        """The rows that match."""
         fields = ("pair", "namespace", "entity", "kind")
         return charges.filter(**{field: value for field in fields if (value := getattr(self, field))})
 
@@ -98,6 +100,7 @@ class Report:
     by_namespace: Sequence[Share]
     rows: Sequence[Charge]
     row_count: int
+    adjustments: Sequence[Adjustment]
     chosen: Filters
     failover: Added
     idle: Idle
@@ -152,7 +155,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
     other = PUBLISHED if chosen == SETTLEMENTS else SETTLEMENTS
     charges = filters.of(_charges(month, chosen))
     invoices = list(stored.filter(rule=chosen))
-    total = _cents(charges)
+    adjustments = _adjustments(month, chosen, filters)
+    total = _cents(charges) + sum(each.cents for each in adjustments)
     return Report(
         month=month,
         rule=chosen,
@@ -161,7 +165,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         currency=first.currency,
         total=total,
         other_rule=other,
-        other_total=_cents(filters.of(_charges(month, other))),
+        other_total=_cents(filters.of(_charges(month, other)))
+        + sum(each.cents for each in _adjustments(month, other, filters)),
         invoices=invoices,
         parts=_parts(charges),
         by_kind=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "kind"),
@@ -171,6 +176,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
             charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
         ),
         row_count=charges.count(),
+        adjustments=adjustments,
         chosen=filters,
         failover=added_by(invoices, EXTRA_KINDS),
         idle=idle(invoices, _days(month)),
@@ -181,6 +187,11 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
 
 def _charges(month: str, rule: str) -> QuerySet[Charge]:
     return Charge.objects.filter(invoice__month=month, invoice__rule=rule)
+
+
+def _adjustments(month: str, rule: str, filters: Filters) -> list[Adjustment]:
+    found = Adjustment.objects.filter(invoice__month=month, invoice__rule=rule)
+    return list(filters.of(found).select_related("run", "invoice"))
 
 
 def _days(month: str) -> int:

@@ -3,7 +3,7 @@
 import csv
 from typing import Protocol
 
-from dashboard.models import Charge
+from dashboard.models import Adjustment, Charge
 from dashboard.money import money
 
 COLUMNS = (
@@ -27,7 +27,10 @@ class Writable(Protocol):
 
 
 def write_csv(out: Writable, month: str, rule: str) -> None:
-    """Writes the month's rows under one rule; their `charge` sums to the invoices to the cent."""
+    """Writes the month's rows under one rule; their `charge` sums to the invoices to the cent.
+
+    Adjustments of a closed month follow as rows of their own, without operations.
+    """
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
     charges = Charge.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
@@ -36,3 +39,7 @@ def write_csv(out: Writable, month: str, rule: str) -> None:
         names = (invoice.month, invoice.scope, charge.namespace, charge.entity, charge.kind)
         counts = (charge.operations, charge.billing_units, charge.included_units)
         writer.writerow([*names, *counts, money(charge.cents), invoice.currency])
+    adjustments = Adjustment.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
+    for row in adjustments.iterator():
+        names = (row.invoice.month, row.invoice.scope, row.namespace, row.entity, row.kind)
+        writer.writerow([*names, 0, 0, 0, money(row.cents), row.invoice.currency])

@@ -2,7 +2,7 @@
 
 from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
-from dashboard.models.charge import Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models.charge import Adjustment, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
@@ -10,6 +10,7 @@ from dashboard.models.pair import Pair
 from dashboard.models.syphon import SyphonPause
 
 __all__ = [
+    "Adjustment",
     "AuditEntry",
     "BacklogQueue",
     "Charge",

@@ -10,6 +10,7 @@ class ChargeRun(models.Model):
     """One run of the charges job for a month: where it is, what it read, and why it failed if it did."""
 
     class Status(models.TextChoices):
+        WANTED = "wanted"
         RUNNING = "running"
         SUCCEEDED = "succeeded"
         FAILED = "failed"
@@ -53,6 +54,7 @@ class Invoice(models.Model):
     exact = models.CharField(max_length=40)
     units = models.BigIntegerField(help_text="Billable operations of the month.")
     tiers = models.JSONField(default=list, help_text="The units in each price tier.")
+    closed_at = models.DateTimeField(null=True, blank=True, help_text="From then on only adjustments change it.")
 
     class Meta:
         ordering = ("month", "scope", "rule")
@@ -107,3 +109,22 @@ class DailyCharge(models.Model):
 
     def __str__(self) -> str:
         return f"{self.date} {self.kind}"
+
+
+class Adjustment(models.Model):
+    """A difference found after an invoice was closed: what a row comes to now, less what it came to before."""
+
+    invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="adjustments")
+    run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="adjustments")
+    pair = models.CharField(max_length=63, blank=True)
+    namespace = models.CharField(max_length=260)
+    entity = models.CharField(max_length=300)
+    kind = models.CharField(max_length=30)
+    cents = models.BigIntegerField()
+    made_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("made_at", "namespace", "entity", "kind")
+
+    def __str__(self) -> str:
+        return f"{self.invoice}: {self.cents} for {self.namespace}/{self.entity} {self.kind}"

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.charges import ChargesRequest, compute_month, store
+from dashboard.charges import ChargesRequest, close_month, compute_month, store
 from dashboard.jobs import JobFailed
-from dashboard.models import Charge, ChargeRun, Invoice
+from dashboard.models import Adjustment, Charge, ChargeRun, Invoice
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
@@ -102,7 +102,7 @@ def stored(tmp_path: Path) -> Callable[..., ChargeRun]:
 
 
 @pytest.fixture
-def viewer(client: Client) -> Iterator[Client]:
+def viewer(client: Client) -> Client:
     user = User.objects.create_user("vera", password="correct horse battery")
     user.groups.add(Group.objects.get(name="viewer"))
     client.force_login(user)
@@ -218,3 +218,24 @@ def test_a_job_that_fails_is_told_in_its_own_words_and_recorded(tmp_path: Path) 
 def test_names_from_outside_are_shown_as_text(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
     stored([RUN, invoice("published", 560), line("send", 560, entity="<script>alert(1)</script>")])
     assert "<script>alert" not in viewer.get("/costs/", {"month": MONTH}).content.decode()
+
+
+def test_a_closed_month_changes_by_adjustments_only(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    assert close_month(MONTH, timezone.now()) == 1
+    more = [RUN, invoice("published", 1_660), line("send", 600), line("ping", 60), BASE, DAY]
+    for _ in range(2):  # the second finds nothing new
+        stored(more)
+    assert Invoice.objects.get().cents == 1_560
+    assert {(each.kind, each.cents) for each in Adjustment.objects.all()} == {("send", 40), ("ping", 60)}
+    page = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert '<p class="sum">16.60' in page
+    rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).content.decode())))
+    assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_660
+
+
+def test_what_disappears_from_a_closed_month_is_taken_back(stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    close_month(MONTH, timezone.now())
+    stored([RUN])
+    assert sum(each.cents for each in Adjustment.objects.all()) == -1_560

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
-from dashboard.charges import ChargesRequest, compute_month
+from dashboard.charges import ChargesRequest, close_month, compute_month
 from dashboard.costs_csv import write_csv
 from dashboard.jobs import JobFailed
 from dashboard.models import ChargeRun, Invoice
@@ -40,6 +41,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--hours-in-month", type=int, help="divisor of the connection peaks (default: the calendar's)"
         )
+        parser.add_argument("--close", action="store_true", help="close the month: later runs only add adjustments")
         parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -51,6 +53,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         except KeyboardInterrupt:
             raise CommandError("Interrupted: the charges stored before are unchanged.") from None
+        if options["close"]:
+            close_month(run.month, timezone.now())
         if options["output"]:
             self._write(options["output"], run)
         self._summary(run)
@@ -80,5 +84,7 @@ class Command(BaseCommand):
             self.stdout.write("Priced with the sample list that ships: set PRICES_FILE to your region's prices.")
         for invoice in Invoice.objects.filter(run=run, rule=run.rule):
             self.stdout.write(f"{invoice.scope}: {money(invoice.cents)} {invoice.currency} ({invoice.rule})")
-        if not run.invoices.exists():
+        if adjusted := run.adjustments.count():
+            self.stdout.write(f"{run.month} is closed: {adjusted} rows differ and were added as adjustments.")
+        elif not Invoice.objects.filter(month=run.month).exists():
             self.stdout.write("No usage in this month: nothing to charge.")
