@@ -79,6 +79,30 @@ def test_stopping_ends_a_program_that_ignores_the_request(supervisor: Supervisor
     assert not set(guardian.survivors(marker, {child.pid}))
 
 
+def test_a_guardian_that_was_killed_is_replaced(supervisor: Supervisor, marker: str) -> None:
+    supervisor.start(program(marker))
+    killed = guardians(marker)
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+
+    def another_watches() -> bool:
+        supervisor.check()
+        return bool(guardians(marker) - killed)
+
+    assert len(killed) == 1
+    assert eventually(another_watches)
+
+
+def guardians(marker: str) -> set[int]:
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+            if marker in words and guardian.__file__ in words:
+                found.add(int(entry.name))
+    return found
+
+
 DEMO_OF_TWO = """
 import sys, os, time
 from pathlib import Path

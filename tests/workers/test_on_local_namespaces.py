@@ -1,0 +1,168 @@
+"""Workers on two local namespaces and a real Redis ping, sample and bring home.
+
+docs/specification.md, sections 7, 8 and 11.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import redis
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+from dashboard.models import BacklogQueue, EntityHealth
+from dashboard.pairs import PairConfig, load_pairs
+from dashboard.sync import sync
+from pairing import PairedServiceBusClient, SendAvailabilityOptions
+from pairing.coordination import SharedState
+from workers import connections, pingers, slices, syphons, watchers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "WORKERS_PRIMARY", namespace = "contoso" }
+secondary = { connection_string_env = "WORKERS_SECONDARY", namespace = "contoso-dr" }
+backlog_queue_count = 2
+failover_interval_s = 60
+ping_primary_interval_s = 1
+entities = "*"
+"""
+
+
+@pytest.fixture(scope="module")
+def namespaces() -> Iterator[dict[str, str]]:
+    """The connection strings of a primary with the queue `orders`, and of a secondary."""
+    command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
+    with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip().split(" ", 2) for _ in range(2)]
+        told = {name: text for _, name, text in lines}
+        yield {"WORKERS_PRIMARY": told["contoso"], "WORKERS_SECONDARY": told["contoso-dr"]}
+        process.terminate()
+
+
+@pytest.fixture
+def fleet_of_one(
+    namespaces: dict[str, str], fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Mapping[str, PairConfig]]:
+    """A worker process of the pair, which is synced; its clients end with the test."""
+    for name, text in namespaces.items():
+        monkeypatch.setenv(name, text)
+    file = tmp_path / "pairs.toml"
+    file.write_text(PAIRS)
+    told = load_pairs(file)
+    for room in (connections, pingers, watchers, syphons):
+        monkeypatch.setattr(room, "pairs", lambda: told)
+    list(sync(told))
+    yield told
+    slices.stop_all()
+    syphons.leave()
+    syphons._hosts.clear()
+    connections._failed.clear()
+    slices._shutting_down.clear()
+
+
+@pytest.fixture
+def application(namespaces: dict[str, str], fleet_of_one: object, redis_url: str) -> Iterator[PairedServiceBusClient]:
+    options = SendAvailabilityOptions(
+        backlog_queue_count=2, primary_namespace="contoso", coordination=redis_url, enable_pings=False
+    )
+    strings = namespaces["WORKERS_PRIMARY"], namespaces["WORKERS_SECONDARY"]
+    with PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
+        yield client
+
+
+def eventually(condition: Callable[[], object], limit_s: float = 20.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def fail_over_orders(fleet: redis.Redis, application: PairedServiceBusClient, *, hold: bool) -> SharedState:
+    shared = SharedState(fleet, "contoso")
+    shared.fail_over("orders", "drill", operator="ada", process="test", hold=hold)
+    eventually(lambda: application.entity_health("orders").state == "failed_over")
+    return shared
+
+
+def test_an_accepted_ping_brings_an_entity_back_and_the_database_knows(
+    fleet: redis.Redis, application: PairedServiceBusClient
+) -> None:
+    shared = fail_over_orders(fleet, application, hold=False)
+
+    def is_healthy() -> bool:
+        pingers.ping("contoso")
+        return shared.health()["orders"].state == "healthy"
+
+    eventually(is_healthy)
+    watchers.reconcile()
+    entity = EntityHealth.objects.get(path="orders")
+    assert (entity.state, entity.last_ping_accepted) == ("healthy", True)
+    eventually(lambda: application.entity_health("orders").state == "healthy")
+
+
+def test_a_sample_tells_how_many_messages_wait_for_whom(
+    fleet: redis.Redis, application: PairedServiceBusClient, namespaces: dict[str, str]
+) -> None:
+    fail_over_orders(fleet, application, hold=True)
+    with application.get_queue_sender("orders") as sender:
+        sender.send_messages([ServiceBusMessage(str(number)) for number in range(3)])
+    watchers.sample("contoso")
+    assert sum(queue.active for queue in BacklogQueue.objects.all()) == 3
+    assert EntityHealth.objects.get(path="orders").waiting == 3
+    bring_home(namespaces, fleet, expected=3)
+
+
+def bring_home(namespaces: dict[str, str], fleet: redis.Redis, expected: int) -> None:
+    SharedState(fleet, "contoso").mark_healthy("orders", operator="ada", process="test")
+    syphons.host("contoso")
+    with (
+        ServiceBusClient.from_connection_string(namespaces["WORKERS_PRIMARY"]) as client,
+        client.get_queue_receiver("orders", max_wait_time=20) as receiver,
+    ):
+        for number, message in enumerate(receiver, start=1):
+            receiver.complete_message(message)
+            if number == expected:
+                return
+    pytest.fail("not all messages came home")
+
+
+def test_the_syphon_of_a_worker_leaves_within_its_grace_and_gives_its_leases_up(
+    fleet: redis.Redis, fleet_of_one: object
+) -> None:
+    shared = SharedState(fleet, "contoso")
+    syphons.host("contoso")
+    eventually(lambda: len(shared.leases()) == 2)
+    begin = time.monotonic()
+    slices.stop_all()
+    syphons.leave()
+    assert time.monotonic() - begin < syphons.LEAVING_S
+    assert shared.leases() == {}
+
+
+def test_a_pair_that_watches_everything_learns_its_entities(fleet_of_one: object) -> None:
+    watchers.list_entities("contoso")
+    assert EntityHealth.objects.filter(path="orders", kind="queue").exists()
+
+
+def test_a_client_that_was_closed_is_replaced(fleet_of_one: object) -> None:
+    first = connections.client("contoso")
+    assert connections.client("contoso") is first
+    first.close()
+    assert connections.client("contoso").state == "opened"
+
+
+def test_a_pair_without_connection_string_is_told_in_one_sentence_and_not_tried_at_once_again(
+    fleet_of_one: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WORKERS_PRIMARY")
+    with pytest.raises(connections.NotConnected, match="set WORKERS_PRIMARY"):
+        connections.client("contoso")
+    monkeypatch.setenv("WORKERS_PRIMARY", os.environ["WORKERS_SECONDARY"])
+    with pytest.raises(connections.NotConnected, match="set WORKERS_PRIMARY"):
+        connections.client("contoso")
