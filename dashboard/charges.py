@@ -10,15 +10,17 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from dashboard.jobs import JobFailed, run_job
-from dashboard.models import Adjustment, Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models import Adjustment, AuditEntry, Charge, ChargeRun, DailyCharge, Invoice
 
 CHUNK = 1_000
+OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +60,40 @@ def configured_prices() -> str:
     return str(path) if path.is_file() else ""
 
 
-def compute_month(request: ChargesRequest, tell: Callable[[ChargeRun], None] = lambda run: None) -> ChargeRun:
+@transaction.atomic
+def ask_for(month: str, person: str, now: datetime) -> ChargeRun:
+    """Asks the workers to compute the month; returns the run that is asked for or under way already, if any."""
+    latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
+    if latest is not None and not is_stalled(latest, now):
+        return latest
+    run = ChargeRun.objects.create(
+        month=month, status=ChargeRun.Status.WANTED, started_by=person, started_at=now, heard_at=now
+    )
+    entry = AuditEntry(
+        request_id=str(uuid4()), at=now, operator=person, verb="compute_charges", pair="*", target=month, outcome="done"
+    )
+    entry.save()
+    return run
+
+
+def take_wanted(now: datetime) -> ChargeRun | None:
+    """The oldest run that somebody asked for, claimed by this process; None where there is none."""
+    for run in ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).order_by("started_at"):
+        waiting = ChargeRun.objects.filter(pk=run.pk, status=ChargeRun.Status.WANTED)
+        if waiting.update(status=ChargeRun.Status.RUNNING, heard_at=now):
+            run.refresh_from_db()
+            return run
+    return None
+
+
+def compute_month(
+    request: ChargesRequest, tell: Callable[[ChargeRun], None] = lambda run: None, run: ChargeRun | None = None
+) -> ChargeRun:
     """Computes and stores a month's charges; raises JobFailed, and then the last good figures stay.
 
-    `tell` is called whenever the run has moved on.
+    `tell` is called whenever the run has moved on; `run` is one that was asked for and taken.
     """
-    now = timezone.now()
-    run = ChargeRun.objects.create(
-        month=request.month[:7],
-        rule=request.rule,
-        allocation=request.allocation,
-        started_by=request.started_by,
-        started_at=now,
-        heard_at=now,
-    )
+    run = run or _begin(request, timezone.now())
     try:
         with TemporaryDirectory(prefix="charges-") as folder:
             result = Path(folder, "result.jsonl")
@@ -81,6 +103,17 @@ def compute_month(request: ChargesRequest, tell: Callable[[ChargeRun], None] = l
         _finish(run, ChargeRun.Status.FAILED, str(error) if isinstance(error, JobFailed) else "It was interrupted.")
         raise
     return run
+
+
+def _begin(request: ChargesRequest, now: datetime) -> ChargeRun:
+    return ChargeRun.objects.create(
+        month=request.month[:7],
+        rule=request.rule,
+        allocation=request.allocation,
+        started_by=request.started_by,
+        started_at=now,
+        heard_at=now,
+    )
 
 
 def _note(run: ChargeRun, said: dict[str, Any], tell: Callable[[ChargeRun], None]) -> None:
@@ -174,5 +207,5 @@ def latest_run(month: str, status: ChargeRun.Status | None = None) -> ChargeRun 
 
 
 def is_stalled(run: ChargeRun, now: datetime) -> bool:
-    """Whether a run that says it is running has not been heard of for a quarter of an hour."""
-    return run.status == ChargeRun.Status.RUNNING and (now - run.heard_at).total_seconds() > 900
+    """Whether a run that is asked for or under way has not been heard of for a quarter of an hour."""
+    return run.status in OPEN and (now - run.heard_at).total_seconds() > 900

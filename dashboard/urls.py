@@ -35,6 +35,8 @@ record_urls: Urls = [
     path("backlog/", backlog.listing, name="backlog"),
     path("audit/", audit.listing, name="audit"),
     path("costs/", costs.report, name="costs"),
+    path("costs/run/", costs.run, name="costs-run"),
+    path("costs/compute/", costs.compute, name="costs-compute"),
     path("costs/forecast/", forecast.page, name="costs-forecast"),
     path("costs.csv", costs.as_csv, name="costs-csv"),
 ]

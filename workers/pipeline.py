@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from django.conf import settings
 
+from dashboard.models import ChargeRun
 from dashboard.redis import announce_change
 from workers.celery import app
 from workers.slices import one_at_a_time
@@ -28,6 +29,15 @@ def charges(stop: threading.Event) -> None:
     for month in months(datetime.now(UTC)):
         run(["compute_charges", "--month", month], stop)
     announce_change()
+
+
+@app.task(name="pipeline.wanted", acks_late=False)
+@one_at_a_time("wanted", LIMIT_S)
+def wanted(stop: threading.Event) -> None:
+    """Computes what an operator asked for on the cost page, if anything."""
+    if ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).exists():
+        run(["compute_charges", "--wanted"], stop)
+        announce_change()
 
 
 def run(arguments: list[str], stop: threading.Event) -> None:

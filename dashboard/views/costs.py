@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import cost_report
-from dashboard.charges import is_stalled, latest_run
+from dashboard.access import Right, require
+from dashboard.charges import OPEN, ask_for, is_stalled, latest_run
 from dashboard.costs_csv import write_csv
 from dashboard.models import ChargeRun, Invoice
 
@@ -40,6 +42,32 @@ def report(request: HttpRequest) -> HttpResponse:
 def _filters(request: HttpRequest) -> cost_report.Filters:
     names = ("pair", "namespace", "entity", "kind")
     return cost_report.Filters(**{name: request.GET.get(name, "") for name in names})
+
+
+@require_GET
+def run(request: HttpRequest) -> HttpResponse:
+    """Where the month's latest run is, as a part of the page; once it has ended, the page is fetched anew."""
+    month = request.GET.get("month", "")
+    found, now = latest_run(month), timezone.now()
+    response = render(
+        request,
+        "costs/run.html",
+        {"month": month, "latest_run": found, "is_stalled": found is not None and is_stalled(found, now)},
+    )
+    if found is None or found.status not in OPEN:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@require_POST
+def compute(request: HttpRequest) -> HttpResponse:
+    """Asks the workers to compute a month. Safe to click twice."""
+    require(request.user, Right.OPERATE)
+    month = request.POST.get("month", "")
+    if not MONTH.fullmatch(month):
+        return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
+    ask_for(month, request.user.get_username(), timezone.now())
+    return redirect(f"{reverse('costs')}?month={month}")
 
 
 @require_GET

@@ -1,6 +1,9 @@
 """Compute a month's charges on Spark and store them."""
 
 import re
+import signal
+import sys
+import threading
 from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from dashboard.charges import ChargesRequest, close_month, compute_month
+from dashboard.charges import ChargesRequest, close_month, compute_month, take_wanted
 from dashboard.costs_csv import write_csv
 from dashboard.jobs import JobFailed
 from dashboard.models import ChargeRun, Invoice
@@ -30,7 +33,9 @@ class Command(BaseCommand):
     help = "Compute the charges of a month from the usage records, on Spark, and store them."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--month", required=True, type=month, help="the calendar month (UTC), YYYY-MM")
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--month", type=month, help="the calendar month (UTC), YYYY-MM")
+        what.add_argument("--wanted", action="store_true", help="what somebody asked for on the page, if anything")
         parser.add_argument(
             "--usage", default="", help="folder or URL with usage/ and connections/ (default: USAGE_DIR)"
         )
@@ -45,6 +50,22 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is told to have been interrupted
+        if options["wanted"]:
+            self._compute_wanted()
+        else:
+            self._compute(options)
+
+    def _compute_wanted(self) -> None:
+        while (run := take_wanted(timezone.now())) is not None:
+            request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation)
+            try:
+                self._summary(compute_month(request, self._tell, run))
+            except JobFailed as error:  # told on the page that asked; the next one is not to blame
+                self.stderr.write(f"{run.month}: {error}")
+
+    def _compute(self, options: dict[str, Any]) -> None:
         names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month")
         request = ChargesRequest(**{name: options[name] for name in names}, started_by="command")
         try:
