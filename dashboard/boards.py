@@ -1,31 +1,18 @@
-"""What the pages of pairs show, read from the database in a fixed number of queries whatever the number of entities."""
+"""What the pages of pairs show, read in a fixed number of queries whatever the number of pairs and entities."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import Count, Max, Q, Sum
 from django.utils.safestring import SafeString
 
-from dashboard.charts import Point, Series, Window, depth_chart, sparkline, thin
+from dashboard.charts import Window
 from dashboard.demo_panel import Panel, panel
-from dashboard.models import (
-    BacklogQueue,
-    EntityHealth,
-    FailoverEvent,
-    Heartbeat,
-    Pair,
-    PairDepth,
-    SyphonPause,
-    WaitingSample,
-)
+from dashboard.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
+from dashboard.models import BacklogQueue, EntityHealth, Heartbeat, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
-
-HOUR = timedelta(hours=1)
-SPARK_BUCKETS, CHART_BUCKETS = 60, 180
-NAMED_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +29,12 @@ class EntityRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """The drawing, and its numbers for those who read or hear them."""
+class Totals:
+    """The backlog of one pair in numbers."""
 
-    svg: SafeString
-    rows: Sequence[tuple[datetime, int]]
-    is_empty: bool
+    messages: int = 0
+    dead_lettered: int = 0
+    queues: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +43,7 @@ class PairBoard:
 
     pair: Pair
     rows: Sequence[EntityRow]
-    in_backlog: int
-    dead_lettered: int
-    queues: int
+    totals: Totals
     pauses: Sequence[SyphonPause]
     chart: Chart
     demo: Panel | None
@@ -84,75 +69,79 @@ class Board:
 
 
 def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]) -> Board:
-    """The pairs, and the given ones of their entities."""
-    known, beat = list(pairs), last_heartbeat()
-    silent = is_silent(beat, now)
-    window = Window.last(HOUR, now)
-    rows = entity_rows(entities, window, silent)
-    boards = [pair_board(pair, [row for row in rows if row.entity.pair_id == pair.pk], window) for pair in known]
-    summary = headline((row.status for row in rows), sum(one.in_backlog for one in boards))
-    return Board(boards, summary, beat, silent)
+    """The pairs, and the given ones of their entities. The headline is about all entities of these pairs."""
+    known, shown, beat = list(pairs), list(entities), last_heartbeat()
+    silent, totals = is_silent(beat, now), backlog_totals(known)
+    depths, samples = pair_depths(known, now - HOUR), waiting_samples(shown, now - HOUR)
+    window = last_hour(now, depths)
+    rows = entity_rows(shown, samples, window, silent)
+    boards = [
+        _pair_board(
+            pair,
+            [row for row in rows if row.entity.pair_id == pair.pk],
+            totals.get(pair.pk, Totals()),
+            depths,
+            samples,
+            window,
+        )
+        for pair in known
+    ]
+    said = headline(status_counts(known, now, silent), sum(one.messages for one in totals.values()))
+    return Board(boards, said, beat, silent)
 
 
-def pair_board(pair: Pair, rows: Sequence[EntityRow], window: Window) -> PairBoard:
-    """One pair's board with the rows that are shown of it."""
-    totals = pair.backlog_queues.filter(is_gone=False).aggregate(
-        active=Sum("active", default=0), scheduled=Sum("scheduled", default=0), dead=Sum("dead_lettered", default=0)
-    )
-    return PairBoard(
-        pair=pair,
-        rows=rows,
-        in_backlog=totals["active"] + totals["scheduled"],
-        dead_lettered=totals["dead"],
-        queues=BacklogQueue.objects.filter(pair=pair, is_gone=False).count(),
-        pauses=list(pair.pauses.all()),
-        chart=pair_chart(pair, rows, window),
-        demo=panel(pair),
-    )
-
-
-def entity_rows(entities: Iterable[EntityHealth], window: Window, fleet_is_silent: bool) -> list[EntityRow]:
+def entity_rows(
+    entities: Iterable[EntityHealth], samples: Samples, window: Window, fleet_is_silent: bool
+) -> list[EntityRow]:
     """The entities with their status and sparkline, worst first."""
-    known = list(entities)
-    samples = _samples(known, window)
     rows = [
         EntityRow(
-            entity,
-            entity_status(
-                entity.state,
-                is_held=is_held(entity.held_by, entity.expires, window.end),
-                waiting=entity.waiting,
-                fleet_is_silent=fleet_is_silent,
-            ),
-            _spark(entity, samples[entity.pk], window),
+            entity, status_of(entity, window.end, fleet_is_silent), spark(entity, samples.get(entity.pk, ()), window)
         )
-        for entity in known
+        for entity in entities
     ]
     return sorted(rows, key=lambda row: (row.status.rank, row.entity.path))
 
 
-def pair_chart(pair: Pair, rows: Sequence[EntityRow], window: Window) -> Chart:
-    """The depth of a pair's backlog over the window: all of it, and the entities most of it is for."""
-    total = _before_and_within(PairDepth.objects.filter(pair=pair), "messages", window)
-    points = thin(total, window, CHART_BUCKETS)
-    samples = _samples([row.entity for row in rows], window)
-    ranked = sorted(samples.items(), key=lambda item: -max((value for _, value in item[1]), default=0))
-    names = {row.entity.pk: row.entity.path for row in rows}
-    lines = [
-        Series(names[key], thin(values, window, CHART_BUCKETS), f"series-{number}")
-        for number, (key, values) in enumerate(ranked[:NAMED_LINES], start=1)
-        if any(value for _, value in values)
-    ]
-    now_deep = points[-1][1] if points else 0
-    label = f"Messages in the backlog of {pair.name} in the last hour; now {now_deep:,}"
-    svg = depth_chart([Series("total", points, "total"), *lines], window, label)
-    return Chart(svg, thin(total, window, 12), is_empty=not points)
+def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Status:
+    """What to show for one entity."""
+    return entity_status(
+        entity.state,
+        is_held=is_held(entity.held_by, entity.expires, now),
+        waiting=entity.waiting,
+        fleet_is_silent=fleet_is_silent,
+    )
 
 
-def recent_events(pair: str | None = None, limit: int = 12) -> list[FailoverEvent]:
-    """The newest events, of one pair or of all."""
-    events = FailoverEvent.objects.filter(pair=pair) if pair else FailoverEvent.objects.all()
-    return list(events[:limit])
+def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -> Mapping[Status, int]:
+    """How many entities of the pairs look how; the same rule as status_of, for the database."""
+    held = Q(state="failed_over", held_by__isnull=False) & (Q(expires__isnull=True) | Q(expires__gt=now))
+    counted = EntityHealth.objects.filter(pair__in=pairs).aggregate(
+        all=Count("pk"),
+        away=Count("pk", filter=Q(state="failed_over")),
+        held=Count("pk", filter=held),
+        failing=Count("pk", filter=Q(state="failing")),
+        unknown=Count("pk", filter=Q(state="unknown")),
+        draining=Count("pk", filter=Q(state="healthy", waiting__gt=0)),
+        draining_unknown=Count("pk", filter=Q(state="unknown", waiting__gt=0)),
+    )
+    unknown = counted["unknown"] if fleet_is_silent else 0
+    draining = counted["draining"] + (0 if fleet_is_silent else counted["draining_unknown"])
+    counts = {
+        Status.FAILED_OVER: counted["away"] - counted["held"],
+        Status.HELD: counted["held"],
+        Status.FAILING: counted["failing"],
+        Status.UNKNOWN: unknown,
+        Status.DRAINING: draining,
+    }
+    return counts | {Status.HEALTHY: counted["all"] - sum(counts.values())}
+
+
+def backlog_totals(pairs: Iterable[Pair]) -> Mapping[int, Totals]:
+    """The backlog of each pair, by its key."""
+    rows = BacklogQueue.objects.filter(pair__in=pairs, is_gone=False).order_by().values("pair_id")
+    summed = rows.annotate(n=Count("pk"), waiting=Sum("active") + Sum("scheduled"), dead=Sum("dead_lettered"))
+    return {row["pair_id"]: Totals(row["waiting"], row["dead"], row["n"]) for row in summed}
 
 
 def last_heartbeat() -> datetime | None:
@@ -161,30 +150,15 @@ def last_heartbeat() -> datetime | None:
     return last
 
 
-def _samples(entities: Sequence[EntityHealth], window: Window) -> dict[int, list[Point]]:
-    found: dict[int, list[Point]] = defaultdict(list)
-    rows = WaitingSample.objects.filter(entity__in=[e.pk for e in entities], at__gte=window.start).order_by("at")
-    for key, at, waiting in rows.values_list("entity_id", "at", "waiting"):
-        found[key].append((at, waiting))
-    return found
-
-
-def _before_and_within(rows: QuerySet[PairDepth], field: str, window: Window) -> list[Point]:
-    """The samples of the window, begun with the last one before it: a depth holds until it is measured again."""
-    before = rows.filter(at__lt=window.start).order_by("-at").values_list("at", field).first()
-    within = list(rows.filter(at__gte=window.start).order_by("at").values_list("at", field))
-    return [(window.start, before[1]), *within] if before else within
-
-
-def _spark(entity: EntityHealth, points: list[Point], window: Window) -> SafeString:
-    top = max((value for _, value in points), default=0)
-    waited = f"at most {top:,} waiting" if top else "nothing waiting"
-    return sparkline(thin(points, window, SPARK_BUCKETS), window, f"{entity.path}: {waited} in the last hour")
-
-
-def entity_chart(entity: EntityHealth, window: Window) -> Chart:
-    """How many messages for one entity waited in the backlog."""
-    samples = _samples([entity], window)[entity.pk]
-    label = f"Messages for {entity.path} in the backlog in the last hour; now {entity.waiting or 0:,}"
-    svg = depth_chart([Series("waiting", thin(samples, window, CHART_BUCKETS), "total")], window, label)
-    return Chart(svg, thin(samples, window, 12), is_empty=not samples)
+def _pair_board(
+    pair: Pair, rows: Sequence[EntityRow], totals: Totals, depths: Samples, samples: Samples, window: Window
+) -> PairBoard:
+    parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
+    return PairBoard(
+        pair=pair,
+        rows=rows,
+        totals=totals,
+        pauses=list(pair.pauses.all()),
+        chart=pair_chart(pair, depths.get(pair.pk, ()), parts, window),
+        demo=panel(pair),
+    )

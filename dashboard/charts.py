@@ -37,13 +37,15 @@ class Window:
 
 
 def thin(points: Iterable[Point], window: Window, buckets: int) -> list[Point]:
-    """At most one point a bucket: the highest, because a peak that is not drawn did not happen for the reader."""
+    """At most one point a bucket, and the last: the highest, because a peak that is not drawn did not happen."""
     best: dict[int, Point] = {}
-    for at, value in points:
-        bucket = min(buckets - 1, int(window.share(at) * buckets))
-        if bucket not in best or value >= best[bucket][1]:
-            best[bucket] = (at, value)
-    return [best[bucket] for bucket in sorted(best)]
+    last: Point | None = None
+    for last in points:
+        bucket = min(buckets - 1, int(window.share(last[0]) * buckets))
+        if bucket not in best or last[1] >= best[bucket][1]:
+            best[bucket] = last
+    thinned = [best[bucket] for bucket in sorted(best)]
+    return [*thinned, last] if last and thinned[-1] != last else thinned
 
 
 def ceiling(value: int) -> int:
@@ -96,12 +98,17 @@ def depth_chart(
 
 
 def _steps(points: Sequence[Point], window: Window, peak: int, width: float, height: float, pad: float = 0) -> str:
-    """Coordinates; a depth holds until it is measured again, and the last one until now."""
+    """Coordinates of a staircase: a depth holds until it is measured again, and the last one until now."""
     usable = height - 2 * pad
-    at = [(window.share(when) * width, pad + usable * (1 - value / peak)) for when, value in points]
-    if at:
-        at.append((width, at[-1][1]))
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+    corners: list[tuple[float, float]] = []
+    for when, value in points:
+        x, y = window.share(when) * width, pad + usable * (1 - value / peak)
+        if corners:
+            corners.append((x, corners[-1][1]))
+        corners.append((x, y))
+    if corners:
+        corners.append((width, corners[-1][1]))
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
 
 
 def _line(line: Series, window: Window, peak: int, width: float, height: float) -> SafeString:

@@ -3,7 +3,7 @@
 An entity that nobody has reported is healthy as long as workers are alive: senders report failures, not good news.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -94,27 +94,26 @@ class Headline:
     detail: str
 
 
-def headline(statuses: Iterable[Status], in_backlog: int) -> Headline:
-    """What somebody who looks for one second should know. `in_backlog`: messages in all backlog queues."""
-    seen = list(statuses)
+def headline(counts: Mapping[Status, int], in_backlog: int) -> Headline:
+    """What somebody who looks for one second should know: entities by status, messages in all backlog queues."""
+    count = {status: counts.get(status, 0) for status in Status}
+    entities = sum(count.values())
     waiting = (
         f"{in_backlog:,} {_plural(in_backlog, 'message')} in the backlog" if in_backlog else "The backlog is empty"
     )
-    away = sum(status in (Status.FAILED_OVER, Status.HELD) for status in seen)
-    failing, unknown, draining = (seen.count(s) for s in (Status.FAILING, Status.UNKNOWN, Status.DRAINING))
-    total = f"{len(seen):,} {_plural(len(seen), 'entity', 'entities')}"
-    if not seen:
+    total = f"{entities:,} {_plural(entities, 'entity', 'entities')}"
+    away = count[Status.FAILED_OVER] + count[Status.HELD]
+    if not entities:
         return Headline(Status.UNKNOWN, "Nothing to watch yet", waiting)
     if away:
-        worst = Status.FAILED_OVER if Status.FAILED_OVER in seen else Status.HELD
+        worst = Status.FAILED_OVER if count[Status.FAILED_OVER] else Status.HELD
         return Headline(worst, f"{away:,} of {total} failed over", waiting)
-    if failing:
-        return Headline(Status.FAILING, f"{failing:,} of {total} failing", waiting)
-    if unknown:
-        return Headline(Status.UNKNOWN, f"{unknown:,} of {total} unknown", waiting)
-    if draining or in_backlog:
+    for status in (Status.FAILING, Status.UNKNOWN):
+        if count[status]:
+            return Headline(status, f"{count[status]:,} of {total} {status.word.lower()}", waiting)
+    if count[Status.DRAINING] or in_backlog:
         return Headline(Status.DRAINING, "All healthy, backlog coming home", waiting)
-    return Headline(Status.HEALTHY, f"All {total} healthy" if len(seen) > 1 else "Healthy", waiting)
+    return Headline(Status.HEALTHY, f"All {total} healthy" if entities > 1 else "Healthy", waiting)
 
 
 def _plural(count: int, one: str, many: str | None = None) -> str:

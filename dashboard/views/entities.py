@@ -1,16 +1,15 @@
 """One entity: what is known of it, and what happened to it."""
 
-from datetime import timedelta
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.boards import entity_chart, entity_rows, last_heartbeat
-from dashboard.charts import Window
+from dashboard.boards import entity_rows, last_heartbeat
+from dashboard.depth import HOUR, entity_chart, last_hour, waiting_samples
 from dashboard.models import EntityHealth, FailoverEvent
 from dashboard.status import is_silent
+from dashboard.telling import together
 from dashboard.views.answers import page_or_part
 
 
@@ -19,12 +18,13 @@ def detail(request: HttpRequest, pair: str, path: str) -> HttpResponse:
     """The entity's page; htmx gets the live part alone."""
     entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=path)
     now = timezone.now()
-    window = Window.last(timedelta(hours=1), now)
+    samples = waiting_samples([entity], now - HOUR)
+    window = last_hour(now, samples)
     context = {
         "entity": entity,
         "pair": entity.pair,
-        "row": entity_rows([entity], window, is_silent(last_heartbeat(), now))[0],
-        "chart": entity_chart(entity, window),
-        "events": FailoverEvent.objects.filter(pair=pair, entity=path)[:50],
+        "row": entity_rows([entity], samples, window, is_silent(last_heartbeat(), now))[0],
+        "chart": entity_chart(entity, samples.get(entity.pk, ()), window),
+        "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }
     return page_or_part(request, "entities/detail.html", context)

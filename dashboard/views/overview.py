@@ -6,9 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.boards import board, recent_events
+from dashboard.boards import board
 from dashboard.forms import EntityFilter
 from dashboard.models import EntityHealth, Pair
+from dashboard.telling import recent_events
 from dashboard.views.answers import page_or_part
 
 PAGE = 100

@@ -5,8 +5,9 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.boards import board, recent_events
+from dashboard.boards import board
 from dashboard.models import Pair
+from dashboard.telling import recent_events
 from dashboard.views.answers import page_or_part
 from dashboard.views.overview import worst_first
 

@@ -26,7 +26,7 @@ def test_a_peak_survives_thinning():
 
     thinned = thin(points, HOUR, 60)
 
-    assert len(thinned) <= 60
+    assert len(thinned) <= 61
     assert max(value for _, value in thinned) == 900
 
 
@@ -36,6 +36,12 @@ def test_thinning_keeps_the_order_of_time():
     times = [at for at, _ in thin(points, HOUR, 30)]
 
     assert times == sorted(times)
+
+
+def test_the_last_value_is_the_one_of_now_and_not_a_peak_just_before():
+    points = [(ago(0.3), 900), (ago(0.1), 0)]
+
+    assert thin(points, HOUR, 60)[-1] == (ago(0.1), 0)
 
 
 @pytest.mark.parametrize(

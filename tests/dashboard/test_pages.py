@@ -235,10 +235,10 @@ def test_the_audit_page_tells_of_deeds_whose_end_nobody_saw(viewer):
 def test_the_overview_needs_as_many_queries_for_a_thousand_entities_as_for_two(
     viewer, pair, alive, django_assert_max_num_queries
 ):
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(13):
         viewer.get("/")
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:04}") for n in range(1000))
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(13):
         assert "Page 1 of 11" in viewer.get("/").text
 
 
@@ -265,3 +265,26 @@ def test_metrics_tell_states_depths_and_heartbeats(pair, redis_here, alive, clie
     assert 'paired_backlog_messages{pair="contoso",queue="contoso/x-servicebus-transfer/0",state="active"} 7\n' in text
     assert 'paired_failover_events_total{pair="contoso",kind="failed_over"} 1\n' in text
     assert 'paired_worker_heartbeat_age_seconds{process="host:1:aaaa",role="pings"} ' in text
+
+
+def test_what_two_processes_saw_at_once_is_told_once(viewer, alive):
+    projection.record_events(
+        [event(f"{n}" * 32, time=NOW + timedelta(seconds=n), process=f"host:{n}:aaaa") for n in range(3)]
+        + [event("9" * 32, time=NOW - timedelta(minutes=5))]
+    )
+
+    page = viewer.get("/").text
+
+    assert page.count("Failed over</span>") == 2
+    assert "in 3 processes" in page
+
+
+def test_charts_begin_where_measuring_began(viewer, alive):
+    now = timezone.now()
+    for minutes in (20, 1):
+        projection.record_depths("contoso", [Queue(active=4)], now - timedelta(minutes=minutes))
+
+    page = viewer.get("/").text
+
+    assert "−20 min" in page
+    assert "−60 min" not in page

@@ -1,5 +1,6 @@
 """What a person sees for an entity and for everything, without a database."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_hold_stands_until_it_expires(held_by, expires, stands):
     ],
 )
 def test_the_headline_says_the_worst(statuses, backlog, sentence, status):
-    said = headline(statuses, backlog)
+    said = headline(Counter(statuses), backlog)
 
     assert (said.sentence, said.status) == (sentence, status)
 

@@ -1,0 +1,12 @@
+"""Where rights come from: groups alone, so that one look at a person's groups tells what the person may do."""
+
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AbstractBaseUser, Permission
+from django.db.models import QuerySet
+
+
+class GroupBackend(ModelBackend):
+    """Django's own backend without permissions of single people."""
+
+    def _get_user_permissions(self, user_obj: AbstractBaseUser) -> QuerySet[Permission]:
+        return Permission.objects.none()

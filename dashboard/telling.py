@@ -1,0 +1,38 @@
+"""Events as they are told to people: what several processes saw at once is one line."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from dashboard.models import FailoverEvent
+
+SAME_TIME = timedelta(seconds=10)
+
+
+@dataclass(slots=True)
+class Told:
+    """An event, and in how many processes it happened at about the same time."""
+
+    event: FailoverEvent
+    processes: int = 1
+
+
+def recent_events(pair: str | None = None, limit: int = 12) -> list[Told]:
+    """The newest events, of one pair or of all."""
+    events = FailoverEvent.objects.filter(pair=pair) if pair else FailoverEvent.objects.all()
+    return together(events[: 4 * limit])[:limit]
+
+
+def together(events: Iterable[FailoverEvent]) -> list[Told]:
+    """Events, newest first; those that tell the same of an entity within SAME_TIME are one."""
+    told: list[Told] = []
+    latest: dict[tuple[str, str, str], Told] = {}
+    for event in events:
+        key = (event.pair, event.entity, event.kind)
+        known = latest.get(key)
+        if known and not event.operator and known.event.time - event.time <= SAME_TIME:
+            known.processes += 1
+            continue
+        latest[key] = Told(event)
+        told.append(latest[key])
+    return told
