@@ -53,7 +53,8 @@ class Administration:
         for header in (AUTHORIZATION, *FORWARDING_AUTHORIZATION):
             token = request.headers.get(header)
             if token is not None:
-                granted = verify(token, self.keys, now)
+                # A client that was given a signature instead of a key sends it as if it were a bearer token.
+                granted = verify(token.removeprefix("Bearer "), self.keys, now)
                 if header == AUTHORIZATION and not granted.covers(targets.read_path(request.target)):
                     raise TokenError("The token is for another entity.")
             elif header == AUTHORIZATION:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
 from azure.servicebus import ServiceBusClient
+from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
 from azure.servicebus.aio.management import ServiceBusAdministrationClient as AsyncServiceBusAdministrationClient
 from azure.servicebus.management import ServiceBusAdministrationClient
 
@@ -57,6 +58,15 @@ def running_emulator(*arguments: str) -> Iterator[str]:
             process.terminate()
 
 
+def with_signature(connection_string: str) -> str:
+    """The connection string with a signature that opens the whole namespace, instead of the key."""
+    endpoint, *settings = connection_string.strip(";").split(";")
+    values = dict(setting.split("=", 1) for setting in settings)
+    credential = ServiceBusSharedKeyCredential(values.pop("SharedAccessKeyName"), values.pop("SharedAccessKey"))
+    signature = credential.get_token(endpoint.partition("=")[2]).token
+    return ";".join([endpoint, f"SharedAccessSignature={signature}", *(f"{k}={v}" for k, v in values.items())])
+
+
 @pytest.fixture(scope="session")
 def emulator_with() -> Callable[..., AbstractContextManager[str]]:
     """Runs another emulator with these arguments, as a context manager that gives its connection string."""
@@ -71,11 +81,15 @@ def plain_transport() -> type[PlainTransport]:
 
 @pytest.fixture(scope="session")
 def administration_with(connection_string: str) -> Iterator[Callable[..., ServiceBusAdministrationClient]]:
-    """Makes administration clients: `wrong="key"` or `"name"` spoils the credential, the rest goes to the SDK."""
+    """Makes administration clients.
+
+    `wrong="key"` or `"name"` spoils the credential, `signed=True` replaces it by a signature of its own, the rest
+    goes to the SDK.
+    """
     clients: list[ServiceBusAdministrationClient] = []
 
-    def make(*, wrong: str | None = None, **options: Any) -> ServiceBusAdministrationClient:
-        text = connection_string
+    def make(*, wrong: str | None = None, signed: bool = False, **options: Any) -> ServiceBusAdministrationClient:
+        text = with_signature(connection_string) if signed else connection_string
         if wrong:
             field = {"key": "SharedAccessKey", "name": "SharedAccessKeyName"}[wrong]
             text = re.sub(rf"\b{field}=[^;]*", f"{field}=wrong", text)

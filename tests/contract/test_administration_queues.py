@@ -295,3 +295,7 @@ def test_the_namespace_tells_its_name_and_tier(administration):
 def test_a_wrong_key_opens_nothing(administration_with: Callable[..., object], wrong):
     with pytest.raises(ClientAuthenticationError):
         list(administration_with(wrong=wrong).list_queues())
+
+
+def test_a_signature_opens_it_without_the_key(administration_with: Callable[..., object], name):
+    assert administration_with(signed=True).create_queue(name).name == name
