@@ -15,6 +15,7 @@ from pairing.destinations import LONGEST_PAUSE_S, Destinations
 from pairing.ledger import Fate, Ledger
 from pairing.messages import PoisonedMessage, restore
 from pairing.proptypes import CannotEncodeError
+from pairing.undecodable import Undecoded
 
 BATCH = 100
 """Messages a receive."""
@@ -23,6 +24,8 @@ _REST_S = 0.25
 _RENEW_AFTER_S = 20.0  # of a lock that lasts 60
 _FIRST_PAGES = 10
 _RESCAN_S = 600.0
+_ASK_AGAIN_S = 5.0
+_EMPTY_S = 900.0  # a sent message may take that long to appear
 
 Verb = Literal["complete", "defer", "abandon", "dead_letter"]
 Settled = Literal["done", "lost", "unknown"]
@@ -62,6 +65,11 @@ class Peek:
     """Messages from this number on. Outcome: the messages, or Failed."""
 
     number: int
+
+
+@dataclass(slots=True)
+class Count:
+    """How many messages the queue holds, deferred ones included. Outcome: the number, or Failed."""
 
 
 @dataclass(slots=True)
@@ -112,7 +120,7 @@ class Sent:
     text: str = ""
 
 
-Action = Receive | Fetch | Peek | Send | Settle | Renew | Rest
+Action = Receive | Fetch | Peek | Count | Send | Settle | Renew | Rest
 Steps = Generator[Action, Any, None]
 
 
@@ -186,6 +194,10 @@ class Homecoming:
         self._peek_from = 1
         self._scanned_at: float | None = None
         self._locked_at = 0.0
+        self._uncertain: set[int] = set()
+        self._asked_at = 0.0
+        self._empty_since: float | None = None
+        self._unnumbered = 0
 
     def run(self) -> Steps:
         """The flow: ends when ``may_work`` ends, with nothing half done that it could finish."""
@@ -199,6 +211,7 @@ class Homecoming:
             if isinstance(received, Failed):
                 yield from self._wait_after(received.text)
             elif received:
+                self._empty_since = None
                 yield from self._bring(self._sort(received, fetched=False))
             else:
                 yield from self._idle()
@@ -211,8 +224,9 @@ class Homecoming:
             if not self._may_work():
                 return
             found = yield Peek(self._peek_from)
-            if isinstance(found, Failed):
-                yield from self._wait_after(found.text)
+            if isinstance(found, Failed):  # it may hold a message that cannot be decoded: first that is set aside
+                self.progress.last_error = found.text
+                self._scanned_at = self._now()
                 return
             if not found:
                 self._peek_from, self._scanned_at = 1, self._now()
@@ -251,10 +265,45 @@ class Homecoming:
             yield from self._bring(self._sort(received, fetched=True))
 
     def _idle(self) -> Steps:
-        """The queue gave nothing: what is left in it may have been deferred by others."""
-        overdue = self._scanned_at is None or self._now() - self._scanned_at > _RESCAN_S
-        if overdue or self._peek_from > 1:
+        """The queue gave nothing: what is left in it may have been deferred by others, or be of no use to the SDK."""
+        now = self._now()
+        self._empty_since = self._empty_since or now
+        if self._scanned_at is None or self._peek_from > 1 or now - self._scanned_at > _RESCAN_S:
             yield from self._find_deferred(1)
+        elif self._uncertain and now - self._asked_at > _ASK_AGAIN_S:
+            self._asked_at = now
+            yield from self._settle_doubts()
+        elif self._unnumbered:
+            self._number_the_rest()
+        elif now - self._empty_since > _EMPTY_S:
+            self._empty_since = now
+            yield from self._doubt_emptiness()
+
+    def _settle_doubts(self) -> Steps:
+        """What was sent and is not in the queue any more was completed, though no answer said so."""
+        found = yield Peek(min(self._uncertain))
+        if isinstance(found, Failed):
+            return
+        present = {message.sequence_number for message in found}
+        seen_up_to = max(present) if len(found) >= BATCH else max(self._uncertain)
+        for number in [number for number in self._uncertain if number <= seen_up_to and number not in present]:
+            self._ledger.close(number, "restored")
+            self._forget(number)
+
+    def _number_the_rest(self) -> None:
+        """What could not be decoded had numbers, too: those that nothing else explains, where they are as many."""
+        gaps = [number for number in self._ledger.gaps() if number not in self._deferred]
+        if len(gaps) == self._unnumbered:
+            for number in gaps:
+                self._ledger.close(number, "set_aside")
+        self._unnumbered = 0
+
+    def _doubt_emptiness(self) -> Steps:
+        """An empty receive is no proof: the counts may know of messages that never come."""
+        waiting = yield Count()
+        if not isinstance(waiting, Failed) and waiting > len(self._deferred):
+            self.progress.last_error = f"receives nothing, {waiting - len(self._deferred)} waiting"
+            self._listener.tell("capacity_warning", self.progress.queue, self.progress.last_error)
 
     # One receive ---------------------------------------------------------------------------------------------------
 
@@ -264,6 +313,9 @@ class Homecoming:
         items, refused = [], list[tuple[Item, Fate, str]]()
         for message in received:
             number = message.sequence_number
+            if isinstance(message, Undecoded):
+                refused.append((Item(message, number, "", None), "set_aside", "the SDK cannot decode it"))
+                continue
             self._ledger.see(number)
             try:
                 path, restored = restore(message)
@@ -375,6 +427,7 @@ class Homecoming:
                 self._ledger.close(item.number, "restored")
                 self._forget(item.number)
             else:  # it may be delivered again, under the same message_id
+                self._uncertain.add(item.number)
                 self.progress.locks_lost += 1
         round_.moved += len(done)
         self.progress.moved += len(done)
@@ -401,11 +454,16 @@ class Homecoming:
         outcomes: list[Settled] = yield Settle("dead_letter", items, _REASONS[fate], reason)
         gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
         for item in gone:
-            self._ledger.close(item.number, fate)
+            if item.number:
+                self._ledger.close(item.number, fate)
+            else:
+                self._unnumbered += 1
             self._forget(item.number)
         if not gone:
             return
         is_aside = fate == "set_aside"
+        if is_aside:
+            self._scanned_at = None
         self.progress.set_aside += len(gone) if is_aside else 0
         self.progress.dead_lettered += 0 if is_aside else len(gone)
         told = f"{len(gone)} message{'s' if len(gone) > 1 else ''} in {self.progress.queue}: {reason}"
@@ -420,6 +478,7 @@ class Homecoming:
         self._locked_at = self._now()
 
     def _forget(self, number: int) -> None:
+        self._uncertain.discard(number)
         self._deferred.pop(number, None)
         self._attempts.pop(number, None)
         self.progress.deferred = len(self._deferred)

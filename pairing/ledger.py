@@ -94,6 +94,19 @@ class Ledger:
         """How many messages met this fate."""
         return len(self._ranges[fate])
 
+    def gaps(self, most: int = 1000) -> list[int]:
+        """The numbers between the first and the highest that are of no fate yet; the first so many of them."""
+        found: list[int] = []
+        for partition, first in self._first.items():
+            closed = Ranges(pair for ranges in self._ranges.values() for pair in ranges)
+            at = first
+            for start, end in sorted(closed):
+                if start >> _PARTITION_BITS == partition:
+                    found += range(at, min(start, at + most))
+                    at = max(at, end + 1)
+            found += range(at, min(self._highest[partition] + 1, at + most))
+        return found[:most]
+
     def balance(self, still_there: int) -> Balance:
         """The books, given how many messages the broker says are still there."""
         enqueued = sum(self._highest[partition] - first + 1 for partition, first in self._first.items())

@@ -20,6 +20,7 @@ from pairing.faults import describe, is_ambiguous
 from pairing.homecoming import (
     BATCH,
     Action,
+    Count,
     Failed,
     Fetch,
     Item,
@@ -37,6 +38,7 @@ from pairing.links import Link, LinkFailure
 from pairing.settlement import Settlement, choose
 from pairing.syphoning import ASK_S, OPEN_S, PAGE, SEND_S, SETTLE_S, Syphoning, Tally, by_partition, filled, why_refused
 from pairing.tenure import LOOK_S, Tenure
+from pairing.undecodable import Undecoded, dead_lettering, undecoded
 
 if TYPE_CHECKING:
     from pairing.client import PairedServiceBusClient
@@ -135,6 +137,8 @@ class Hands:
                 return self._fetch(action.numbers)
             case Peek():
                 return self._peek(action.number)
+            case Count():
+                return self._waiting()
             case Renew():
                 return self._renew(action.items)
             case Rest():
@@ -170,16 +174,23 @@ class Hands:
             self.close()
             self._link = self._new_link()
 
+        used: list[ServiceBusReceiver] = []
+        began = time.monotonic()
+
         def receive(receiver: ServiceBusReceiver, left_s: float) -> list[Any]:
+            used.append(receiver)
             self._tally.granted(receiver)
             return receiver.receive_messages(max_message_count=action.count, max_wait_time=action.wait_s)
 
         received = self._with_receiver(receive, action.wait_s + 5.0)
-        if isinstance(received, Failed):
-            self._tally.grant_ended()
-        else:
-            self._tally.received(received)
-        return received
+        messages = [] if isinstance(received, Failed) else received
+        self._tally.received(messages)
+        found = undecoded(used[0], messages) if used else []
+        stumbled = not messages and time.monotonic() - began < action.wait_s / 2
+        if isinstance(received, Failed) or stumbled:
+            self.close()
+            self._link = self._new_link()
+        return messages + found or received
 
     def _fetch(self, numbers: list[int]) -> Any:
         found: list[Any] = []
@@ -205,6 +216,8 @@ class Hands:
                 return
 
     def _settle(self, action: Settle) -> list[Settled]:
+        if isinstance(action.items[0].received, Undecoded):
+            return self._set_aside(action)
         outcomes: list[Settled] = []
         messages = [item.received for item in action.items]
 
@@ -216,6 +229,29 @@ class Hands:
         self._with_receiver(settle, SETTLE_S)
         self._tally.settled(action.items, outcomes)
         return outcomes + ["unknown"] * (len(messages) - len(outcomes))
+
+    def _set_aside(self, action: Settle) -> list[Settled]:
+        """Dead-letters, by its lock, what could not be decoded."""
+        found: Any = action.items[0].received
+        arguments = dead_lettering(found, action.reason, action.description)
+
+        def settle(receiver: Any, left_s: float) -> None:
+            receiver._settle_message_via_mgmt_link(**arguments)
+
+        if isinstance(self._with_receiver(settle, SETTLE_S), Failed):
+            return ["unknown"]
+        self._tally.settled(action.items, ["done"])
+        return ["done"]
+
+    def _waiting(self) -> Any:
+        self._tally.managed()
+        try:
+            properties = self._client.secondary.administration.get_queue_runtime_properties(
+                self._queue, connection_timeout=ASK_S, read_timeout=ASK_S
+            )
+        except Exception as error:
+            return Failed(describe(error))
+        return properties.active_message_count or 0
 
     # The primary ---------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The syphon over the asyncio SDK: the same rules as the blocking one's, each backlog queue in a task of its own."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,7 @@ from pairing.faults import describe, is_ambiguous
 from pairing.homecoming import (
     BATCH,
     Action,
+    Count,
     Failed,
     Fetch,
     Item,
@@ -48,6 +50,7 @@ from pairing.syphoning import (
     why_refused,
 )
 from pairing.tenure import LOOK_S, Tenure
+from pairing.undecodable import Undecoded, dead_lettering, undecoded
 
 if TYPE_CHECKING:
     from pairing.aio.client import PairedServiceBusClient
@@ -153,6 +156,8 @@ class Hands:
                 return await self._fetch(action.numbers)
             case Peek():
                 return await self._peek(action.number)
+            case Count():
+                return await self._waiting()
             case Renew():
                 return await self._renew(action.items)
             case Rest():
@@ -188,16 +193,23 @@ class Hands:
             await self.close()
             self._link = self._new_link()
 
+        used: list[Any] = []
+        began = time.monotonic()
+
         async def receive(receiver: Any, left_s: float) -> Any:
+            used.append(receiver)
             self._tally.granted(receiver)
             return await receiver.receive_messages(max_message_count=action.count, max_wait_time=action.wait_s)
 
         received = await self._with_receiver(receive, action.wait_s + 5.0)
-        if isinstance(received, Failed):
-            self._tally.grant_ended()
-        else:
-            self._tally.received(received)
-        return received
+        messages = [] if isinstance(received, Failed) else received
+        self._tally.received(messages)
+        found = undecoded(used[0], messages) if used else []
+        stumbled = not messages and time.monotonic() - began < action.wait_s / 2
+        if isinstance(received, Failed) or stumbled:
+            await self.close()
+            self._link = self._new_link()
+        return messages + found or received
 
     async def _fetch(self, numbers: list[int]) -> Any:
         found: list[Any] = []
@@ -226,6 +238,8 @@ class Hands:
 
     async def _settle(self, action: Settle) -> list[Settled]:
         """All at once: the answers overlap, so that a wide-area round trip does not set the pace."""
+        if isinstance(action.items[0].received, Undecoded):
+            return await self._set_aside(action)
         outcomes: list[Settled] = ["unknown"] * len(action.items)
 
         async def settle(receiver: Any, left_s: float) -> None:
@@ -246,6 +260,28 @@ class Hands:
         await self._with_receiver(settle, SETTLE_S)
         self._tally.settled(action.items, outcomes)
         return outcomes
+
+    async def _set_aside(self, action: Settle) -> list[Settled]:
+        """Dead-letters, by its lock, what could not be decoded."""
+        found: Any = action.items[0].received
+        arguments = dead_lettering(found, action.reason, action.description)
+
+        async def settle(receiver: Any, left_s: float) -> None:
+            await receiver._settle_message_via_mgmt_link(**arguments)
+
+        if isinstance(await self._with_receiver(settle, SETTLE_S), Failed):
+            return ["unknown"]
+        self._tally.settled(action.items, ["done"])
+        return ["done"]
+
+    async def _waiting(self) -> Any:
+        self._tally.managed()
+        try:
+            asked = self._client.secondary.administration.get_queue_runtime_properties(self._queue)
+            properties = await asyncio.wait_for(asked, ASK_S)
+        except Exception as error:
+            return Failed(describe(error))
+        return properties.active_message_count or 0
 
     # The primary ---------------------------------------------------------------------------------------------------
 

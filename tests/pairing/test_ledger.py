@@ -65,3 +65,12 @@ def test_the_books_survive_a_restart():
     copy = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
     assert copy.to_json() == ledger.to_json()
     assert copy.balance(0) == ledger.balance(0)
+
+
+def test_the_gaps_are_what_no_fate_explains():
+    ledger = Ledger("queue-0")
+    for number in (5, 6, 9, 11):
+        ledger.close(number, "restored")
+    ledger.see(12)
+    assert ledger.gaps() == [7, 8, 10, 12]
+    assert ledger.gaps(most=2) == [7, 8]

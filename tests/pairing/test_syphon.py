@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
 
@@ -256,6 +257,20 @@ def test_a_poisoned_message_is_dead_lettered_with_the_reason_and_holds_up_nobody
     told = [letter.dead_letter_error_description for letter in here.dead_letters()]
     assert told == ["x-ms-path is missing", "x-ms-timetolive is bytes b'soon'"]
     assert here.told.count("dead_lettered") == 2
+
+
+@both_worlds
+def test_a_message_that_the_sdk_cannot_decode_is_set_aside_and_holds_up_nobody(home, primary, queue):
+    here = home()
+    here.store(numbered(3), queue)
+    undecodable = {"x-ms-path": queue, "price": Decimal("1.2345")}
+    here.put([ServiceBusMessage("undecodable", application_properties=undecodable)])
+    here.store(numbered(3, 3), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 6 and progress.set_aside == 1)
+        eventually(lambda: progress.ledger.balance(0).missing == 0)
+    assert numbers(primary.receive(queue, 6)) == list(range(6))
+    assert here.secondary.stats(here.backlog)["dead_lettered"] == 1
 
 
 @both_worlds

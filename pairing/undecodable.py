@@ -1,0 +1,60 @@
+"""Messages that the SDK cannot decode: it drops them, and may receive nothing more by that link.
+
+What is known of such a message, its lock and perhaps its number, is read from what the SDK keeps but does not publish;
+where that is missing, nothing is found and the message waits for its lock to end (docs/wire.md, section 4).
+"""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+_ANNOTATIONS = 0x72
+_SEQUENCE_NUMBER = b"x-opt-sequence-number"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """What is known of a message that could not be decoded."""
+
+    lock_token: UUID
+    sequence_number: int
+    """0 where not even that could be read."""
+
+
+def undecoded(receiver: Any, received: list[Any]) -> list[Undecoded]:
+    """What the receiver took and did not hand out, because it cannot be decoded.
+
+    To be asked when everything handed out before has been settled, apart from ``received``.
+    """
+    with contextlib.suppress(AttributeError, LookupError, TypeError, ValueError):
+        handler = receiver._handler
+        link = handler._link
+        waiting = handler._received_messages
+        taken = waiting.queue if hasattr(waiting, "queue") else waiting._queue
+        known = {message._delivery_tag for message in received} | {frame[2] for frame, _ in list(taken)}
+        return [
+            Undecoded(UUID(bytes_le=bytes(tag)), _number(link, tag)) for tag in link._received_delivery_tags - known
+        ]
+    return []
+
+
+def dead_lettering(found: Undecoded, reason: str, description: str) -> dict[str, Any]:
+    """The arguments with which the SDK dead-letters a message by its lock alone."""
+    told = {"deadletter-reason": reason, "deadletter-description": description}
+    return {"settlement": "suspended", "lock_tokens": [found.lock_token], "dead_letter_details": told}
+
+
+def _number(link: Any, tag: bytes) -> int:
+    """The sequence number in the annotations, which come before whatever could not be decoded; while it is kept."""
+    with contextlib.suppress(Exception):
+        from azure.servicebus._pyamqp._decode import _DECODE_BY_CONSTRUCTOR
+
+        frame = link._first_frame
+        buffer = memoryview(bytes(link._received_payload) or bytes(frame[11])) if frame[2] == tag else memoryview(b"")
+        while buffer:
+            section = buffer[2]
+            buffer, value = _DECODE_BY_CONSTRUCTOR[buffer[3]](buffer[4:])
+            if section == _ANNOTATIONS:
+                return int(value[_SEQUENCE_NUMBER])
+    return 0
