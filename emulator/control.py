@@ -24,6 +24,8 @@ def handle(host: Host, request: Request, *, asks_for_key: bool) -> AdminResponse
     match request.method, parts:
         case "GET", ["stats"]:
             return _answer(200, host.stats())
+        case "GET", ["meter"]:
+            return _answer(200, host.meter.as_json())
         case "GET", ["faults"]:
             return _answer(200, [fault.as_json() for fault in host.outages])
         case "POST", ["faults"]:
@@ -34,9 +36,9 @@ def handle(host: Host, request: Request, *, asks_for_key: bool) -> AdminResponse
         case "DELETE", ["faults", fault_id]:
             found = host.outages.remove(fault_id)
             return AdminResponse(204) if found else refusal(404, f"There is no fault {fault_id!r}.")
-        case _, ["stats"] | ["faults"] | ["faults", _]:
+        case _, ["stats"] | ["meter"] | ["faults"] | ["faults", _]:
             return refusal(405, "This method is not offered here.")
-    return refusal(404, "There are /$emulator/faults and /$emulator/stats.")
+    return refusal(404, "There are /$emulator/faults, /$emulator/stats and /$emulator/meter.")
 
 
 def _add(host: Host, request: Request) -> AdminResponse:
@@ -47,7 +49,7 @@ def _add(host: Host, request: Request) -> AdminResponse:
     except (ValueError, RecursionError):
         return refusal(400, "The body is no JSON.")
     host.add_fault(fault)
-    return _answer(200, {"id": fault.id})
+    return _answer(201, {"id": fault.id})
 
 
 def _shows_key(request: Request, key: str) -> bool:

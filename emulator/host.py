@@ -98,6 +98,8 @@ class Host:
 
 def entity_stats(queue: Queue, billable: dict[str, int]) -> dict[str, Any]:
     """The counters of one entity, and its billable operations by kind."""
+    if queue.counters.forwarded:
+        billable = {**billable, "forward": queue.counters.forwarded}
     return {
         **queue.counters.as_dict(),
         "active": queue.active_count + queue.deferred_count,  # deferred ones count as active, as in the service

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from emulator.server import NamespaceServer
 
 
+WHOLE_NAMESPACE = "*"
+
+
 class Transport(Protocol):
     """The socket below."""
 
@@ -76,10 +79,20 @@ class WebConversation:
         host = self.server.host
         asked = AdminRequest(request.method, request.target, request.headers, request.body)
         answer = self.server.administration.handle(asked, host.clock())
+        self._count(request, answer.status)
         if answered:
             self._answer(answer, close=not request.keeps_alive)
         else:
             host.touch(self)
+
+    def _count(self, request: Request, status: int) -> None:
+        """Each call is billed as one operation of its entity; lists are the namespace's own."""
+        host, entity = self.server.host, control.administered_entity(request)
+        path = host.namespace.resolve(entity).path if host.namespace.knows(entity) else WHOLE_NAMESPACE
+        if status < 400:
+            host.meter.call(path, "manage")
+        else:
+            host.meter.refused(path, "manage")
 
     def _suffer(self, fault: Fault, request: Request) -> None:
         match fault.effect:
