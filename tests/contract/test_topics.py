@@ -11,6 +11,7 @@ from azure.servicebus import (
     ServiceBusMessage,
     ServiceBusReceivedMessage,
     ServiceBusReceiveMode,
+    ServiceBusReceiver,
     ServiceBusSender,
     ServiceBusSubQueue,
 )
@@ -75,24 +76,36 @@ def background() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def take(
+def receive_from(
     client: ServiceBusClient, topic: str, background: ThreadPoolExecutor
-) -> Callable[..., list[ServiceBusReceivedMessage]]:
+) -> Iterator[Callable[..., ServiceBusReceiver]]:
+    """Opens receivers of subscriptions; they are closed after the test, while others run."""
+    opened: list[ServiceBusReceiver] = []
+
+    def receiver(name: str, **options: object) -> ServiceBusReceiver:
+        opened.append(client.get_subscription_receiver(topic, name, **options))
+        return opened[-1]
+
+    yield receiver
+    for each in opened:
+        background.submit(each.close)
+
+
+@pytest.fixture
+def take(receive_from: Callable[..., ServiceBusReceiver]) -> Callable[..., list[ServiceBusReceivedMessage]]:
     """Takes this many messages from a subscription, or as many as there are within two seconds."""
 
-    def receive(name: str, count: int, **options: object) -> list[ServiceBusReceivedMessage]:
-        mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
+    def take(name: str, count: int, **options: object) -> list[ServiceBusReceivedMessage]:
+        receiver = receive_from(name, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE, **options)
         messages: list[ServiceBusReceivedMessage] = []
-        receiver = client.get_subscription_receiver(topic, name, receive_mode=mode, **options)
         while len(messages) < count:
             more = receiver.receive_messages(max_message_count=count - len(messages), max_wait_time=2)
             if not more:
                 break
             messages += more
-        background.submit(receiver.close)
         return messages
 
-    return receive
+    return take
 
 
 def body(message: ServiceBusReceivedMessage) -> str:
@@ -277,15 +290,15 @@ def test_a_rule_is_in_force_for_the_next_message(sender, subscribe, administrati
     assert administration.get_subscription_runtime_properties(topic, name).active_message_count == 1
 
 
-def test_messages_are_settled_in_each_subscription_by_itself(client, sender, subscribe, administration, topic):
+def test_messages_are_settled_in_each_subscription_by_itself(sender, subscribe, receive_from, administration, topic):
     one, other = subscribe(), subscribe()
     sender.send_messages([ServiceBusMessage(str(number)) for number in range(3)])
 
-    with client.get_subscription_receiver(topic, one) as receiver:
-        first, second, third = receiver.receive_messages(max_message_count=3, max_wait_time=5)
-        receiver.complete_message(first)
-        receiver.dead_letter_message(second, reason="because", error_description="of it")
-        receiver.abandon_message(third)
+    receiver = receive_from(one)
+    first, second, third = receiver.receive_messages(max_message_count=3, max_wait_time=5)
+    receiver.complete_message(first)
+    receiver.dead_letter_message(second, reason="because", error_description="of it")
+    receiver.abandon_message(third)
 
     runtime = administration.get_subscription_runtime_properties(topic, one)
     assert (runtime.active_message_count, runtime.dead_letter_message_count) == (1, 1)
@@ -293,14 +306,14 @@ def test_messages_are_settled_in_each_subscription_by_itself(client, sender, sub
     assert (runtime.active_message_count, runtime.dead_letter_message_count) == (3, 0)
 
 
-def test_a_session_subscription_gives_sessions_and_buries_what_has_none(client, sender, subscribe, take, topic):
+def test_a_session_subscription_gives_sessions_and_buries_what_has_none(sender, subscribe, take, receive_from):
     name = subscribe(requires_session=True)
     sender.send_messages([ServiceBusMessage("a", session_id="s"), ServiceBusMessage("none")])
 
-    with client.get_subscription_receiver(topic, name, session_id="s", max_wait_time=5) as receiver:
-        [message] = receiver.receive_messages(max_message_count=2, max_wait_time=1)
-        assert body(message) == "a"
-        receiver.complete_message(message)
+    receiver = receive_from(name, session_id="s")
+    [message] = receiver.receive_messages(max_message_count=1, max_wait_time=5)
+    assert body(message) == "a"
+    receiver.complete_message(message)
     [buried] = take(name, 1, sub_queue=ServiceBusSubQueue.DEAD_LETTER)
     assert body(buried) == "none"
     assert buried.dead_letter_reason == "Session ID is null."
@@ -386,9 +399,9 @@ def test_an_unknown_subscription_is_not_found(client, topic):
         receiver.receive_messages(max_wait_time=1)
 
 
-def test_peek_shows_a_subscription_without_taking(client, sender, subscribe, topic):
+def test_peek_shows_a_subscription_without_taking(sender, subscribe, receive_from):
     name = subscribe()
     sender.send_messages([ServiceBusMessage("a"), ServiceBusMessage("b")])
-    with client.get_subscription_receiver(topic, name) as receiver:
-        assert [body(message) for message in receiver.peek_messages(5)] == ["a", "b"]
-        assert len(receiver.receive_messages(max_message_count=5, max_wait_time=2)) == 2
+    receiver = receive_from(name)
+    assert [body(message) for message in receiver.peek_messages(5)] == ["a", "b"]
+    assert len(receiver.receive_messages(max_message_count=2, max_wait_time=2)) == 2
