@@ -91,6 +91,13 @@ class Settle:
 
 
 @dataclass(slots=True)
+class Keep:
+    """Keep the books where a later syphon of this queue finds them, if there is such a place."""
+
+    ledger: Ledger
+
+
+@dataclass(slots=True)
 class Renew:
     """Renew the locks of these messages."""
 
@@ -120,7 +127,7 @@ class Sent:
     text: str = ""
 
 
-Action = Receive | Fetch | Peek | Count | Send | Settle | Renew | Rest
+Action = Receive | Fetch | Peek | Count | Send | Keep | Settle | Renew | Rest
 Steps = Generator[Action, Any, None]
 
 
@@ -194,7 +201,6 @@ class Homecoming:
         self._peek_from = 1
         self._scanned_at: float | None = None
         self._locked_at = 0.0
-        self._uncertain: set[int] = set()
         self._asked_at = 0.0
         self._empty_since: float | None = None
         self._unnumbered = 0
@@ -270,7 +276,7 @@ class Homecoming:
         self._empty_since = self._empty_since or now
         if self._scanned_at is None or self._peek_from > 1 or now - self._scanned_at > _RESCAN_S:
             yield from self._find_deferred(1)
-        elif self._uncertain and now - self._asked_at > _ASK_AGAIN_S:
+        elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
             self._asked_at = now
             yield from self._settle_doubts()
         elif self._unnumbered:
@@ -280,15 +286,17 @@ class Homecoming:
             yield from self._doubt_emptiness()
 
     def _settle_doubts(self) -> Steps:
-        """What was sent and is not in the queue any more was completed, though no answer said so."""
-        found = yield Peek(min(self._uncertain))
+        """What was settled, though no answer said so, is not in the queue any more."""
+        pending = self._ledger.pending
+        found = yield Peek(min(pending))
         if isinstance(found, Failed):
             return
         present = {message.sequence_number for message in found}
-        seen_up_to = max(present) if len(found) >= BATCH else max(self._uncertain)
-        for number in [number for number in self._uncertain if number <= seen_up_to and number not in present]:
-            self._ledger.close(number, "restored")
-            self._forget(number)
+        seen_up_to = max(present) if len(found) >= BATCH else max(pending)
+        for number, fate in list(pending.items()):
+            if number <= seen_up_to and number not in present:
+                self._ledger.close(number, fate)
+                self._forget(number)
 
     def _number_the_rest(self) -> None:
         """What could not be decoded had numbers, too: those that nothing else explains, where they are as many."""
@@ -421,17 +429,23 @@ class Homecoming:
         if not round_.done:
             return
         done, round_.done = round_.done, []
+        yield from self._intend(done, "restored")
         outcomes: list[Settled] = yield Settle("complete", done)
         for item, outcome in zip(done, outcomes, strict=True):
             if outcome == "done":
                 self._ledger.close(item.number, "restored")
                 self._forget(item.number)
             else:  # it may be delivered again, under the same message_id
-                self._uncertain.add(item.number)
                 self.progress.locks_lost += 1
         round_.moved += len(done)
         self.progress.moved += len(done)
         self.progress.last_moved_at = self._utc_now()
+
+    def _intend(self, items: list[Item], fate: Fate) -> Steps:
+        for item in items:
+            if item.number:
+                self._ledger.intend(item.number, fate)
+        yield Keep(self._ledger)
 
     def _postpone(self, round_: _Round) -> Steps:
         """Makes way for others: what comes from the queue is deferred, what was deferred stays so."""
@@ -451,6 +465,7 @@ class Homecoming:
         self.progress.deferred = len(self._deferred)
 
     def _dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Steps:
+        yield from self._intend(items, fate)
         outcomes: list[Settled] = yield Settle("dead_letter", items, _REASONS[fate], reason)
         gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
         for item in gone:
@@ -478,7 +493,6 @@ class Homecoming:
         self._locked_at = self._now()
 
     def _forget(self, number: int) -> None:
-        self._uncertain.discard(number)
         self._deferred.pop(number, None)
         self._attempts.pop(number, None)
         self.progress.deferred = len(self._deferred)

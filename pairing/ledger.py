@@ -77,6 +77,12 @@ class Ledger:
         self._first: dict[int, int] = {}
         self._highest: dict[int, int] = {}
         self._ranges: dict[Fate, Ranges] = {fate: Ranges() for fate in FATES}
+        self.pending: dict[int, Fate] = {}
+        """What is about to leave the queue, or was and no answer said so: settled by looking whether it is there."""
+
+    def intend(self, number: int, fate: Fate) -> None:
+        """A message is about to be settled: known before it is, so that a crash in between leaves no riddle."""
+        self.pending[number] = fate
 
     def see(self, number: int) -> None:
         """A message was received or peeked."""
@@ -87,6 +93,7 @@ class Ledger:
     def close(self, number: int, fate: Fate) -> None:
         """A message has left the queue for good; of two fates the first stands (a lock may be lost in between)."""
         self.see(number)
+        self.pending.pop(number, None)
         if not any(number in ranges for ranges in self._ranges.values()):
             self._ranges[fate].add(number)
 
@@ -119,6 +126,7 @@ class Ledger:
             "created_at": self.created_at,
             "first": sorted(self._first.values()),
             "highest": sorted(self._highest.values()),
+            "pending": sorted(self.pending.items()),
             **{fate: [list(pair) for pair in ranges] for fate, ranges in self._ranges.items()},
         }
 
@@ -130,4 +138,5 @@ class Ledger:
             ledger.see(number)
         for fate in FATES:
             ledger._ranges[fate] = Ranges((first, last) for first, last in books[fate])
+        ledger.pending = dict(books["pending"])
         return ledger

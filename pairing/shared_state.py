@@ -229,6 +229,14 @@ class SharedState:
         """The pauses by backlog queue path; ``*`` is the whole pair's."""
         return {queue: Pause.from_json(text) for queue, text in self._hash("syphon").items()}
 
+    def ledgers(self) -> dict[str, str]:
+        """The books of the backlog queues as JSON, by path, as their syphons have kept them."""
+        return self._hash("ledger")
+
+    def keep_ledger(self, queue: str, books: str) -> None:
+        """Keeps the books of a backlog queue for the next syphon, and for people."""
+        self.redis.hset(self._key("ledger"), queue, books)
+
     # Leases --------------------------------------------------------------------------------------------------------
 
     def acquire_lease(self, name: str, owner: str, ttl_s: float) -> int | None:

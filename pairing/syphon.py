@@ -24,6 +24,7 @@ from pairing.homecoming import (
     Failed,
     Fetch,
     Item,
+    Keep,
     Peek,
     Receive,
     Renew,
@@ -36,7 +37,19 @@ from pairing.homecoming import (
 )
 from pairing.links import Link, LinkFailure
 from pairing.settlement import Settlement, choose
-from pairing.syphoning import ASK_S, OPEN_S, PAGE, SEND_S, SETTLE_S, Syphoning, Tally, by_partition, filled, why_refused
+from pairing.syphoning import (
+    ASK_S,
+    OPEN_S,
+    PAGE,
+    SEND_S,
+    SETTLE_S,
+    Syphoning,
+    Tally,
+    by_partition,
+    filled,
+    keep_ledger,
+    why_refused,
+)
 from pairing.tenure import LOOK_S, Tenure
 from pairing.undecodable import Undecoded, dead_lettering, undecoded
 
@@ -94,10 +107,11 @@ class Syphon(Syphoning):
         """One backlog queue, as long as it is this process's to serve."""
         hands = Hands(self._client, queue, self._sender, rest)
         try:
-            drive(self._homecoming(queue, may_work).run(), hands.perform)
+            drive(self._homecoming(queue, may_work, hands.created_at()).run(), hands.perform)
         finally:
             hands.close()
-            self.progress[queue].state = "stopped"
+            if queue in self.progress:
+                self.progress[queue].state = "stopped"
             tenure.end(queue)
 
     def _sender(self, path: str) -> Link:
@@ -139,10 +153,21 @@ class Hands:
                 return self._peek(action.number)
             case Count():
                 return self._waiting()
+            case Keep():
+                return keep_ledger(self._client, action.ledger)
             case Renew():
                 return self._renew(action.items)
             case Rest():
                 return self._rest(action.seconds)
+
+    def created_at(self) -> str:
+        """When the queue was created, which with its path is its identity; empty where the namespace does not say."""
+        self._tally.managed()
+        try:
+            look = self._client.secondary.administration.get_queue_runtime_properties
+            return str(look(self._queue, connection_timeout=ASK_S, read_timeout=ASK_S).created_at_utc)
+        except Exception:
+            return ""
 
     def close(self) -> None:
         """Gives the link up: what was granted and not delivered goes back to the queue."""

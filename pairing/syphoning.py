@@ -1,5 +1,7 @@
 """What the syphons of both worlds share: what they know, how they meter, and whose fault a failed send is."""
 
+import contextlib
+import json
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -57,9 +59,11 @@ class Syphoning:
 
         return Tenure(self._of.coordination, self._of.process, queues, tell_pause)
 
-    def _homecoming(self, queue: str, may_work: Callable[[], bool]) -> Homecoming:
+    def _homecoming(self, queue: str, may_work: Callable[[], bool], created_at: str) -> Homecoming:
         options = self._of.options
-        progress = self.progress.setdefault(queue, Progress(queue, Ledger(queue)))
+        progress = self.progress.get(queue)
+        if progress is None or progress.ledger.created_at != created_at:
+            progress = self.progress[queue] = Progress(queue, kept_ledger(self._of, queue, created_at))
         return Homecoming(
             progress,
             self._destinations,
@@ -74,6 +78,25 @@ class Syphoning:
 
     def _is_failed_over(self, path: str) -> bool:
         return self._of.availability(path).state is State.FAILED_OVER
+
+
+def kept_ledger(client: "PairedClient", queue: str, created_at: str) -> Ledger:
+    """The books of a queue as the last syphon kept them; new ones for a queue that was created anew. May take 2 s."""
+    shared = client.coordination.shared if client.coordination is not None else None
+    with contextlib.suppress(Exception):  # without Redis, or with books of another version: from the first seen on
+        if shared is not None and (books := shared.ledgers().get(queue)) is not None:
+            ledger = Ledger.from_json(json.loads(books))
+            if ledger.created_at == created_at:
+                return ledger
+    return Ledger(queue, created_at)
+
+
+def keep_ledger(client: "PairedClient", ledger: Ledger) -> None:
+    """Keeps the books in Redis, where there is one that answers. May take 2 s."""
+    coordination = client.coordination
+    if coordination is not None and coordination.shared is not None and getattr(coordination, "is_connected", True):
+        with contextlib.suppress(Exception):
+            coordination.shared.keep_ledger(ledger.queue, json.dumps(ledger.to_json(), separators=(",", ":")))
 
 
 class Tally:

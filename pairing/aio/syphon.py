@@ -26,6 +26,7 @@ from pairing.homecoming import (
     Failed,
     Fetch,
     Item,
+    Keep,
     Peek,
     Receive,
     Renew,
@@ -47,6 +48,7 @@ from pairing.syphoning import (
     Tally,
     by_partition,
     filled,
+    keep_ledger,
     why_refused,
 )
 from pairing.tenure import LOOK_S, Tenure
@@ -101,10 +103,13 @@ class Syphon(Syphoning):
         """One backlog queue, as long as it is this process's to serve."""
         hands = Hands(self._client, queue, self._sender, rest)
         try:
-            await drive_async(self._homecoming(queue, may_work).run(), hands.perform)
+            created_at = await hands.created_at()
+            homecoming = await asyncio.to_thread(self._homecoming, queue, may_work, created_at)
+            await drive_async(homecoming.run(), hands.perform)
         finally:
             await hands.close()
-            self.progress[queue].state = "stopped"
+            if queue in self.progress:
+                self.progress[queue].state = "stopped"
             tenure.end(queue)
 
     async def _end(self, tasks: "set[asyncio.Task[None]]") -> None:
@@ -158,10 +163,25 @@ class Hands:
                 return await self._peek(action.number)
             case Count():
                 return await self._waiting()
+            case Keep():
+                return await self._keep(action)
             case Renew():
                 return await self._renew(action.items)
             case Rest():
                 return await self._rest(action.seconds)
+
+    async def created_at(self) -> str:
+        """When the queue was created, which with its path is its identity; empty where the namespace does not say."""
+        self._tally.managed()
+        try:
+            asked = self._client.secondary.administration.get_queue_runtime_properties(self._queue)
+            return str((await asyncio.wait_for(asked, ASK_S)).created_at_utc)
+        except Exception:
+            return ""
+
+    async def _keep(self, action: Keep) -> None:
+        if self._client.coordination is not None:
+            await asyncio.to_thread(keep_ledger, self._client, action.ledger)
 
     async def close(self) -> None:
         """Gives the link up: what was granted and not delivered goes back to the queue."""

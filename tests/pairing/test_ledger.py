@@ -61,6 +61,7 @@ def test_the_books_survive_a_restart():
     ledger = Ledger("queue-0", "2026-11-21T00:00:00Z")
     for number in (1, 2, 3, 7):
         ledger.close(number, "restored")
+    ledger.intend(9, "restored")
     ledger.see(9)
     copy = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
     assert copy.to_json() == ledger.to_json()
