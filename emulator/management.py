@@ -50,6 +50,8 @@ class ManagementRequests(Requests):
     def _work(self, request: Request, answered: bool) -> None:
         try:
             operation, kind = self._operation(request)
+            if kind is not None:
+                self.host.admit(1)
             status, body = operation(request.body if isinstance(request.body, dict) else {})
         except AmqpError as error:
             self._respond(request, 400, str(error), None, error.condition)

@@ -23,7 +23,7 @@ def billing_units(size: int) -> int:
 
 
 class Meter:
-    """The counts of one namespace. Kinds: send, ping, receive, receive_empty, settle, manage, forward."""
+    """The counts of one namespace. Kinds: send, ping, receive, receive_empty, settle, manage."""
 
     def __init__(self) -> None:
         self._usage: dict[tuple[str, str], Usage] = {}

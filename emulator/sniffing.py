@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("emulator")
 
 GREETING_TIMEOUT_S = 30.0
+WRITE_BUFFER = 1024 * 1024
 _LINGER_NOT = struct.pack("ii", 1, 0)
 
 
@@ -40,6 +41,7 @@ class SniffingProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.server.connections.add(self)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         raw = self._transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._deadline = asyncio.get_running_loop().call_later(GREETING_TIMEOUT_S, self._end_if_silent)
@@ -66,10 +68,15 @@ class SniffingProtocol(asyncio.Protocol):
             self._inner.lost()
 
     def pause_writing(self) -> None:
+        """A client that does not read its answers is not read from either: they would pile up here."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
         if self._inner is not None:
             self._inner.pause()
 
     def resume_writing(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
         if self._inner is not None:
             self._inner.resume()
 

@@ -27,6 +27,8 @@ from emulator.amqp.types import AmqpError
 
 MAX_FRAME_SIZE = 1024 * 1024
 MAX_SESSIONS = 256
+# Parts of messages that are not complete yet, over all links of a connection.
+MAX_PARTIAL_BYTES = 16 * 1024 * 1024
 EMPTY_FRAME = frame(0, b"")
 
 
@@ -50,6 +52,7 @@ class Connection:
         self.client_max_frame_size = MIN_MAX_FRAME_SIZE
         self.state = State.HEADER
         self.sessions: dict[int, Session] = {}
+        self.partial_bytes = 0
         self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         self._output: list[bytes] = []
         self._abandoned: set[int] = set()
@@ -182,6 +185,12 @@ class Connection:
     def send(self, channel: int, body: bytes) -> None:
         """Queue one frame."""
         self._output.append(frame(channel, body))
+
+    def hold(self, size: int) -> None:
+        """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the bound."""
+        self.partial_bytes += size
+        if self.partial_bytes > MAX_PARTIAL_BYTES:
+            raise AmqpError("amqp:resource-limit-exceeded", "too many messages are incomplete at the same time")
 
     def send_empty_frame(self) -> None:
         """A sign of life, for clients that asked for one."""

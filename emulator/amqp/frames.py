@@ -16,24 +16,37 @@ _HEAD = struct.Struct(">IBBH")
 
 
 class FrameBuffer:
-    """Collects bytes and gives out whole frames. Holds at most one frame's worth more than it was last asked for."""
+    """Collects bytes and gives out whole frames. Holds at most one frame's worth more than it was last given.
 
-    __slots__ = ("_data", "_position", "max_frame_size")
+    The pieces of a frame are joined once, when it is complete: a peer that sends it byte by byte costs no more.
+    """
+
+    __slots__ = ("_data", "_pieces", "_position", "_size", "_wanted", "max_frame_size")
 
     def __init__(self, max_frame_size: int) -> None:
         self._data = b""
         self._position = 0
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._wanted = 8
         self.max_frame_size = max_frame_size
 
     def feed(self, data: bytes) -> None:
         """Append what came from the socket."""
-        self._data = self._data[self._position :] + data if len(self._data) > self._position else data
-        self._position = 0
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size >= self._wanted:
+            rest = self._data[self._position :]
+            self._data = rest + b"".join(self._pieces) if rest or len(self._pieces) > 1 else data
+            self._position = 0
+            self._pieces.clear()
+            self._size = 0
 
     def take(self, size: int) -> bytes | None:
         """The next `size` bytes, or None until they are there."""
         end = self._position + size
         if end > len(self._data):
+            self._want(size)
             return None
         taken = self._data[self._position : end]
         self._position = end
@@ -47,10 +60,16 @@ class FrameBuffer:
                 raise AmqpError("amqp:connection:framing-error", f"a frame of {size} bytes cannot be")
             end = self._position + size
             if end > len(self._data):
+                self._want(size)
                 return
             body = self._data[self._position + offset * 4 : end]
             self._position = end
             yield kind, channel, body
+        self._want(8)
+
+    def _want(self, size: int) -> None:
+        """Join the pieces to come once this many bytes are there, what is left of the last ones included."""
+        self._wanted = size - (len(self._data) - self._position)
 
 
 def frame(channel: int, body: bytes, kind: int = AMQP_FRAME) -> bytes:

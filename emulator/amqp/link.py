@@ -136,12 +136,18 @@ class Link:
         # What is too large is still read to its end, so that it can be rejected by its delivery id; it is not kept.
         if self._incoming_size <= (self.max_message_size or self.session.max_message_size) + 1:
             self._incoming_parts.append(payload)
+            self.session.connection.hold(len(payload))
         if transfer.more and not transfer.aborted:
             return None
         whole = b"".join(self._incoming_parts).ljust(min(self._incoming_size, self.max_message_size + 1), b"\0")
-        self._incoming_delivery, self._incoming_parts, self._incoming_size = None, [], 0
+        self.drop_parts()
         self._count_delivery()
         return None if transfer.aborted else (first, whole)
+
+    def drop_parts(self) -> None:
+        """Forget the parts of a message that is complete, or will never be."""
+        self.session.connection.hold(-sum([len(part) for part in self._incoming_parts]))
+        self._incoming_delivery, self._incoming_parts, self._incoming_size = None, [], 0
 
     def _count_delivery(self) -> None:
         self.delivery_count = (self.delivery_count + 1) & 0xFFFFFFFF

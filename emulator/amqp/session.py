@@ -98,7 +98,7 @@ class Session:
             self.send_flow(None)
         link = self._link(transfer.handle)
         whole = link.receive(transfer, payload) if link is not None else None
-        if link is None or whole is None:
+        if link is None or whole is None or not link.is_attached:
             return []
         first, data = whole
         if first.delivery_id is None:
@@ -203,8 +203,10 @@ class Session:
     def forget(self, link: Link) -> None:
         """A link is over: its deliveries can no longer be settled, late frames for its handle are ignored."""
         link.is_open = False
+        link.drop_parts()
         self.links.pop(link.handle, None)
-        self._ending.add(link.handle)
+        if len(self._ending) < MAX_LINKS:  # a client that never answers our detaches is no reason to remember them all
+            self._ending.add(link.handle)
         if any(held is link for held, _ in self._unsettled.values()):
             self._unsettled = {key: entry for key, entry in self._unsettled.items() if entry[0] is not link}
 
@@ -213,6 +215,7 @@ class Session:
         links = list(self.links.values())
         for link in links:
             link.is_open = False
+            link.drop_parts()
         self.links.clear()
         self._unsettled.clear()
         self._held.clear()

@@ -520,10 +520,13 @@ class Queue:
             self._session_lapsed(session, now)
         for stored in list(self._locks.take_lapsed(now)):
             self._failed_delivery(stored, now)
+        # What is done for one message may deliver, expire or forward others: each is looked up when its turn comes.
         for number in list(self._activations.take_due(now)):
-            self._activate(self._messages[number], now)
+            if number in self._messages:
+                self._activate(self._messages[number], now)
         for number in list(self._expiries.take_due(now)):
-            self._expired(self._messages[number], now)
+            if number in self._messages:
+                self._expired(self._messages[number], now)
         self._pump(now)
 
     def _activate(self, stored: StoredMessage, now: float) -> None:

@@ -294,3 +294,27 @@ def test_random_frames_after_the_handshake_are_answered_or_refused():
             peer.heard()
         except AmqpError as error:  # our own answers must be readable
             raise AssertionError(body.hex()) from error
+
+
+def test_incomplete_messages_are_bounded_over_all_links_of_a_connection(peer, monkeypatch):
+    monkeypatch.setattr("emulator.amqp.connection.MAX_PARTIAL_BYTES", 2500)
+    for handle in range(4):
+        attach = p.Attach(f"s{handle}", handle, False, 0, 1, source("me"), target("orders"), initial_delivery_count=0)
+        attached(peer, sent(attach))
+    for handle in range(2):
+        assert peer.say(sent(p.Transfer(handle, handle, b"t", 0, more=True), b"x" * 1000)) == []
+    peer.say(sent(p.Detach(0, closed=True)))
+    assert peer.say(sent(p.Transfer(2, 5, b"t", 0, more=True), b"x" * 1000)) == []
+    peer.heard()
+    peer.say(sent(p.Transfer(3, 6, b"t", 0, more=True), b"x" * 1000))
+    assert p.error_parts(peer.heard_only().error)[0] == "amqp:resource-limit-exceeded"
+    assert peer.connection.partial_bytes == 0
+
+
+def test_a_frame_that_comes_byte_by_byte_is_joined_once(peer):
+    attached(peer, SENDER)
+    data = sent(p.Transfer(0, 1, b"t", 0), b"x" * 900)
+    assert [peer.say(bytes([byte])) for byte in data[:-1]] == [[]] * (len(data) - 1)
+    assert len(peer.connection._buffer._pieces) > 800
+    (event,) = peer.say(data[-1:])
+    assert event.payload == b"x" * 900
