@@ -49,7 +49,7 @@ class Schedule(Generic[Key]):
 
     def take_due(self, now: float) -> Iterator[Key]:
         """Each key due by `now`, earliest first, removed as it is given out."""
-        while self.next_due() <= now:
+        while self._due and self.next_due() <= now:
             key = heapq.heappop(self._heap)[2]
             del self._due[key]
             yield key

@@ -1,0 +1,559 @@
+"""The rules of a queue, with time as an argument (docs/wire.md, sections 4 to 7)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from emulator.amqp.codec import encode, encode_list, encode_map
+from emulator.amqp.types import DecodeError, Raw, Symbol, Timestamp
+from emulator.broker.descriptions import EntityStatus, QueueDescription
+from emulator.broker.errors import (
+    BrokerError,
+    EntityDisabled,
+    MessageLockLost,
+    MessageNotFound,
+    NotAllowed,
+    QuotaExceeded,
+    SessionCannotBeLocked,
+    SessionLockLost,
+)
+from emulator.broker.message import PING_CONTENT_TYPE, MessageState, encode_delivery, parse, parse_batch
+from emulator.broker.namespace import Namespace, parse_address
+from emulator.broker.schedule import Schedule
+from emulator.throttle import Throttle
+
+NOW = 1_800_000_000.0
+
+
+def encoded(body=b"x", *, ttl_ms=None, properties=(), annotations=None):
+    header = b"\x00\x53\x70" + encode([True, None, ttl_ms])
+    marks = b"\x00\x53\x72" + encode({Symbol(key): value for key, value in (annotations or {}).items()})
+    fields = [None] * 13
+    for index, value in properties:
+        fields[index] = value
+    return header + marks + b"\x00\x53\x73" + encode(fields) + b"\x00\x53\x75" + encode(body)
+
+
+def message(body=b"x", **parts):
+    session, message_id, content_type = (parts.pop(name, None) for name in ("session", "id", "content_type"))
+    properties = [(0, message_id), (6, content_type), (10, session)]
+    return parse(encoded(body, properties=properties, **parts))
+
+
+@pytest.fixture
+def namespace():
+    return Namespace("contoso")
+
+
+@pytest.fixture
+def make(namespace):
+    """Makes queues with these properties."""
+
+    def make(path="orders", **properties):
+        return namespace.create_queue(path, QueueDescription(path, **properties), NOW)
+
+    return make
+
+
+class Receiver:
+    """A consumer with so much credit."""
+
+    deletes = False
+
+    def __init__(self, credit=1000):
+        self.credit, self.got, self.session_id, self.gone = credit, [], None, None
+
+    def accepts(self, now):
+        return self.credit > 0
+
+    def deliver(self, stored, now):
+        self.credit -= 1
+        self.got.append(stored)
+
+    def entity_gone(self, condition, text):
+        self.gone = condition
+
+    def session_granted(self, session_id, until):
+        self.session_id = session_id
+
+    def session_lost(self):
+        self.session_id = None
+
+
+# --- messages -------------------------------------------------------------------------------------------------------
+
+
+def test_the_bare_message_is_never_touched():
+    odd = b"\x00\x53\x74" + encode_map([(encode("decimal"), b"\x94" + bytes(16)), (encode("short"), b"\x61\x00\x07")])
+    bare = b"\x00\x53\x73" + encode_list([b"\xa1\x01i"]) + odd + b"\x00\x53\x75\xb0\x00\x00\x00\x01x"
+    got = parse(b"\x00\x53\x70\x45" + bare)
+    assert got.bare == bare
+    changed = got.with_application_properties({"added": 1})
+    assert odd[4:] != changed.bare
+    assert changed.application_properties == {"decimal": Raw(b"\x94" + bytes(16)), "short": 7, "added": 1}
+    assert changed.bare.startswith(b"\x00\x53\x73" + encode_list([b"\xa1\x01i"]))
+    assert changed.bare.endswith(b"\x00\x53\x75\xb0\x00\x00\x00\x01x")
+
+
+def test_long_descriptors_are_shortened_for_decoders_that_read_one_byte():
+    long_form = b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x75\xa0\x01x"
+    named = b"\x00\xa3\x10amqp:data:binary\xa0\x01y"
+    assert parse(long_form + named).bare == b"\x00\x53\x75\xa0\x01x\x00\x53\x75\xa0\x01y"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00\x53\x75",
+        b"\x40",
+        b"\x00\x53\x79\x40",
+        b"\x00\x53\x75\xa0\x01x\x00\x53\x70\x45",
+        b"\x00\x53\x70\x45\x00\x53\x70\x45",
+        b"\x00\x53\x73\xc0\x04\x03\x40\x40\x43",
+        b"\x00\x53\x70\xc0\x04\x03\x40\x40\xa0",
+        b"\x00\x53\x72\x45",
+        b"\x00\x53\x73" + encode([None] * 14),
+    ],
+)
+def test_what_is_no_message_is_refused(data):
+    with pytest.raises(DecodeError):
+        parse(data)
+
+
+def test_a_batch_of_something_else_than_messages_is_refused():
+    with pytest.raises(DecodeError):
+        parse_batch(b"\x00\x53\x75\xa1\x01x")
+
+
+def test_annotations_of_another_broker_are_dropped_and_the_senders_own_kept(make):
+    sent = parse(encoded(annotations={"x-opt-sequence-number": 99, "x-mine": "kept", "x-opt-locked-until": 1}))
+    delivered = parse(encode_delivery(make().enqueue(sent, NOW), locked=False))
+    assert delivered.annotation_count == 1
+    assert b"x-mine" in delivered.annotations
+
+
+def test_the_longest_lives_stand_in_the_timestamps():
+    days = 86400 * 1000
+    properties = [(8, Timestamp(100 * days)), (9, Timestamp(0))]
+    assert parse(encoded(ttl_ms=2**32 - 1, properties=properties)).ttl_s == 100 * 86400
+
+
+# --- order, locks, counts -------------------------------------------------------------------------------------------
+
+
+def test_numbers_rise_by_one_and_messages_leave_in_their_order(make):
+    queue = make()
+    for body in (b"a", b"b", b"c"):
+        queue.enqueue(message(body), NOW)
+    assert [queue.receive(NOW).sequence_number for _ in range(3)] == [1, 2, 3]
+    assert queue.receive(NOW) is None
+
+
+def test_a_message_given_back_is_first_again(make):
+    queue = make()
+    for _ in range(3):
+        queue.enqueue(message(), NOW)
+    first, second = queue.receive(NOW), queue.receive(NOW)
+    queue.release(second.lock_token, NOW)
+    queue.abandon(first.lock_token, NOW)
+    got = [queue.receive(NOW) for _ in range(3)]
+    assert [(stored.sequence_number, stored.delivery_count) for stored in got] == [(1, 1), (2, 0), (3, 0)]
+
+
+def test_a_lock_ends_at_its_time_and_not_before(namespace, make):
+    queue = make(lock_duration_s=30)
+    queue.enqueue(message(), NOW)
+    stored = queue.receive(NOW)
+    assert namespace.next_due() == NOW + 30
+    namespace.advance(NOW + 29.9)
+    assert queue.receive(NOW + 29.9) is None
+    namespace.advance(NOW + 30)
+    again = queue.receive(NOW + 30)
+    assert (again, again.delivery_count) == (stored, 1)
+
+
+def test_a_lock_that_has_ended_settles_nothing_even_before_anybody_noticed(make):
+    queue = make(lock_duration_s=30)
+    queue.enqueue(message(), NOW)
+    token = queue.receive(NOW).lock_token
+    with pytest.raises(MessageLockLost):
+        queue.complete(token, NOW + 30)
+
+
+def test_a_renewed_lock_counts_from_now(namespace, make):
+    queue = make(lock_duration_s=30)
+    queue.enqueue(message(), NOW)
+    stored = queue.receive(NOW)
+    assert queue.renew(stored.lock_token, NOW + 20) == NOW + 50
+    namespace.advance(NOW + 30)
+    queue.complete(stored.lock_token, NOW + 49)
+    assert len(queue) == 0
+
+
+def test_a_lock_is_settled_once(make):
+    queue = make()
+    queue.enqueue(message(), NOW)
+    token = queue.receive(NOW).lock_token
+    queue.complete(token, NOW)
+    for settle in (queue.complete, queue.abandon, queue.defer, queue.renew):
+        with pytest.raises(MessageLockLost):
+            settle(token, NOW)
+
+
+def test_too_many_deliveries_end_in_the_dead_letter_queue(make):
+    queue = make(max_delivery_count=2)
+    queue.enqueue(message(b"poison"), NOW)
+    for _ in range(2):
+        queue.abandon(queue.receive(NOW).lock_token, NOW)
+    dead = queue.dead_letters.receive(NOW)
+    assert dead.message.application_properties["DeadLetterReason"] == "MaxDeliveryCountExceeded"
+    assert (dead.dead_letter_source, queue.counters.dead_lettered) == ("orders", 1)
+
+
+def test_a_dead_letter_queue_keeps_its_messages_whatever_happens_to_them(namespace, make):
+    queue = make(max_delivery_count=1, default_message_time_to_live_s=10)
+    queue.enqueue(message(ttl_ms=1000), NOW)
+    queue.dead_letter(queue.receive(NOW).lock_token, "why", None, NOW)
+    dead = queue.dead_letters
+    for turn in range(20):
+        dead.abandon(dead.receive(NOW + turn).lock_token, NOW + turn)
+    namespace.advance(NOW + 10_000)
+    assert (len(dead), dead.receive(NOW + 10_000).delivery_count) == (1, 20)
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("own_ms", "entity_s", "lives_s"), [(5000, 60, 5), (120_000, 60, 60), (None, 60, 60)])
+def test_the_shorter_life_counts(namespace, make, own_ms, entity_s, lives_s):
+    queue = make(default_message_time_to_live_s=entity_s)
+    stored = queue.enqueue(message(ttl_ms=own_ms), NOW)
+    assert stored.expires_at == NOW + lives_s
+    namespace.advance(NOW + lives_s)
+    assert (len(queue), queue.counters.expired, queue.active_count) == (0, 1, 0)
+
+
+def test_an_expired_message_is_not_delivered_even_before_anybody_noticed(make):
+    queue = make(dead_lettering_on_message_expiration=True)
+    queue.enqueue(message(ttl_ms=1000), NOW)
+    queue.enqueue(message(b"next"), NOW)
+    assert queue.receive(NOW + 1).sequence_number == 2
+    assert len(queue.dead_letters) == 1
+
+
+def test_a_locked_message_expires_when_its_lock_ends(namespace, make):
+    queue = make(lock_duration_s=30)
+    queue.enqueue(message(ttl_ms=1000), NOW)
+    stored = queue.receive(NOW)
+    namespace.advance(NOW + 10)
+    queue.complete(stored.lock_token, NOW + 11)
+    queue.enqueue(message(ttl_ms=1000), NOW)
+    queue.receive(NOW)
+    namespace.advance(NOW + 30)
+    assert (len(queue), queue.counters.expired) == (0, 1)
+
+
+def test_a_scheduled_message_becomes_active_with_a_new_number(namespace, make):
+    queue = make()
+    at = Timestamp(int((NOW + 60) * 1000))
+    queue.enqueue(message(b"later", annotations={"x-opt-scheduled-enqueue-time": at}), NOW)
+    queue.enqueue(message(b"now"), NOW)
+    assert (queue.scheduled_count, queue.active_count, namespace.next_due()) == (1, 1, NOW + 60)
+    namespace.advance(NOW + 60)
+    assert [stored.sequence_number for stored in queue.messages()] == [2, 3]
+    assert list(queue.messages())[1].enqueued_at == NOW + 60
+
+
+def test_cancelling_is_all_or_nothing(make):
+    queue = make()
+    later = message(annotations={"x-opt-scheduled-enqueue-time": Timestamp(int((NOW + 60) * 1000))})
+    number = queue.schedule(later, NOW)
+    with pytest.raises(MessageNotFound):
+        queue.cancel_scheduled([number, 99])
+    assert queue.scheduled_count == 1
+    queue.cancel_scheduled([number, number])
+    assert len(queue) == 0
+
+
+def test_an_idle_entity_goes_by_itself(namespace, make):
+    make(auto_delete_on_idle_s=300)
+    make("used", auto_delete_on_idle_s=300).enqueue(message(), NOW + 200)
+    received_from = make("received", auto_delete_on_idle_s=300)
+    receiver = Receiver()
+    received_from.wait(receiver, NOW)
+    namespace.advance(NOW + 301)
+    assert [queue.path for queue in namespace.queues()] == ["received", "used"]
+    received_from.leave(receiver)
+    for _ in range(5):
+        namespace.advance(namespace.next_due())
+    assert namespace.queues() == []
+
+
+# --- what an entity refuses -----------------------------------------------------------------------------------------
+
+
+def test_a_full_entity_refuses_pings_too(make):
+    queue = make(max_size_in_megabytes=1)
+    while queue.size_bytes + 200_000 < 1024 * 1024:
+        queue.enqueue(message(b"x" * 190_000), NOW)
+    for refused in (message(b"x" * 200_000), replace(message(b"x" * 200_000), is_ping=True)):
+        with pytest.raises(QuotaExceeded):
+            queue.enqueue(refused, NOW)
+
+
+def test_a_ping_is_counted_and_kept_nowhere(make):
+    queue = make()
+    assert queue.enqueue(message(b"", content_type=PING_CONTENT_TYPE), NOW) is None
+    assert (queue.counters.pings_swallowed, len(queue), queue.counters.enqueued) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("status", [EntityStatus.DISABLED, EntityStatus.SEND_DISABLED])
+def test_a_disabled_entity_refuses_messages_and_pings(make, status):
+    queue = make(status=status)
+    for refused in (message(), message(content_type=PING_CONTENT_TYPE)):
+        with pytest.raises(EntityDisabled):
+            queue.enqueue(refused, NOW)
+
+
+def test_receivers_of_an_entity_that_is_disabled_or_deleted_are_told(namespace, make):
+    receivers = {path: Receiver() for path in ("disabled", "deleted")}
+    for path, receiver in receivers.items():
+        make(path).wait(receiver, NOW)
+    namespace.update_queue("disabled", QueueDescription("disabled", status=EntityStatus.DISABLED), NOW)
+    namespace.delete_queue("deleted")
+    assert receivers["disabled"].gone == "com.microsoft:entity-disabled"
+    assert receivers["deleted"].gone == "amqp:not-found"
+
+
+def test_messages_are_given_to_waiting_receivers_in_turn(make):
+    queue = make()
+    receivers = [Receiver(2), Receiver(1)]
+    for receiver in receivers:
+        queue.wait(receiver, NOW)
+    for _ in range(4):
+        queue.enqueue(message(), NOW)
+    assert [[stored.sequence_number for stored in receiver.got] for receiver in receivers] == [[1, 3], [2]]
+
+
+# --- duplicates and forwarding --------------------------------------------------------------------------------------
+
+
+def test_a_duplicate_is_known_for_the_window_and_no_longer(make):
+    queue = make(requires_duplicate_detection=True, duplicate_detection_history_time_window_s=60)
+    assert queue.enqueue(message(id="1"), NOW) is not None
+    assert queue.enqueue(message(id="1"), NOW + 59) is None
+    assert queue.enqueue(message(id="1"), NOW + 60) is not None
+    assert (len(queue), queue.counters.duplicates) == (2, 1)
+
+
+def test_chains_of_forwarding_end_after_four_hops(namespace, make):
+    for number in range(6):
+        make(f"q{number}", forward_to=f"q{number + 1}" if number < 5 else None)
+    namespace.queue("q0").enqueue(message(), NOW)
+    stuck = namespace.queue("q4").transfer_dead_letters
+    assert stuck.receive(NOW).message.application_properties["DeadLetterReason"] == "MaxTransferHopCountExceeded"
+    namespace.queue("q1").enqueue(message(), NOW)
+    assert len(namespace.queue("q5")) == 1
+
+
+def test_a_circle_of_forwarding_ends(namespace, make):
+    make("a", forward_to="b")
+    make("b", forward_to="a")
+    namespace.queue("a").enqueue(message(), NOW)
+    assert sum(len(part) for queue in namespace.queues() for part in queue.sub_queues()) == 1
+
+
+def test_what_waits_is_forwarded_when_forwarding_begins(namespace, make):
+    queue, _ = make("a"), make("b")
+    queue.enqueue(message(), NOW)
+    namespace.update_queue("a", QueueDescription("a", forward_to="b"), NOW)
+    assert (len(queue), len(namespace.queue("b"))) == (0, 1)
+
+
+# --- sessions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sessions(make):
+    return make("sessions", requires_session=True, lock_duration_s=30)
+
+
+def test_a_session_has_one_receiver(sessions):
+    first, second = Receiver(), Receiver()
+    sessions.accept_session("s", first, NOW)
+    with pytest.raises(SessionCannotBeLocked):
+        sessions.accept_session("s", second, NOW)
+    sessions.close_session("s", first, NOW)
+    sessions.accept_session("s", second, NOW)
+    assert second.session_id == "s"
+
+
+def test_who_waits_for_a_session_gets_the_next_with_messages(sessions):
+    waiting = [Receiver(), Receiver()]
+    for receiver in waiting:
+        sessions.accept_next_session(receiver, NOW)
+    sessions.enqueue(message(session="a"), NOW)
+    sessions.enqueue(message(session="a"), NOW)
+    sessions.enqueue(message(session="b"), NOW)
+    assert [receiver.session_id for receiver in waiting] == ["a", "b"]
+    assert not sessions.stop_accepting(waiting[0])
+
+
+def test_messages_of_a_lapsed_session_go_to_the_next_holder_counted(namespace, sessions):
+    first, second = Receiver(), Receiver()
+    sessions.enqueue(message(session="a"), NOW)
+    sessions.accept_session("a", first, NOW)
+    sessions.wait_in_session("a", NOW)
+    sessions.accept_next_session(second, NOW)
+    token = first.got[0].lock_token
+    namespace.advance(NOW + 30)
+    assert (first.session_id, second.session_id) == (None, "a")
+    with pytest.raises(MessageLockLost):
+        sessions.complete(token, NOW + 30)
+    sessions.wait_in_session("a", NOW + 30)
+    assert second.got[0].delivery_count == 1
+
+
+def test_state_is_set_and_read_by_the_holder_only(sessions):
+    with pytest.raises(SessionLockLost):
+        sessions.set_session_state("a", b"x", NOW)
+    holder = Receiver()
+    sessions.accept_session("a", holder, NOW)
+    sessions.set_session_state("a", b"x", NOW)
+    sessions.close_session("a", holder, NOW)
+    assert sessions.sessions.with_state_since(NOW - 1) == ["a"]
+    assert sessions.sessions.with_state_since(NOW) == []
+    assert sessions.sessions.with_messages() == []
+
+
+def test_sessions_that_hold_nothing_are_forgotten(sessions):
+    for number in range(100):
+        holder = Receiver()
+        sessions.enqueue(message(session=str(number)), NOW)
+        sessions.accept_session(str(number), holder, NOW)
+        sessions.wait_in_session(str(number), NOW)
+        sessions.complete(holder.got[0].lock_token, NOW)
+        sessions.close_session(str(number), holder, NOW)
+    assert sessions.sessions._sessions == {}
+
+
+def test_a_message_without_a_session_is_refused(sessions):
+    with pytest.raises(NotAllowed):
+        sessions.enqueue(message(), NOW)
+
+
+# --- addresses and small things -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "path", "marks"),
+    [
+        ("orders", "orders", ()),
+        ("amqps://host:5672/contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/0", ()),
+        ("sb://host/orders/$DeadLetterQueue", "orders", ("dead_letter",)),
+        ("orders/$deadletterqueue/$management", "orders", ("dead_letter", "management")),
+        ("orders/$Transfer/$DeadLetterQueue", "orders", ("transfer",)),
+        ("shipments/Subscriptions/audit/$management", "shipments/Subscriptions/audit", ("management",)),
+    ],
+)
+def test_addresses_are_read_from_the_right(address, path, marks):
+    parsed = parse_address(address)
+    assert parsed.path == path
+    assert {name for name in ("dead_letter", "transfer", "management") if getattr(parsed, name)} == set(marks)
+
+
+def test_a_schedule_gives_each_key_at_its_last_time_and_forgets_the_others():
+    schedule = Schedule()
+    for number in range(1000):
+        schedule.set("moved", float(number))
+    schedule.set("soon", 5.0)
+    schedule.set("gone", 6.0)
+    schedule.discard("gone")
+    assert (schedule.next_due(), len(schedule), len(schedule._heap) < 200) == (5.0, 2, True)
+    assert list(schedule.take_due(998.9)) == ["soon"]
+    assert list(schedule.take_due(999.0)) == ["moved"]
+
+
+def test_credits_come_back_with_each_second_and_debts_are_paid_first():
+    throttle = Throttle(10)
+    throttle.spend(25, 100.0)
+    for second in (100.5, 101.0):
+        with pytest.raises(BrokerError):
+            throttle.spend(1, second)
+    throttle.spend(5, 102.0)
+    with pytest.raises(BrokerError):
+        throttle.spend(1, 102.9)
+    throttle.spend(10, 500.0)
+
+
+# --- nothing is lost ------------------------------------------------------------------------------------------------
+
+
+class Accounting(RuleBasedStateMachine):
+    """Whatever receivers do and however time passes: each message is in one place, and the counts agree."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = NOW
+        self.namespace = Namespace("contoso")
+        self.queue = self.namespace.create_queue(
+            "orders", QueueDescription("orders", lock_duration_s=10, max_delivery_count=3), NOW
+        )
+        self.tokens = []
+        self.sent = self.completed = 0
+
+    @rule(count=st.integers(1, 5), ttl_ms=st.sampled_from([None, None, 15_000]), delay=st.sampled_from([None, 20]))
+    def send(self, count, ttl_ms, delay):
+        at = None if delay is None else {"x-opt-scheduled-enqueue-time": Timestamp(int((self.now + delay) * 1000))}
+        for _ in range(count):
+            self.queue.enqueue(message(ttl_ms=ttl_ms, annotations=at), self.now)
+            self.sent += 1
+
+    @rule()
+    def receive(self):
+        stored = self.queue.receive(self.now)
+        if stored is not None:
+            self.tokens.append(stored.lock_token)
+
+    @rule(data=st.data(), how=st.sampled_from(["complete", "abandon", "release", "defer", "dead_letter", "renew"]))
+    def settle(self, data, how):
+        if self.tokens:
+            token = self.tokens.pop(data.draw(st.integers(0, len(self.tokens) - 1)))
+            reason = ("why", None) if how == "dead_letter" else ()
+            try:
+                getattr(self.queue, how)(token, *reason, self.now)
+                self.completed += how == "complete"
+            except MessageLockLost:
+                pass
+
+    @rule()
+    def receive_deferred(self):
+        deferred = [s for s in self.queue.messages() if s.state is MessageState.DEFERRED and s.lock_token is None]
+        if deferred:
+            (stored,) = self.queue.receive_deferred([deferred[0].sequence_number], self.now, deletes=False)
+            self.tokens.append(stored.lock_token)
+
+    @rule(seconds=st.sampled_from([0.5, 5, 10, 30]))
+    def wait(self, seconds):
+        self.now += seconds
+        self.namespace.advance(self.now)
+
+    @invariant()
+    def every_message_is_somewhere(self):
+        queue = self.queue
+        assert self.sent == len(queue) + len(queue.dead_letters) + self.completed + queue.counters.expired
+        assert queue.size_bytes == sum(stored.message.size for stored in queue.messages())
+        states = [stored.state for stored in queue.messages()]
+        assert queue.active_count == states.count(MessageState.ACTIVE)
+        assert queue.scheduled_count == states.count(MessageState.SCHEDULED)
+        assert queue.deferred_count == states.count(MessageState.DEFERRED)
+        assert [s.sequence_number for s in queue.messages()] == sorted(s.sequence_number for s in queue.messages())
+        unlocked = sum(s.state is MessageState.ACTIVE and s.lock_token is None for s in queue.messages())
+        assert queue._ready.count == unlocked
+
+
+TestNothingIsLost = Accounting.TestCase
+TestNothingIsLost.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
