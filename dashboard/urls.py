@@ -15,6 +15,7 @@ from dashboard.views import (
     entities,
     events,
     forecast,
+    incidents,
     live,
     overview,
     pairs,
@@ -26,6 +27,8 @@ pair_urls: Urls = [
     path("", overview.overview, name="overview"),
     path("pairs/<slug:pair>/", pairs.detail, name="pair-detail"),
     path("pairs/<slug:pair>/entities/<path:path>/", entities.detail, name="entity-detail"),
+    path("pairs/<slug:pair>/incidents/<slug:event_id>/", incidents.detail, name="incident"),
+    path("pairs/<slug:pair>/incidents/<slug:event_id>.json", incidents.as_json, name="incident-json"),
     path("pairs/<slug:pair>/actions/<slug:verb>/", actions.action, name="pair-action"),
     path("pairs/<slug:pair>/demo/<slug:verb>/", demo.break_or_mend, name="pair-demo"),
 ]

@@ -1,6 +1,7 @@
 """Template tags of the control plane: times, states and the words for verbs."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from django import template
@@ -120,6 +121,26 @@ def seconds(value: float) -> str:
     if value >= 120 and value % 60 == 0:
         return f"{value / 60:.0f}\N{NO-BREAK SPACE}min"
     return f"{value:g}\N{NO-BREAK SPACE}s"
+
+
+@register.filter
+def lasting(span: timedelta) -> str:
+    """4.2 s, 3 min 5 s, 2 h 10 min, 3 d 4 h."""
+    total = span.total_seconds()
+    if total < 10:
+        return f"{max(total, 0):.1f}\N{NO-BREAK SPACE}s"
+    whole = round(total)
+    sizes = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    (unit, name), (smaller, small_name) = next(pair for pair in pairwise((*sizes, (1, "s"))) if whole >= pair[0][0])
+    rest = whole % unit // smaller
+    parts = [f"{whole // unit}\N{NO-BREAK SPACE}{name}", f"{rest}\N{NO-BREAK SPACE}{small_name}" if rest else ""]
+    return " ".join(filter(None, parts))
+
+
+@register.filter
+def until(start: datetime, end: datetime) -> str:
+    """How long from one moment to another."""
+    return lasting(end - start)
 
 
 @register.simple_tag(takes_context=True)

@@ -1,5 +1,7 @@
 """One entity: what is known of it, and what happened to it."""
 
+from datetime import timedelta
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -11,6 +13,7 @@ from dashboard.models import EntityHealth, FailoverEvent
 from dashboard.status import is_silent
 from dashboard.telling import together
 from dashboard.views.answers import page_or_part
+from dashboard.views.incidents import of_entity
 
 
 @require_GET
@@ -25,6 +28,7 @@ def detail(request: HttpRequest, pair: str, path: str) -> HttpResponse:
         "pair": entity.pair,
         "row": entity_rows([entity], samples, window, is_silent(last_heartbeat(), now))[0],
         "chart": entity_chart(entity, samples.get(entity.pk, ()), window),
+        "incidents": of_entity(entity, now - timedelta(days=7))[:20],
         "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }
     return page_or_part(request, "entities/detail.html", context)

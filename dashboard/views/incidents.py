@@ -1,0 +1,120 @@
+"""An incident on one page, from the first failure to the last drained message; and the same as JSON."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard.charts import Point, Window
+from dashboard.depth import entity_chart
+from dashboard.incidents import Drain, Incident, drain, drained, incidents
+from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, WaitingSample
+from dashboard.telling import together
+from dashboard.views.answers import page_or_part
+
+MARGIN = timedelta(minutes=10)
+MOST_EVENTS = 2000
+
+
+@require_GET
+def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
+    """The page; htmx gets the live part alone."""
+    entity, incident, samples = _find(pair, event_id)
+    now = timezone.now()
+    window = Window(incident.began_at - timedelta(minutes=1), incident.ended_at(now) + timedelta(seconds=30))
+    context = {
+        "pair": entity.pair,
+        "entity": entity,
+        "incident": incident,
+        "lasted": incident.ended_at(now) - incident.began_at,
+        "drain": drain(incident, samples, now),
+        "chart": entity_chart(entity, [point for point in samples if point[0] <= window.end], window),
+        "events": together(reversed(incident.events)),
+        "deeds": _deeds(incident, now),
+    }
+    return page_or_part(request, "incidents/detail.html", context)
+
+
+@require_GET
+def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
+    """Everything the page shows, for a ticket or a post-mortem."""
+    _, incident, samples = _find(pair, event_id)
+    now = timezone.now()
+    answer = JsonResponse(_document(incident, drain(incident, samples, now), samples, now))
+    answer["Content-Disposition"] = f'attachment; filename="incident-{incident.id[:8]}.json"'
+    return answer
+
+
+def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
+    """The entity's incidents that began after `since`, newest first."""
+    events = FailoverEvent.objects.filter(pair=entity.pair.name, entity=entity.path, time__gte=since)
+    found = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
+    samples = _samples(entity, since)
+    return [drained(incident, samples) for incident in reversed(found)]
+
+
+def _find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
+    event = get_object_or_404(FailoverEvent, pair=pair, event_id=event_id)
+    entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=event.entity)
+    events = FailoverEvent.objects.filter(pair=pair, entity=entity.path, time__gte=event.time - 6 * MARGIN)
+    for incident in incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity)):
+        if any(one.event_id == event_id for one in incident.events):
+            samples = _samples(entity, incident.began_at - MARGIN)
+            return entity, drained(incident, samples), samples
+    raise Http404
+
+
+def _interval(entity: EntityHealth) -> timedelta:
+    return timedelta(seconds=entity.pair.failover_interval_s)
+
+
+def _samples(entity: EntityHealth, since: datetime) -> list[Point]:
+    rows = WaitingSample.objects.filter(entity=entity, at__gte=since).order_by("at")
+    return list(rows.values_list("at", "waiting"))
+
+
+def _deeds(incident: Incident, now: datetime) -> list[AuditEntry]:
+    """What operators did to the entity, or to the whole pair, meanwhile."""
+    during = AuditEntry.objects.filter(pair=incident.pair, at__range=(incident.began_at, incident.ended_at(now)))
+    return list(during.filter(target__in=(incident.entity, "*")).order_by("at"))
+
+
+def _document(incident: Incident, drain: Drain, samples: list[Point], now: datetime) -> dict[str, Any]:
+    times = ("began_at", "failed_over_at", "recovered_at", "drained_at")
+    return {
+        "id": incident.id,
+        "pair": incident.pair,
+        "entity": incident.entity,
+        "reason": incident.reason,
+        "forced_by": incident.forced_by,
+        **{name: at.isoformat() if (at := getattr(incident, name)) else None for name in times},
+        "lasted_s": (incident.ended_at(now) - incident.began_at).total_seconds(),
+        "peak_messages": drain.peak,
+        "waiting_messages": drain.waiting,
+        "drain_rate_per_s": drain.rate,
+        "events": [
+            {
+                "time": event.time.isoformat(),
+                "kind": event.kind,
+                "reason": event.reason,
+                "process": event.process,
+                "operator": event.operator,
+            }
+            for event in incident.events
+        ],
+        "actions": [
+            {
+                "time": deed.at.isoformat(),
+                "operator": deed.operator,
+                "verb": deed.verb,
+                "target": deed.target,
+                "reason": deed.reason,
+                "outcome": deed.outcome,
+            }
+            for deed in _deeds(incident, now)
+        ],
+        "depth": [[at.isoformat(), waiting] for at, waiting in samples if at <= incident.ended_at(now)],
+    }

@@ -1,0 +1,167 @@
+"""Incidents, read out of events and samples (docs/specification.md, sections 5 and 8)."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard import projection
+from dashboard.incidents import drain, drained, incidents
+from dashboard.models import AuditEntry, FailoverEvent
+from tests.dashboard.conftest import NOW
+from tests.dashboard.test_projection import event
+
+FIVE_S = timedelta(seconds=5)
+
+
+def at(second: float, kind: str, **more) -> FailoverEvent:
+    known = {"pair": "contoso", "entity": "orders", "reason": f"{kind} at {second:g}", "process": "host:1:aaaa"}
+    return FailoverEvent(
+        event_id=f"{kind}-{second:g}", time=NOW + timedelta(seconds=second), kind=kind, **{**known, **more}
+    )
+
+
+def depth(*points: tuple[float, int]):
+    return [(NOW + timedelta(seconds=second), waiting) for second, waiting in points]
+
+
+def test_an_incident_goes_from_the_first_failure_to_the_recovery():
+    (one,) = incidents([at(0, "failing"), at(5, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    assert (one.began_at, one.failed_over_at, one.recovered_at) == (
+        NOW,
+        NOW + timedelta(seconds=5),
+        NOW + timedelta(seconds=60),
+    )
+    assert one.id == "failed_over-5"
+
+
+def test_what_several_processes_saw_is_one_incident():
+    seen = [at(0, "failing"), at(1, "failing"), at(5, "failed_over"), at(6, "failed_over"), at(60, "recovered")]
+
+    (one,) = incidents(seen, FIVE_S)
+
+    assert len(one.events) == 5
+    assert one.began_at == NOW
+
+
+def test_a_failure_long_before_is_another_story():
+    (one,) = incidents([at(0, "failing"), at(600, "failing"), at(605, "failed_over")], FIVE_S)
+
+    assert one.began_at == NOW + timedelta(seconds=600)
+    assert one.recovered_at is None
+
+
+def test_failures_that_passed_are_no_incident():
+    assert incidents([at(0, "failing"), at(300, "failing")], FIVE_S) == []
+
+
+def test_a_forced_failover_begins_when_it_was_forced():
+    (one,) = incidents([at(0, "forced", operator="ada"), at(9, "released", operator="ada")], FIVE_S)
+
+    assert (one.began_at, one.forced_by) == (NOW, "ada")
+
+
+def test_two_outages_are_two_incidents():
+    seen = [at(0, "failed_over"), at(60, "recovered"), at(100, "failing"), at(105, "failed_over"), at(200, "recovered")]
+
+    assert [one.id for one in incidents(seen, FIVE_S)] == ["failed_over-0", "failed_over-105"]
+
+
+@pytest.mark.parametrize(
+    ("samples", "home_s"),
+    [
+        pytest.param(depth((10, 5), (58, 40), (70, 20), (80, 0)), 80, id="drained after the recovery"),
+        pytest.param(depth((10, 5), (58, 40), (70, 20)), None, id="still draining"),
+        pytest.param(depth((10, 5), (58, 40)), None, id="not measured since"),
+        pytest.param(depth((10, 0)), 60, id="nothing ever waited"),
+        pytest.param([], 60, id="nothing was measured"),
+        pytest.param(depth((62, 9), (70, 0)), 70, id="measured only afterwards"),
+    ],
+)
+def test_an_incident_is_over_when_the_last_message_is_home(samples, home_s):
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    over = drained(one, samples)
+
+    assert over.drained_at == (None if home_s is None else NOW + timedelta(seconds=home_s))
+
+
+def test_the_time_left_follows_from_the_rate_so_far():
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+    samples = depth((30, 500), (60, 1000), (70, 900), (80, 800))
+
+    told = drain(drained(one, samples), samples, NOW + timedelta(seconds=81))
+
+    assert (told.peak, told.waiting) == (1000, 800)
+    assert told.rate == pytest.approx(10)
+    assert told.left == timedelta(seconds=80)
+
+
+@pytest.mark.parametrize("samples", [depth((60, 100), (70, 100)), depth((60, 100), (70, 120)), depth((65, 100))])
+def test_a_backlog_that_does_not_shrink_has_no_time_left(samples):
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    told = drain(drained(one, samples), samples, NOW + timedelta(seconds=81))
+
+    assert (told.rate, told.left) == (None, None)
+
+
+@pytest.fixture
+def story(pair, redis_here, alive):
+    """An outage half an hour ago that is over; the id of its failover."""
+    began = timezone.now() - timedelta(minutes=30)
+
+    def then(second, kind, identity, **more):
+        return event(identity * 32, kind, time=began + timedelta(seconds=second), **more)
+
+    projection.record_events(
+        [then(0, "failing", "1"), then(5, "failed_over", "2", reason="no answer"), then(60, "recovered", "3")]
+    )
+    for second, waiting in ((10, 40), (59, 400), (65, 100), (75, 0)):
+        projection.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
+    AuditEntry(
+        request_id="1", at=began + timedelta(seconds=30), operator="ada", verb="hold", pair="contoso", target="orders"
+    ).save()
+    return "2" * 32
+
+
+def test_the_page_tells_the_whole_story(story, as_role):
+    page = as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
+
+    for said in (
+        "no answer",
+        "Over",
+        "First failure",
+        "Drained",
+        "400",
+        "ada",
+        "1\N{NO-BREAK SPACE}min 15\N{NO-BREAK SPACE}s",
+    ):
+        assert said in page
+
+
+def test_the_entity_s_page_leads_to_its_incidents(story, as_role):
+    assert f"/pairs/contoso/incidents/{story}/" in as_role("viewer").get("/pairs/contoso/entities/orders/").text
+
+
+def test_the_json_has_what_a_post_mortem_needs(story, as_role):
+    answer = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json")
+    told = json.loads(answer.content)
+
+    assert "attachment" in answer["Content-Disposition"]
+    assert (told["entity"], told["peak_messages"], told["lasted_s"]) == ("orders", 400, 75.0)
+    assert [one["kind"] for one in told["events"]] == ["failing", "failed_over", "recovered"]
+    assert told["actions"][0]["operator"] == "ada"
+    assert [waiting for _, waiting in told["depth"]] == [40, 400, 100, 0]
+
+
+@pytest.mark.parametrize("end", ["/", ".json"])
+def test_incidents_are_for_members(story, as_role, end):
+    assert as_role("stranger").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 302
+    assert as_role("nobody").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 403
+
+
+def test_an_event_that_began_nothing_is_no_incident(story, as_role):
+    assert as_role("viewer").get(f"/pairs/contoso/incidents/{'9' * 32}/").status_code == 404
