@@ -20,8 +20,13 @@ from emulator.administration.documents import read, write
 from emulator.administration.entries import queue_runtime
 from emulator.administration.rule_documents import read_rule, write_rule
 from emulator.broker.dead_letter import DEAD_LETTER_SUFFIX, TRANSFER_SUFFIX
-from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
-from emulator.broker.errors import EntityNotFound
+from emulator.broker.descriptions import (
+    DescriptionError,
+    QueueDescription,
+    SubscriptionDescription,
+    TopicDescription,
+)
+from emulator.broker.errors import BrokerError, EntityNotFound
 from emulator.broker.message import StoredMessage
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
@@ -92,6 +97,13 @@ class Store:
             self._failure = StoreError(f"The store {self._path} cannot be used: {error}.")
             raise self._failure from error
 
+    @contextmanager
+    def _misunderstandings(self) -> Iterator[None]:
+        try:
+            yield
+        except (DescriptionError, atom.DocumentError, BrokerError) as error:
+            raise StoreError(f"The store {self._path} holds what this version does not understand: {error}") from error
+
     def close(self) -> None:
         """Commit, unless the store has failed, and let go of the file."""
         if self._failure is None:
@@ -102,7 +114,7 @@ class Store:
 
     def restore(self, namespace: Namespace, now: float) -> None:
         """Fill an empty namespace with what was kept, and follow it from now on. A restart counts as use."""
-        with self._failures():
+        with self._failures(), self._misunderstandings():
             found = self._database.execute("SELECT * FROM entities ORDER BY kind = 'subscription', path").fetchall()
             times = {self._restore_entity(namespace, *row[:5]): row[4:] for row in found}
             for queue, (created_at, updated_at) in times.items():
@@ -135,6 +147,9 @@ class Store:
     def _restore_contents(self, namespace: Namespace) -> None:
         run = self._database.execute
         for number, path, last_sequence in run("SELECT id, path, last_sequence FROM queues").fetchall():
+            if not namespace.knows(path):
+                self._forget_contents(path)  # a word about an entity that came after its deletion
+                continue
             queue = namespace.resolve(path)
             for row in run("SELECT * FROM messages WHERE queue = ? ORDER BY sequence", [number]):
                 queue.restore(rows.to_message(row))
@@ -228,14 +243,17 @@ class Store:
     def _forget(self, path: str) -> None:
         """Take an entity's rows away, its dead-letter queues' too."""
         for suffix in ("", DEAD_LETTER_SUFFIX, TRANSFER_SUFFIX):
-            number = self._ids.pop(path + suffix.lower(), None)
-            if number is not None:
-                self._last_sequences.pop(number, None)
-                for table in ("messages", "sessions", "history"):
-                    self._write(f"DELETE FROM {table} WHERE queue = ?", (number,))
-                self._write("DELETE FROM queues WHERE id = ?", (number,))
+            self._forget_contents(path + suffix.lower())
         self._write("DELETE FROM rules WHERE subscription = ?", (path,))
         self._write("DELETE FROM entities WHERE path = ?", (path,))
+
+    def _forget_contents(self, path: str) -> None:
+        number = self._ids.pop(path, None)
+        if number is not None:
+            self._last_sequences.pop(number, None)
+            for table in ("messages", "sessions", "history"):
+                self._write(f"DELETE FROM {table} WHERE queue = ?", (number,))
+            self._write("DELETE FROM queues WHERE id = ?", (number,))
 
     def _keep(self, path: str, kept: _Kept) -> None:
         queue = kept.queue

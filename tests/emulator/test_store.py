@@ -2,7 +2,7 @@
 
 import random
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -244,9 +244,8 @@ def test_a_file_that_is_no_store_is_told_in_one_sentence(tmp_path):
     with pytest.raises(StoreError, match="not a database"):
         Store(path)
     other = tmp_path / "other.sqlite3"
-    with sqlite3.connect(other) as database:
+    with closing(sqlite3.connect(other)) as database:
         database.execute("PRAGMA user_version = 99")
-    database.close()
     with pytest.raises(StoreError, match="another version"):
         Store(other)
 
@@ -399,3 +398,29 @@ def test_the_duplicate_history_comes_back(disk):
     assert queue.enqueue(message(message_id="seen"), NOW + 599) is None
     assert queue.enqueue(message(message_id="new"), NOW + 599) is not None
     assert queue.enqueue(message(message_id="seen"), NOW + 601) is not None
+
+
+def test_a_store_that_holds_the_unknown_is_told_in_one_sentence(disk, tmp_path):
+    disk.namespace.create_topic("t", TopicDescription("t"), NOW)
+    disk.namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
+    disk.store.close()
+    path = tmp_path / "kept" / "contoso.sqlite3"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE rules SET document = replace(document, 'TrueFilter', 'OracleFilter')")
+    with pytest.raises(StoreError, match="OracleFilter"):
+        disk.start()
+    disk.store.close()
+
+
+def test_a_late_word_about_a_deleted_entity_is_forgotten(disk):
+    queue = disk.namespace.create_queue("q", QueueDescription("q"), NOW)
+    stored = queue.enqueue(message(), NOW)
+    disk.namespace.delete_queue("q")
+    disk.store.enqueued("q", stored)
+    disk.store.commit()
+
+    disk.crash()
+
+    assert contents(disk.namespace) == {}
+    disk.store.commit()
+    assert disk.store._database.execute("SELECT count(*) FROM messages").fetchone() == (0,)
