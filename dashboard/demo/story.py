@@ -131,7 +131,11 @@ class Demo:
         wait(lambda: any(self.stage.usage.glob("usage/*/*.parquet")), START_S, f"No usage comes in; {self._see_logs()}")
         self.say("usage records come in; Spark computes the month's charges")
         spark = self.supervisor.start(programs.charges(self.stage, f"{datetime.now(UTC):%Y-%m}"))
-        wait(lambda: answers(f"{self.stage.url}readyz"), START_S, f"The dashboard is not ready; {self._see_logs()}")
+        wait(
+            lambda: answers(f"{self.stage.url}readyz") and answers(self.stage.url),
+            START_S,
+            f"The dashboard is not ready; {self._see_logs()}",
+        )
         self.say("the dashboard answers, the workers are alive")
         wait(self._traffic_flows, START_S, f"Messages do not arrive; {self._see_logs()}")
         self.say("messages arrive in every queue")

@@ -186,6 +186,11 @@ class Visitor:
         told = self.demo.redis().hget("pairing:{contoso}:health", entity)
         return str(json.loads(told)["state"]) if told else "healthy"
 
+    def pings_of(self, entity: str) -> int:
+        """How many pings the fleet has sent to it."""
+        told = self.demo.redis().hget("pairing:{contoso}:pings", entity)
+        return int(json.loads(told)["count"]) if told else 0
+
     def slow_down(self, delay_s: float) -> None:
         """Every send to the primary takes so much longer, until everything is mended."""
         fault = {"operation": "send", "effect": "delay", "delay_s": delay_s}
