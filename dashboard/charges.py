@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,9 +17,21 @@ from django.db import transaction
 from django.utils import timezone
 
 from dashboard.jobs import JobFailed, run_job
-from dashboard.models import Adjustment, AuditEntry, Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models import (
+    Adjustment,
+    AuditEntry,
+    Availability,
+    Charge,
+    ChargeRun,
+    DailyCharge,
+    EntityHealth,
+    FailoverEvent,
+    Invoice,
+    Outage,
+)
 
 CHUNK = 1_000
+TURNS = ("failed_over", "forced", "recovered")  # the events that begin or end an outage
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 
@@ -97,12 +109,33 @@ def compute_month(
     try:
         with TemporaryDirectory(prefix="charges-") as folder:
             result = Path(folder, "result.jsonl")
-            run_job("pipeline.jobs.charges", request.arguments(result), lambda said: _note(run, said, tell))
+            arguments = [*request.arguments(result), *events_for(Path(folder), request.month)]
+            run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
             store(run, result)
     except BaseException as error:
         _finish(run, ChargeRun.Status.FAILED, str(error) if isinstance(error, JobFailed) else "It was interrupted.")
         raise
     return run
+
+
+def events_for(folder: Path, month: str) -> list[str]:
+    """Writes what the job needs to know of outages into the folder; returns the arguments that name it."""
+    events, inventory = folder / "events.jsonl", folder / "inventory.jsonl"
+    names = ("event_id", "time", "pair", "entity", "kind", "reason")
+    told = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=_end_of(month)).values_list(*names)
+    with events.open("w", encoding="utf-8") as out:
+        for row in told.iterator():
+            fields = dict(zip(("id", *names[1:]), row, strict=True))
+            out.write(json.dumps(fields | {"time": fields["time"].isoformat()}) + "\n")
+    with inventory.open("w", encoding="utf-8") as out:
+        for pair, entity in EntityHealth.objects.values_list("pair__name", "path"):
+            out.write(json.dumps({"pair": pair, "entity": entity}) + "\n")
+    return ["--events", str(events), "--inventory", str(inventory)]
+
+
+def _end_of(month: str) -> datetime:
+    year, number = map(int, month.split("-"))
+    return datetime(year + number // 12, number % 12 + 1, 1, tzinfo=UTC)
 
 
 def _begin(request: ChargesRequest, now: datetime) -> ChargeRun:
@@ -142,6 +175,8 @@ def store(run: ChargeRun, result: Path) -> None:
     Invoice.objects.filter(month=run.month, closed_at__isnull=True).delete()
     charges: list[Charge] = []
     days: list[DailyCharge] = []
+    outages: list[Outage] = []
+    known_entities: list[Availability] = []
     now_due: dict[int, list[Charge]] = {each.pk: [] for each in closed.values()}
     invoice: Invoice | None = None
     for record in records:
@@ -152,11 +187,18 @@ def store(run: ChargeRun, result: Path) -> None:
             case "line":
                 charge = _charge(invoice, record)
                 now_due.get(charge.invoice_id, charges).append(charge)
+            case "episode":
+                outages.append(Outage(run=run, month=run.month, **record))
+            case "availability":
+                known_entities.append(Availability(month=run.month, **record))
             case "day" if invoice is not None and not invoice.closed_at:
                 record["billing_units"] = record.pop("units")
                 days.append(DailyCharge(invoice=invoice, **record))
     Charge.objects.bulk_create(charges, batch_size=CHUNK)
     DailyCharge.objects.bulk_create(days, batch_size=CHUNK)
+    for model, rows in ((Outage, outages), (Availability, known_entities)):
+        model.objects.filter(month=run.month).delete()
+        model.objects.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
     for known in closed.values():
         adjust(known, now_due[known.pk], run)
     run.stage, run.share = "stored", 1.0

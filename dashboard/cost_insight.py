@@ -9,7 +9,7 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.ladder import Step, charge, ladder_of
-from dashboard.models import Charge, Invoice
+from dashboard.models import Charge, Invoice, Outage
 from dashboard.money import cents
 
 # The syphon's send stands for the send that would have gone to the primary in the first place.
@@ -69,6 +69,34 @@ def idle(invoices: Sequence[Invoice], days: int) -> Idle:
     """What syphons cost that found nothing."""
     added = added_by(invoices, (IDLE_KIND,))
     return Idle(added=added, pollers=-(-added.operations // (POLLS_A_DAY * days)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutageCost:
+    """An outage, the operations it took that had not been without it, and what the month costs more for them."""
+
+    outage: Outage
+    operations: int
+    cents: int
+
+
+def outage_costs(month: str, rule: str, pair: str, invoices: Sequence[Invoice]) -> list[OutageCost]:
+    """The month's outages, the newest first; each priced as the last operations of its billing scope's month."""
+    found = Outage.objects.filter(month=month)
+    scopes = {
+        name: invoice
+        for invoice in invoices
+        for name in invoice.charges.exclude(pair="").values_list("pair", flat=True).distinct()
+    }
+    return [_cost(outage, rule, scopes.get(outage.pair)) for outage in (found.filter(pair=pair) if pair else found)]
+
+
+def _cost(outage: Outage, rule: str, invoice: Invoice | None) -> OutageCost:
+    extra = int(outage.extra.get(rule, 0))
+    if invoice is None:
+        return OutageCost(outage=outage, operations=extra, cents=0)
+    ladder = ladder_of(invoice.run.details.get("prices", []))
+    return OutageCost(outage=outage, operations=extra, cents=cents(_more(ladder, invoice.units, extra)))
 
 
 def change(month: str, rule: str, pair: str, total: int) -> Change | None:

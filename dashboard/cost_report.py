@@ -13,9 +13,9 @@ from typing import TypeVar
 from django.db.models import QuerySet, Sum
 
 from dashboard.cost_chart import DayOf, DaysChart, days_chart
-from dashboard.cost_insight import EXTRA_KINDS, Added, Change, Idle, added_by, change, idle
+from dashboard.cost_insight import EXTRA_KINDS, Added, Change, Idle, OutageCost, added_by, change, idle, outage_costs
 from dashboard.ladder import OPERATIONS_METER
-from dashboard.models import Adjustment, Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 
 BASE, CONNECTIONS = "base", "connections"
@@ -106,6 +106,8 @@ class Report:
     idle: Idle
     change: Change | None
     chart: DaysChart | None
+    outages: Sequence[OutageCost]
+    availability: Sequence[Availability]
 
     @property
     def tiers(self) -> list[TierUse]:
@@ -181,6 +183,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         failover=added_by(invoices, EXTRA_KINDS),
         idle=idle(invoices, _days(month)),
         change=None if filters.is_used else change(month, chosen, filters.pair, total),
+        outages=outage_costs(month, chosen, filters.pair, invoices),
+        availability=list(_availability(month, filters.pair)),
         chart=days_chart(month, _daily(invoices, filters.kind), first.currency),
     )
 
@@ -192,6 +196,11 @@ def _charges(month: str, rule: str) -> QuerySet[Charge]:
 def _adjustments(month: str, rule: str, filters: Filters) -> list[Adjustment]:
     found = Adjustment.objects.filter(invoice__month=month, invoice__rule=rule)
     return list(filters.of(found).select_related("run", "invoice"))
+
+
+def _availability(month: str, pair: str) -> QuerySet[Availability]:
+    known = Availability.objects.filter(month=month)
+    return known.filter(pair=pair) if pair else known
 
 
 def _days(month: str) -> int:

@@ -11,22 +11,26 @@ from fractions import Fraction
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline import transforms
+from pipeline import outages, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.hourly import HourlyTable, full, incremental
 from pipeline.invoice import Connections, Terms, Usage, invoice
 from pipeline.months import Month
+from pipeline.outages import Episode, availability
 from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
-from pipeline.results import Day, Priced
+from pipeline.results import Day, Outcome, Priced
 from pipeline.schemas import ALLOCATIONS, CONNECTIONS, RULES
 from pipeline.sources import list_month, read_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be computed. `usage`: the folder that holds `usage/` and `connections/`."""
+    """What is to be computed. `usage`: the folder that holds `usage/` and `connections/`.
+
+    `events`: a file of failover events, if outages are wanted; `inventory`: the entities there are, as (pair, entity).
+    """
 
     month: Month
     usage: str
@@ -35,6 +39,8 @@ class Request:
     hours_in_month: int | None = None
     max_quarantined: Fraction = Fraction(5, 100)
     incremental: bool = False
+    events: str = ""
+    inventory: tuple[tuple[str, str], ...] = ()
 
     def terms(self, rule: str) -> Terms:
         return Terms(
@@ -46,14 +52,6 @@ class Request:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What came out: how the rows fared, and per billing scope and rule an invoice."""
-
-    counts: Counts
-    priced: tuple[Priced, ...]
-
-
 def compute(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
     """The month's invoices under both counting rules; raises PipelineError where the input cannot be trusted."""
     progress("looking at the files", 0.0, 0)
@@ -63,8 +61,28 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     refuse_too_much(counts, request.max_quarantined)
     progress("pricing", 0.8, counts.read)
     rows = _placed(table, request.prices.operations.starts).collect() if table.counts.accepted else []
+    episodes = _outages(spark, request, table, now, progress) if request.events else []
+    known = availability(episodes, request.inventory, request.month, now) if request.events else []
     progress("done", 1.0, counts.read)
-    return Outcome(counts=counts, priced=tuple(_price(request, rows, peaks)))
+    return Outcome(
+        counts=counts,
+        priced=tuple(_price(request, rows, peaks)),
+        episodes=tuple(episodes),
+        availability=tuple(known),
+    )
+
+
+def _outages(
+    spark: SparkSession, request: Request, table: HourlyTable, now: datetime, progress: Progress
+) -> list[Episode]:
+    """The month's outages, with the operations each took."""
+    progress("looking at outages", 0.9, table.counts.read)
+    episodes = outages.episodes_of(outages.read_events(spark, request.events), request.month, now).persist()
+    first = episodes.agg(F.date_format(F.min("started"), "yyyy-MM-dd")).collect()[0][0]
+    if first is None:
+        return []
+    days = [day.isoformat() for day in request.month.dates if day.isoformat() >= first]
+    return outages.collect(episodes, outages.units_of(episodes, table.minutes_of(days)))
 
 
 def _table(spark: SparkSession, request: Request, now: datetime, progress: Progress) -> HourlyTable:

@@ -21,7 +21,7 @@ from pipeline.counts import Counts, require_sum
 from pipeline.counts import total as total_counts
 from pipeline.months import Month
 from pipeline.progress import Progress
-from pipeline.schemas import USAGE
+from pipeline.schemas import USAGE, ddl
 from pipeline.sources import Listing, list_month, read_files
 from pipeline.store import read_text, write_text
 
@@ -42,8 +42,8 @@ def full(spark: SparkSession, root: str, month: Month, now: datetime, progress: 
     """The month's table, from all of its files."""
     listing = list_month(spark, root, month, USAGE)
     if not listing.rows:
-        nothing = _read_hours(spark, "", [])
-        return HourlyTable(nothing, _files(listing), lambda days: nothing)
+        nothing = spark.createDataFrame([], ddl(USAGE))
+        return HourlyTable(_read_hours(spark, "", []), _files(listing), lambda days: nothing)
     hours, clean, by_day = _sum(spark, listing, month, now, progress)
     counts = total_counts([_files(listing), *by_day.values()])
     return HourlyTable(hours, counts, lambda days: clean.where(F.col("date").isin(*days)))

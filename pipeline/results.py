@@ -1,6 +1,7 @@
 """The result file of a charges run: JSON lines, one record each, that the control plane stores (docs/costs.md).
 
-The first line is the `run`, then per billing scope and rule an `invoice` followed by its `line`s and `day`s.
+The first line is the `run`, then come the outages (`episode`, and `availability` for each entity), then per billing
+scope and rule an `invoice` followed by its `line`s and `day`s.
 Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits after the point.
 """
 
@@ -15,7 +16,9 @@ from typing import Any
 
 from pipeline.counts import Counts
 from pipeline.invoice import Invoice, Line
+from pipeline.outages import Availability, Episode
 from pipeline.prices import PriceList
+from pipeline.schemas import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +46,30 @@ def decimal_text(amount: Fraction) -> str:
     return f"{scaled // 10**12}.{scaled % 10**12:012d}"
 
 
-def write_results(
-    path: Path, run: Mapping[str, Any], counts: Counts, prices: PriceList, priced: Iterable[Priced]
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run came to: how the rows fared, per billing scope and rule an invoice, and the outages."""
+
+    counts: Counts
+    priced: tuple[Priced, ...]
+    episodes: tuple[Episode, ...] = ()
+    availability: tuple[Availability, ...] = ()
+
+
+def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> None:
     """Writes the file whole: a reader sees all of it or nothing."""
     beside = path.with_suffix(".part")
     with beside.open("w", encoding="utf-8") as out:
-        for record in _records(run, counts, prices, priced):
+        for record in _records(run, prices, outcome):
             out.write(json.dumps(record, ensure_ascii=False) + "\n")
     beside.replace(path)
 
 
-def _records(
-    run: Mapping[str, Any], counts: Counts, prices: PriceList, priced: Iterable[Priced]
-) -> Iterable[dict[str, Any]]:
-    yield {"record": "run", **run, "counts": asdict(counts), "prices": price_records(prices)}
-    for each in priced:
+def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Iterable[dict[str, Any]]:
+    yield {"record": "run", **run, "counts": asdict(outcome.counts), "prices": price_records(prices)}
+    yield from (_episode(episode) for episode in outcome.episodes)
+    yield from ({"record": "availability", **asdict(each)} for each in outcome.availability)
+    for each in outcome.priced:
         yield _invoice(each.invoice)
         yield from (_line(line) for line in each.invoice.lines)
         yield from (_day(day) for day in each.days)
@@ -121,4 +132,19 @@ def _day(day: Day) -> dict[str, Any]:
         "operations": day.operations,
         "units": day.units,
         "exact": decimal_text(day.exact),
+    }
+
+
+def _episode(episode: Episode) -> dict[str, Any]:
+    return {
+        "record": "episode",
+        "pair": episode.pair,
+        "entity": episode.entity,
+        "started_at": episode.started.isoformat(),
+        "ended_at": episode.ended.isoformat() if episode.ended else None,
+        "cause": episode.cause,
+        "reason": episode.reason,
+        "down_s": episode.down_s,
+        "units": dict(episode.units),
+        "extra": {rule: episode.extra(rule) for rule in RULES},
     }

@@ -2,7 +2,7 @@
 
 from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
-from dashboard.models.charge import Adjustment, Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models.charge import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice, Outage
 from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
@@ -12,6 +12,7 @@ from dashboard.models.syphon import SyphonPause
 __all__ = [
     "Adjustment",
     "AuditEntry",
+    "Availability",
     "BacklogQueue",
     "Charge",
     "ChargeRun",
@@ -21,6 +22,7 @@ __all__ = [
     "FailoverEvent",
     "Heartbeat",
     "Invoice",
+    "Outage",
     "Pair",
     "PairDepth",
     "SyphonPause",

@@ -128,3 +128,51 @@ class Adjustment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.invoice}: {self.cents} for {self.namespace}/{self.entity} {self.kind}"
+
+
+class Outage(models.Model):
+    """An episode of one entity in one month: from its failover to its recovery, and what it took."""
+
+    run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="outages")
+    month = models.CharField(max_length=7)
+    pair = models.CharField(max_length=260)
+    entity = models.CharField(max_length=300)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    cause = models.CharField(max_length=20)
+    reason = models.TextField(blank=True)
+    down_s = models.FloatField(help_text="Inside the month.")
+    units = models.JSONField(default=dict, help_text="Billable units by kind, to the entity's next outage.")
+    extra = models.JSONField(default=dict, help_text="By counting rule: operations that had not been without it.")
+
+    class Meta:
+        ordering = ("-started_at", "pair", "entity")
+        indexes = (models.Index(fields=("month", "-started_at"), name="outages_of_a_month"),)
+
+    def __str__(self) -> str:
+        return f"{self.pair}/{self.entity} {self.started_at:%Y-%m-%d %H:%M}"
+
+
+class Availability(models.Model):
+    """How long an entity was down in a month."""
+
+    month = models.CharField(max_length=7)
+    pair = models.CharField(max_length=260)
+    entity = models.CharField(max_length=300)
+    episodes = models.PositiveIntegerField()
+    down_s = models.FloatField()
+    period_s = models.FloatField()
+    repair_s = models.FloatField(null=True, blank=True, help_text="Mean time to repair, of the outages that ended.")
+
+    class Meta:
+        ordering = ("-down_s", "pair", "entity")
+        verbose_name_plural = "availabilities"
+        constraints = (models.UniqueConstraint(fields=("month", "pair", "entity"), name="one_availability_per_month"),)
+
+    def __str__(self) -> str:
+        return f"{self.month} {self.pair}/{self.entity}"
+
+    @property
+    def percent(self) -> float:
+        """Of the period that has passed, how much the entity accepted sends in the primary."""
+        return 100 * (1 - self.down_s / self.period_s) if self.period_s else 100.0

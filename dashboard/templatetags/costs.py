@@ -88,3 +88,9 @@ def look_into(context: Context, field: str, value: str) -> str:
 def signed(cents_more: int) -> str:
     """+0.91 or −0.91"""
     return f"{'+' if cents_more >= 0 else '−'}{as_money(abs(cents_more))}"
+
+
+@register.filter
+def lasted(seconds: float) -> str:
+    """0 s, 45 s, 17 min, 3.2 h."""
+    return duration(round(seconds))

@@ -7,19 +7,20 @@ Progress goes to standard output as JSON lines, an error to standard error as on
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pipeline.charges import Outcome, Request, compute, utc_now
+from pipeline.charges import Request, compute, utc_now
 from pipeline.errors import PipelineError
 from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import read_prices
 from pipeline.progress import end_with_stdin, failed, to_stdout
-from pipeline.results import write_results
+from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
 
 
@@ -32,6 +33,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--region", help="armRegionName, where the price list has several")
     options.add_argument("--allocation", choices=ALLOCATIONS, default=ALLOCATIONS[0])
     options.add_argument("--hours-in-month", type=int, help="divisor of the connections (default: the calendar's)")
+    options.add_argument("--events", type=Path, help="failover events, JSON lines: the month's outages are told too")
+    options.add_argument("--inventory", type=Path, help="the entities, JSON lines with pair and entity")
     options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
@@ -67,26 +70,32 @@ def run(options: argparse.Namespace) -> None:
         hours_in_month=options.hours_in_month,
         max_quarantined=options.max_quarantined,
         incremental=options.incremental,
+        events=str(options.events or ""),
+        inventory=_inventory(options.inventory),
     )
     if options.end_with_stdin:
         end_with_stdin()
     to_stdout("starting Spark", 0.0, 0)
     outcome = _compute(request)
-    write_results(options.result, _description(options, month), outcome.counts, prices, outcome.priced)
+    write_results(options.result, _description(options, month), prices, outcome)
 
 
 def _compute(request: Request) -> Outcome:
-    from pipeline.spark import (
-        FOR_LITTLE_DATA,
-        build_session,
-        is_little,
-    )  # a wrong month or price list is told without loading Spark
+    # Loaded here, so that a wrong month or price list is told at once.
+    from pipeline.spark import FOR_LITTLE_DATA, build_session, is_little
 
     spark = build_session("charges", **(FOR_LITTLE_DATA if is_little(request.usage) else {}))
     try:
         return compute(spark, request, utc_now(), to_stdout)
     finally:
         spark.stop()
+
+
+def _inventory(path: Path | None) -> tuple[tuple[str, str], ...]:
+    if path is None:
+        return ()
+    entries = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return tuple((entry["pair"], entry["entity"]) for entry in entries)
 
 
 def _description(options: argparse.Namespace, month: Month) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from pipeline.charges import Outcome, Request, compute
+from pipeline.charges import Request, compute
 from pipeline.invoice import Invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import read_prices
+from pipeline.results import Outcome
 from pipeline.schemas import CONNECTIONS, KINDS, USAGE
 from tests.pipeline.conftest import Write
 from tests.pipeline.reference import charges

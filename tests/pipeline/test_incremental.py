@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.charges import Outcome, Request, compute
+from pipeline.charges import Request, compute
+from pipeline.results import Outcome
 from pipeline.schemas import USAGE
 from tests.pipeline.conftest import Write, write_table
 from tests.pipeline.test_charges_on_spark import MILLION, NOW, OCTOBER, PRICES, computed, record

@@ -1,0 +1,78 @@
+"""Outages in the report: stored whole with the month, priced at the month's own marginal rate."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.charges import events_for, store
+from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
+from tests.dashboard.test_costs import BASE, RUN, invoice, line
+
+pytestmark = pytest.mark.django_db
+MONTH = "2026-10"
+START = datetime(2026, 10, 14, 9, tzinfo=UTC)
+EPISODE = {
+    "record": "episode",
+    "pair": "contoso",
+    "entity": "orders",
+    "started_at": START.isoformat(),
+    "ended_at": (START + timedelta(hours=3)).isoformat(),
+    "cause": "failed_over",
+    "reason": "timeouts",
+    "down_s": 10_800.0,
+    "units": {"send_backlog": 2_000_000},
+    "extra": {"published": 4_000_000, "settlements": 5_000_000},
+}
+AVAILABILITY = {
+    "record": "availability",
+    "pair": "contoso",
+    "entity": "orders",
+    "episodes": 1,
+    "down_s": 10_800.0,
+    "period_s": 2_678_400.0,
+    "repair_s": 10_800.0,
+}
+
+
+def stored(folder: Path) -> None:
+    records = [RUN, EPISODE, AVAILABILITY, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE]
+    path = folder / "result.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    now = timezone.now()
+    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), path)
+
+
+def test_outages_are_replaced_with_the_month(tmp_path: Path) -> None:
+    for _ in range(2):
+        stored(tmp_path)
+    assert Outage.objects.count() == 1
+    assert Availability.objects.get().percent == pytest.approx(99.5968, abs=1e-4)
+
+
+def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client, tmp_path: Path) -> None:
+    user = User.objects.create_user("vera", password="correct horse battery")
+    user.groups.add(Group.objects.get(name="viewer"))
+    client.force_login(user)
+    stored(tmp_path)
+    page = client.get("/costs/", {"month": MONTH}).content.decode()
+    # 20 million operations, 4 million of them because of the outage: all of those at 0.80
+    for text in ("4,000,000", "3.20", "failed over: timeouts", "3.0 h", "99.597 %"):
+        assert text in page
+
+
+def test_the_job_is_told_the_turns_up_to_the_months_end_and_every_entity(tmp_path: Path) -> None:
+    pair = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=timezone.now())
+    EntityHealth.objects.create(pair=pair, path="orders")
+    times = (START - timedelta(days=90), START, datetime(2026, 11, 1, tzinfo=UTC))
+    for number, (kind, time) in enumerate(zip(("failed_over", "queue_pulled", "recovered"), times, strict=True)):
+        FailoverEvent.objects.create(event_id=str(number), time=time, pair="contoso", entity="orders", kind=kind)
+    FailoverEvent.objects.create(event_id="9", time=START, pair="contoso", entity="orders", kind="recovered")
+    _, events, _, inventory = events_for(tmp_path, MONTH)
+    told = [json.loads(text) for text in Path(events).read_text().splitlines()]
+    assert {each["id"] for each in told} == {"0", "9"}
+    assert json.loads(Path(inventory).read_text()) == {"pair": "contoso", "entity": "orders"}

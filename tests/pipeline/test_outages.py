@@ -1,0 +1,121 @@
+"""Outages from events: episodes by state, clipped to the month, and the operations each one took."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.charges import Request, compute
+from pipeline.outages import Episode
+from pipeline.results import Outcome
+from pipeline.schemas import USAGE
+from tests.pipeline.conftest import Write
+from tests.pipeline.test_charges_on_spark import NOW, OCTOBER, PRICES, record
+
+pytestmark = pytest.mark.spark
+START = OCTOBER.start
+
+
+def at(**after: float) -> datetime:
+    return START + timedelta(**after)
+
+
+def event(number: int, entity: str, kind: str, time: datetime, reason: str = "") -> dict[str, Any]:
+    moment = time.isoformat()
+    return {"id": str(number), "time": moment, "pair": "contoso", "entity": entity, "kind": kind, "reason": reason}
+
+
+EVENTS = [
+    # orders: twice within one hour, the first with repeated words from several processes, redelivered
+    event(1, "orders", "failing", at(days=3)),
+    event(2, "orders", "failed_over", at(days=3, minutes=1), "timeouts"),
+    event(2, "orders", "failed_over", at(days=3, minutes=1), "timeouts"),
+    event(3, "orders", "failed_over", at(days=3, minutes=2), "timeouts too"),
+    event(4, "orders", "recovered", at(days=3, minutes=11)),
+    event(5, "orders", "recovered", at(days=3, minutes=12)),
+    event(6, "orders", "forced", at(days=3, minutes=20, microseconds=5), "maintenance"),
+    event(7, "orders", "recovered", at(days=3, minutes=50, microseconds=5)),
+    # payments: down when the month began; invoices: still down when it ended; archive: another month's
+    event(8, "payments", "failed_over", at(hours=-5)),
+    event(9, "payments", "recovered", at(hours=1)),
+    event(10, "invoices", "failed_over", OCTOBER.end - timedelta(hours=2)),
+    event(11, "archive", "failed_over", at(days=-9)),
+    event(12, "archive", "recovered", at(days=-8)),
+    event(13, "archive", "failed_over", OCTOBER.end + timedelta(days=1)),
+    event(14, "shipments", "recovered", at(days=4)),
+]
+ENTITIES = ("orders", "payments", "invoices", "archive", "shipments")
+
+
+@pytest.fixture
+def outcome(spark: SparkSession, usage: Path, write: Write) -> Outcome:
+    """A month with usage of two episodes, and of a time before any."""
+    rows = [
+        record("before", at(days=2), entity="orders", kind="send_backlog", units=9),
+        record("a", at(days=3, minutes=1), entity="orders", kind="send_backlog", units=100),
+        record("b", at(days=3, minutes=5), entity="orders", kind="ping", units=3),
+        record("c", at(days=3, minutes=12), entity="orders", kind="syphon_receive", units=100),
+        record("d", at(days=3, minutes=12), entity="orders", kind="syphon_send", units=100),
+        record("e", at(days=3, minutes=12), entity="orders", kind="syphon_settle", units=100),
+        record("f", at(days=3, minutes=20), entity="orders", kind="send_backlog", units=7),
+        record("g", at(days=3, minutes=5), entity="orders", kind="receive", units=50),
+    ]
+    write([*rows, rows[1]], USAGE)
+    path = usage / "events.jsonl"
+    path.write_text("\n".join(map(json.dumps, EVENTS)))
+    inventory = tuple(("contoso", entity) for entity in ENTITIES)
+    request = Request(month=OCTOBER, usage=str(usage), prices=PRICES, events=str(path), inventory=inventory)
+    return compute(spark, request, NOW)
+
+
+def test_episodes_availability_and_the_operations_of_each(outcome: Outcome) -> None:
+    told = [(each.entity, each.cause, each.reason, each.started, each.down_s) for each in outcome.episodes]
+    assert told == [
+        ("payments", "failed_over", "", at(hours=-5), 3_600),
+        ("orders", "failed_over", "timeouts", at(days=3, minutes=1), 600),
+        ("orders", "forced", "maintenance", at(days=3, minutes=20, microseconds=5), 1_800),
+        ("invoices", "failed_over", "", OCTOBER.end - timedelta(hours=2), 7_200),
+    ]
+    first, second = outcome.episodes[1:3]
+    assert first.units == {
+        "send_backlog": 100,
+        "ping": 3,
+        "syphon_receive": 100,
+        "syphon_send": 100,
+        "syphon_settle": 100,
+    }
+    assert (first.extra("published"), first.extra("settlements")) == (203, 303)
+    assert second.units == {"send_backlog": 7}
+
+    known = {each.entity: (each.episodes, each.down_s, each.repair_s) for each in outcome.availability}
+    assert known == {
+        "orders": (2, 2_400, 1_200),
+        "payments": (1, 3_600, 6 * 3_600),
+        "invoices": (1, 7_200, None),
+        "archive": (0, 0, None),
+        "shipments": (0, 0, None),
+    }
+    shares = {each.entity: each.share for each in outcome.availability}
+    assert shares["archive"] == 1
+    assert shares["payments"] == pytest.approx(1 - 1 / 744)
+
+
+def test_extra_counts_what_had_not_been_without_the_outage() -> None:
+    # docs/pricing.md, section 9: one message of 70 KB; of 8 (10 with settlements) operations 4 (5) are extra
+    units = {"send_backlog": 2, "syphon_receive": 2, "syphon_settle": 1, "syphon_send": 2}
+    episode = Episode(
+        pair="contoso",
+        entity="orders",
+        started=START,
+        ended=None,
+        cause="failed_over",
+        reason="",
+        down_s=0,
+        units=units,
+    )
+    assert (episode.extra("published"), episode.extra("settlements")) == (4, 5)
