@@ -291,7 +291,8 @@ class Queue:
 
     def _expiry(self, message: Message, now: float) -> float:
         own = NEVER if message.ttl_s is None else message.ttl_s
-        return now + min(own, self.description.default_message_time_to_live_s)
+        lives = min(own, self.description.default_message_time_to_live_s)
+        return NEVER if lives == NEVER else now + lives
 
     def _line(self, stored: StoredMessage) -> Ready:
         """Where a message waits: in its session, or in the one line of a queue without sessions."""

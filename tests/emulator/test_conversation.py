@@ -1,0 +1,399 @@
+"""What the namespace answers to clients that do what the SDK does not: raw frames against a namespace in memory."""
+
+import time
+import uuid
+
+import pytest
+
+from emulator import signatures
+from emulator.amqp import performatives as p
+from emulator.amqp.codec import decode, encode
+from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
+from emulator.amqp.sections import APPLICATION_PROPERTIES, VALUE, split
+from emulator.amqp.types import Array, Described, Long, Symbol, Timestamp, UInt, ULong
+from emulator.broker.descriptions import QueueDescription
+from emulator.broker.message import MessageState
+from emulator.broker.namespace import Namespace
+from emulator.conversation import Conversation
+from emulator.host import KEY_NAME, Host
+from emulator.outages import fault_from_json
+from tests.emulator.amqp.peer import OPENING, SESSION, sent, source, target
+
+KEY = "key"
+
+
+class Client:
+    """A connection to a namespace, at the same time its socket."""
+
+    def __init__(self, host, calls):
+        self.calls, self.buffer, self.is_closed, self.was_reset = calls, FrameBuffer(1 << 24), False, False
+        self.conversation = Conversation(host, self)
+        self.say(OPENING + SESSION)
+        self.heard()
+        self.handles = 0
+
+    def write(self, data):
+        for header in (SASL_HEADER, AMQP_HEADER):
+            data = data.replace(header, b"")
+        self.buffer.feed(data)
+
+    def close(self):
+        self.is_closed = True
+
+    def reset(self):
+        self.was_reset = True
+
+    def say(self, data):
+        self.conversation.receive(data)
+        while self.calls:
+            self.calls.pop(0)()
+
+    def heard(self):
+        """Each performative and its payload since the last call."""
+        found = []
+        for kind, _, body in self.buffer.frames():
+            performative, end = p.decode_performative(body, sasl=kind == SASL_FRAME)
+            found.append((performative, body[end:]))
+        return found
+
+    def attach(self, *, sends_to=None, receives_from=None, **more):
+        """Attach a link; returns its handle and what was answered."""
+        handle = self.handles
+        self.handles += 1
+        ends = (source("me"), target(sends_to)) if sends_to is not None else (source(receives_from), target("me"))
+        role = sends_to is None
+        count = None if role else 0
+        self.say(sent(p.Attach(f"l{handle}", handle, role, 0, 1, *ends, initial_delivery_count=count, **more)))
+        return handle, [performative for performative, _ in self.heard()]
+
+    def node(self, name):
+        """Both links of a node; returns a function that asks it."""
+        self.attach(receives_from=name)
+        handle, _ = self.attach(sends_to=name)
+        return lambda properties, body: self.ask(handle, properties, body)
+
+    def ask(self, handle, properties, body):
+        """Ask a node; returns the application properties and the value of its answer."""
+        payload = b"\x00\x53\x73" + encode([uuid.uuid4()]) + b"\x00\x53\x74" + encode(properties)
+        self.say(sent(p.Transfer(handle, 1, b"t", 0), payload + b"\x00\x53\x77" + encode(body)))
+        (answer,) = [payload for performative, payload in self.heard() if isinstance(performative, p.Transfer)]
+        parts = {part.code: decode(answer, part.value)[0] for part in split(answer)}
+        return parts[APPLICATION_PROPERTIES], parts[VALUE]
+
+    def put_token(self, audience, key=KEY, name=KEY_NAME, life_s=60):
+        cbs = self.node("$cbs")
+        token = signatures.sign(name, key, audience, int(time.time()) + life_s)
+        operation = {"operation": "put-token", "type": "jwt", "name": audience}
+        return cbs(operation, token)[0]["status-code"]
+
+    def manage(self, path):
+        """Asks the `$management` node of an entity: operation and body to status, condition and answer."""
+        node = self.node(f"{path}/$management")
+
+        def ask(operation, body):
+            properties, answer = node({"operation": f"com.microsoft:{operation}"}, body)
+            return properties["statusCode"], properties.get("errorCondition"), answer
+
+        return ask
+
+    def condition(self, performatives):
+        """The condition of the detach among these."""
+        return [p.error_parts(each.error)[0] for each in performatives if isinstance(each, p.Detach)]
+
+
+@pytest.fixture
+def namespace():
+    namespace = Namespace("contoso")
+    for path, properties in (("orders", {}), ("orders/eu", {}), ("sessions", {"requires_session": True})):
+        namespace.create_queue(path, QueueDescription(path, **properties), time.time())
+    return namespace
+
+
+@pytest.fixture
+def host(namespace):
+    return Host(namespace, KEY, time.time, lambda delay, call: calls.append(call))
+
+
+calls = []
+
+
+@pytest.fixture
+def client(host):
+    calls.clear()
+    client = Client(host, calls)
+    assert client.put_token("sb://host/") == 202
+    return client
+
+
+@pytest.fixture
+def stranger(host):
+    calls.clear()
+    return Client(host, calls)
+
+
+def body(text=b"x", session=None):
+    return b"\x00\x53\x73" + encode([None] * 10 + [session]) + b"\x00\x53\x75" + encode(text)
+
+
+# --- who may do what ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("audience", "more", "status"),
+    [
+        ("sb://host/orders", {}, 202),
+        ("amqps://host:5672/orders/$DeadLetterQueue", {}, 202),
+        ("sb://host/nowhere", {}, 404),
+        ("sb://host/orders", {"key": "wrong"}, 401),
+        ("sb://host/orders", {"name": "nobody"}, 401),
+        ("sb://host/orders", {"life_s": -1}, 401),
+    ],
+)
+def test_a_token_is_checked(stranger, audience, more, status):
+    assert stranger.put_token(audience, **more) == status
+
+
+def test_a_token_for_one_entity_opens_no_other(stranger):
+    assert stranger.put_token("sb://host/orders/eu") == 202
+    assert stranger.attach(sends_to="amqps://host/orders/eu")[1][0].target is not None
+    for address in ("orders", "sessions", "orders/$management", "$management"):
+        _, answers = stranger.attach(sends_to=address)
+        assert answers[0].target is None
+        assert stranger.condition(answers) == ["amqp:unauthorized-access"]
+
+
+def test_a_token_signed_for_another_entity_is_refused(stranger):
+    cbs = stranger.node("$cbs")
+    token = signatures.sign(KEY_NAME, KEY, "sb://host/orders/eu", int(time.time()) + 60)
+    answer, _ = cbs({"operation": "put-token", "type": "jwt", "name": "sb://host/sessions"}, token)
+    assert answer["status-code"] == 401
+    assert token not in answer["status-description"]
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+def test_transactions_are_refused_as_not_implemented(client):
+    coordinator = Described(ULong(p.COORDINATOR), [Array([Symbol("amqp:local-transactions")])])
+    attach = p.Attach("tx", 50, False, 0, 0, source("me"), coordinator, initial_delivery_count=0)
+    client.say(sent(attach))
+    answers = [performative for performative, _ in client.heard()]
+    assert client.condition(answers) == ["amqp:not-implemented"]
+
+
+def test_a_link_without_an_address_is_refused(client):
+    _, answers = client.attach(sends_to="")
+    assert client.condition(answers) == ["com.microsoft:argument-error"]
+
+
+@pytest.mark.parametrize("value", [5, b"\xff", [1]])
+def test_a_session_id_that_is_no_text_is_refused(client, value):
+    filters = {Symbol("com.microsoft:session-filter"): value}
+    wanted = Described(ULong(p.SOURCE), ["sessions", UInt(0), None, UInt(0), None, None, None, filters])
+    client.say(sent(p.Attach("s", 60, True, 0, 1, wanted, target("me"))))
+    answers = [performative for performative, _ in client.heard()]
+    assert client.condition(answers) == ["com.microsoft:argument-error"]
+
+
+def test_a_session_filter_may_be_binary_and_is_answered_as_text(client):
+    filters = {Symbol("com.microsoft:session-filter"): b"s-1"}
+    wanted = Described(ULong(p.SOURCE), ["sessions", UInt(0), None, UInt(0), None, None, None, filters])
+    client.say(sent(p.Attach("s", 61, True, 0, 1, wanted, target("me"))))
+    ((attach, _),) = client.heard()
+    assert p.terminus(attach.source).filters == {"com.microsoft:session-filter": "s-1"}
+    assert p.terminus(attach.source).address == "sessions"
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked", "condition"),
+    [
+        ("fly", {}, "amqp:not-implemented"),
+        ("peek-message", {}, "com.microsoft:argument-error"),
+        ("peek-message", {"from-sequence-number": -1, "message-count": 1}, "com.microsoft:argument-error"),
+        ("renew-lock", {"lock-tokens": ["x"]}, "com.microsoft:argument-error"),
+        ("renew-lock", {"lock-tokens": [uuid.uuid4()]}, "com.microsoft:message-lock-lost"),
+        ("update-disposition", {"lock-tokens": [uuid.uuid4()]}, "com.microsoft:argument-error"),
+        (
+            "update-disposition",
+            {"lock-tokens": [uuid.uuid4()], "disposition-status": "completed"},
+            "com.microsoft:message-lock-lost",
+        ),
+        ("schedule-message", {"messages": [{"message": b"noise"}]}, "amqp:decode-error"),
+        ("schedule-message", {"messages": [{"message": b"x" * 300_000}]}, "amqp:link:message-size-exceeded"),
+        ("cancel-scheduled-message", {"sequence-numbers": Array([Long(7)])}, "com.microsoft:message-not-found"),
+        ("receive-by-sequence-number", {"sequence-numbers": Array([Long(7)])}, "com.microsoft:message-not-found"),
+        ("renew-session-lock", {"session-id": "s"}, "com.microsoft:session-lock-lost"),
+        ("get-session-state", {}, "com.microsoft:argument-error"),
+        ("get-message-sessions", {}, "amqp:not-allowed"),
+        ("peek-message", "no map", "com.microsoft:argument-error"),
+    ],
+)
+def test_a_request_that_cannot_be_done_is_answered_with_its_condition(client, operation, asked, condition):
+    status, answered, _ = client.manage("orders")(operation, asked)
+    assert (status >= 400, answered) == (True, condition)
+
+
+def test_a_message_that_cannot_be_read_is_rejected_and_the_link_stays(client, namespace):
+    handle, _ = client.attach(sends_to="orders")
+    client.say(sent(p.Transfer(handle, 9, b"t", 0), b"\x00\x53\x99noise"))
+    ((disposition, _),) = client.heard()
+    code, (error,) = p.outcome(disposition.state)
+    assert (code, p.error_parts(error)[0], len(error.value)) == (p.REJECTED, "amqp:decode-error", 3)
+    client.say(sent(p.Transfer(handle, 10, b"u", 0), body()))
+    assert p.outcome(client.heard()[0][0].state) == (p.ACCEPTED, [])
+    assert len(namespace.queue("orders")) == 1
+
+
+def test_a_batch_is_stored_as_a_whole_or_not_at_all(client, namespace):
+    handle, _ = client.attach(sends_to="orders")
+    envelope = b"\x00\x53\x75" + encode(body(b"good")) + b"\x00\x53\x75" + encode(b"noise")
+    client.say(sent(p.Transfer(handle, 9, b"t", 0x80013700), envelope))
+    assert p.outcome(client.heard()[0][0].state)[0] == p.REJECTED
+    assert len(namespace.queue("orders")) == 0
+
+
+def test_a_presettled_message_is_stored_without_an_answer(client, namespace):
+    handle, _ = client.attach(sends_to="orders")
+    client.say(sent(p.Transfer(handle, 9, b"t", 0, settled=True), body()))
+    assert client.heard() == []
+    assert len(namespace.queue("orders")) == 1
+
+
+# --- receiving ------------------------------------------------------------------------------------------------------
+
+
+def receiving(client, namespace, count, credit=10):
+    """So many messages sent and delivered on a new link; returns its handle and the transfers."""
+    sender, _ = client.attach(sends_to="orders")
+    for number in range(count):
+        client.say(sent(p.Transfer(sender, number, bytes([number]), 0, settled=True), body()))
+    handle, _ = client.attach(receives_from="orders")
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, credit)))
+    return handle, [performative for performative, _ in client.heard()]
+
+
+def test_credit_bounds_what_is_delivered_and_draining_uses_it_up(client, namespace):
+    handle, transfers = receiving(client, namespace, 5, credit=3)
+    assert len(transfers) == 3
+    client.say(sent(p.Flow(3, 5000, 0, 5000, handle, 3, 10, drain=True)))
+    *more, flow = [performative for performative, _ in client.heard()]
+    assert (len(more), flow.link_credit, flow.delivery_count, flow.drain) == (2, 0, 13, True)
+
+
+def test_one_disposition_settles_a_whole_range(client, namespace):
+    _, transfers = receiving(client, namespace, 4)
+    client.say(sent(p.Disposition(True, transfers[0].delivery_id, transfers[-1].delivery_id, False, p.accepted())))
+    answers = [performative for performative, _ in client.heard()]
+    assert [answer.first for answer in answers] == [transfer.delivery_id for transfer in transfers]
+    assert all(answer.settled and not answer.role for answer in answers)
+    assert len(namespace.queue("orders")) == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "count", "kept", "where"),
+    [
+        (p.released(), 0, 1, MessageState.ACTIVE),
+        (p.modified(False, False), 0, 1, MessageState.ACTIVE),
+        (p.modified(True, False), 1, 1, MessageState.ACTIVE),
+        (p.modified(True, True), 1, 1, MessageState.DEFERRED),
+    ],
+    ids=["released", "modified", "abandoned", "deferred"],
+)
+def test_outcomes_count_deliveries_as_they_should(client, namespace, state, count, kept, where):
+    _, (transfer,) = receiving(client, namespace, 1, credit=1)
+    client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, state)))
+    (stored,) = namespace.queue("orders").messages()
+    assert (stored.delivery_count, stored.state) == (count, where)
+
+
+def test_a_rejection_without_our_info_still_tells_its_reason(client, namespace):
+    _, (transfer,) = receiving(client, namespace, 1)
+    state = p.rejected(p.error("mine:reason", "my description"))
+    client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, state)))
+    assert p.outcome(client.heard()[0][0].state) == (p.REJECTED, [])
+    (dead,) = namespace.queue("orders").dead_letters.messages()
+    assert dead.message.application_properties == {
+        "DeadLetterReason": "mine:reason",
+        "DeadLetterErrorDescription": "my description",
+    }
+
+
+def test_a_settlement_whose_answer_was_lost_may_be_repeated_over_management(client, namespace, host):
+    host.outages.add(fault_from_json({"operation": "settle", "effect": "lose_ack"}, time.time()))
+    _, (transfer,) = receiving(client, namespace, 1)
+    client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, p.accepted())))
+    assert client.heard() == []
+    asked = {
+        "disposition-status": "completed",
+        "lock-tokens": Array([uuid.UUID(bytes_le=transfer.delivery_tag)]),
+    }
+    manage = client.manage("orders")
+    assert manage("update-disposition", asked)[0] == 200
+    other = {**asked, "lock-tokens": Array([uuid.uuid4()])}
+    assert manage("update-disposition", other)[1] == "com.microsoft:message-lock-lost"
+
+
+def test_dispositions_of_a_detached_link_are_void_and_its_locks_are_not(client, namespace):
+    handle, (transfer,) = receiving(client, namespace, 1)
+    client.say(sent(p.Detach(handle, closed=True)) + sent(p.Disposition(True, 0, None, False, p.accepted())))
+    (stored,) = namespace.queue("orders").messages()
+    assert stored.lock_token == transfer.delivery_tag
+    token = Array([uuid.UUID(bytes_le=transfer.delivery_tag)])
+    settle = {"disposition-status": "completed", "lock-tokens": token}
+    assert client.manage("orders")("update-disposition", settle)[0] == 200
+    assert len(namespace.queue("orders")) == 0
+
+
+def test_a_client_that_does_not_read_is_given_no_more(client, namespace):
+    receiving(client, namespace, 0)
+    client.conversation.pause()
+    sender, _ = client.attach(sends_to="orders")
+    client.say(sent(p.Transfer(sender, 1, b"t", 0, settled=True), body()))
+    assert client.heard() == []
+    client.conversation.resume()
+    while calls:
+        calls.pop(0)()
+    assert [type(performative) for performative, _ in client.heard()] == [p.Transfer]
+
+
+def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespace, host):
+    handle, _ = receiving(client, namespace, 0)
+    for _ in range(2):
+        client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 10)))  # replaced
+    client.say(sent(p.Flow(0, 5000, 0, 5000)))  # a window only
+    client.say(sent(p.Detach(handle, closed=True)))
+    assert host.meter.billed("orders")["receive_empty"] == 3
+
+
+# --- sessions over management ---------------------------------------------------------------------------------------
+
+
+def test_sessions_are_listed_by_messages_and_by_state(client, namespace):
+    sender, _ = client.attach(sends_to="sessions")
+    for number, name in enumerate(("b", "a", "a")):
+        client.say(sent(p.Transfer(sender, number, b"t", 0, settled=True), body(session=name)))
+    manage = client.manage("sessions")
+    year_10000 = Timestamp(253402300800000)
+    listing = {"last-updated-time": year_10000, "skip": 0, "top": 100}
+    assert manage("get-message-sessions", listing)[2]["sessions-ids"] == ["a", "b"]
+    assert manage("get-message-sessions", {**listing, "skip": 1, "top": 5})[2]["sessions-ids"] == ["b"]
+    assert manage("get-message-sessions", {**listing, "skip": 2})[0] == 204
+    recently = {**listing, "last-updated-time": Timestamp(int((time.time() - 60) * 1000))}
+    assert manage("get-message-sessions", recently)[0] == 204
+    namespace.queue("sessions").restore_session_state("kept", b"state", time.time())
+    assert manage("get-message-sessions", recently)[2]["sessions-ids"] == ["kept"]
+    later = {**listing, "last-updated-time": Timestamp(int((time.time() + 60) * 1000))}
+    assert manage("get-message-sessions", later)[0] == 204
+
+
+# --- our own errors -------------------------------------------------------------------------------------------------
+
+
+def test_an_error_of_our_own_ends_one_connection_with_an_answer(client, namespace, monkeypatch):
+    handle, _ = client.attach(sends_to="orders")
+    monkeypatch.setattr(namespace.queue("orders"), "enqueue", None)
+    client.say(sent(p.Transfer(handle, 9, b"t", 0), body()))
+    (close, _) = client.heard()[-1]
+    assert isinstance(close, p.Close)
+    assert p.error_parts(close.error)[0] == "amqp:internal-error"
+    assert client.is_closed
