@@ -1,4 +1,4 @@
-"""Price lists as the Retail Prices API answers them, and the traps in them (docs/pricing.md, section 10.2)."""
+"""Price lists as the Retail Prices API answers them, and the traps in them (docs/pricing.md, section 10)."""
 
 import json
 from fractions import Fraction
