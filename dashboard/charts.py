@@ -26,6 +26,8 @@ class Window:
 
     start: datetime
     end: datetime
+    is_past: bool = False
+    """Past windows are labelled with the time of day (UTC), the others with how long ago."""
 
     @classmethod
     def last(cls, span: timedelta, now: datetime) -> "Window":
@@ -83,7 +85,7 @@ def depth_chart(
     inner_w, inner_h = width - left - right, height - top - bottom
     peak = ceiling(max((value for line in series for _, value in line.points), default=0))
     return format_html(
-        '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">'
+        '<svg class="chart" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMin meet" role="img" aria-label="{}">'
         '{}{}<g transform="translate({},{})">{}</g>{}</svg>',
         width,
         height,
@@ -137,20 +139,23 @@ def _value_axis(peak: int, left: int, top: int, width: int, height: int) -> Safe
 
 
 def _time_axis(window: Window, left: int, top: int, width: int, height: int) -> SafeString:
-    minutes = (window.end - window.start).total_seconds() / 60
-    marks = [(minutes * (1 - part / 4), left + width * part / 4) for part in range(5)]
+    moments = [window.start + (window.end - window.start) * part / 4 for part in range(5)]
+    marks = [(_when(window, at), left + width * part / 4) for part, at in enumerate(moments)]
     anchors = ("start", "middle", "middle", "middle", "end")
     return format_html_join(
         "",
         '<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>',
-        ((x, top + height + 18, anchor, _ago(ago)) for (ago, x), anchor in zip(marks, anchors, strict=True)),
+        ((x, top + height + 18, anchor, text) for (text, x), anchor in zip(marks, anchors, strict=True)),
     )
 
 
-def _ago(minutes: float) -> str:
-    if minutes < 1:
+def _when(window: Window, at: datetime) -> str:
+    if window.is_past:
+        return at.strftime("%H:%M:%S")
+    minutes = (window.end - at).total_seconds() / 60
+    if minutes < 0.05:
         return "now"
-    return f"−{minutes:.0f} min" if minutes <= 90 else f"−{minutes / 60:.3g} h"
+    return f"−{minutes:.3g} min" if minutes <= 90 else f"−{minutes / 60:.3g} h"
 
 
 def _names(series: Sequence[Series], peak: int, x: float, top: int, height: int) -> SafeString:

@@ -24,14 +24,14 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     """The page; htmx gets the live part alone."""
     entity, incident, samples = _find(pair, event_id)
     now = timezone.now()
-    window = Window(incident.began_at - timedelta(minutes=1), incident.ended_at(now) + timedelta(seconds=30))
+    window = _window(incident, now)
     context = {
         "pair": entity.pair,
         "entity": entity,
         "incident": incident,
         "lasted": incident.ended_at(now) - incident.began_at,
         "drain": drain(incident, samples, now),
-        "chart": entity_chart(entity, [point for point in samples if point[0] <= window.end], window),
+        "chart": entity_chart(entity, _within(samples, window), window),
         "events": together(reversed(incident.events)),
         "deeds": _deeds(incident, now),
     }
@@ -65,6 +65,19 @@ def _find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]
             samples = _samples(entity, incident.began_at - MARGIN)
             return entity, drained(incident, samples), samples
     raise Http404
+
+
+def _window(incident: Incident, now: datetime) -> Window:
+    """The incident with a tenth of its length before and after, where there is an after."""
+    end = incident.ended_at(now)
+    margin = (end - incident.began_at) / 10
+    return Window(incident.began_at - margin, end + margin if incident.is_over else now, is_past=True)
+
+
+def _within(samples: list[Point], window: Window) -> list[Point]:
+    """The samples of the window, begun with the depth it began with."""
+    before = [(window.start, waiting) for at, waiting in samples if at < window.start][-1:]
+    return before + [(at, waiting) for at, waiting in samples if window.start <= at <= window.end]
 
 
 def _interval(entity: EntityHealth) -> timedelta:
