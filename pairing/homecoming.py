@@ -311,7 +311,7 @@ class Homecoming:
         waiting = yield Count()
         if not isinstance(waiting, Failed) and waiting > len(self._deferred):
             self.progress.last_error = f"receives nothing, {waiting - len(self._deferred)} waiting"
-            self._listener.tell("capacity_warning", self.progress.queue, self.progress.last_error)
+            self._listener.tell("set_aside", self.progress.queue, self.progress.last_error)
 
     # One receive ---------------------------------------------------------------------------------------------------
 

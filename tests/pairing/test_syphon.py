@@ -118,7 +118,7 @@ class Home:
 
     def put(self, messages) -> None:
         sdk = ServiceBusClient.from_connection_string(self.secondary.connection_string)
-        with sdk, sdk.get_queue_sender(self.backlog) as sender:
+        with sdk, sdk.get_queue_sender(self.backlog, keep_alive=0) as sender:
             sender.send_messages(messages)
 
     @contextmanager
