@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
+from dashboard.logins import LoginForm
 from dashboard.views import (
     actions,
     audit,
@@ -20,6 +21,7 @@ from dashboard.views import (
     overview,
     pairs,
     probes,
+    workers,
 )
 
 Urls = list[URLPattern | URLResolver]
@@ -37,6 +39,7 @@ record_urls: Urls = [
     path("events.csv", events.as_csv, name="events-csv"),
     path("backlog/", backlog.listing, name="backlog"),
     path("audit/", audit.listing, name="audit"),
+    path("workers/", workers.listing, name="workers"),
     path("costs/", costs.report, name="costs"),
     path("costs/run/", costs.run, name="costs-run"),
     path("costs/compute/", costs.compute, name="costs-compute"),
@@ -50,7 +53,11 @@ machine_urls: Urls = [
     path("metrics", probes.metrics, name="metrics"),
 ]
 account_urls: Urls = [
-    path("login/", auth.LoginView.as_view(template_name="account/login.html"), name="login"),
+    path(
+        "login/",
+        auth.LoginView.as_view(template_name="account/login.html", authentication_form=LoginForm),
+        name="login",
+    ),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("admin/login/", login_not_required(RedirectView.as_view(pattern_name="login", query_string=True))),
     path("admin/", admin.site.urls),

@@ -13,6 +13,7 @@ PAGES = (
     "/events.csv",
     "/backlog/",
     "/audit/",
+    "/workers/",
 )
 OPEN = ("/healthz", "/readyz", "/metrics", "/login/")
 
