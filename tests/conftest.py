@@ -12,6 +12,18 @@ import pytest
 import redis
 from playwright.sync_api import Browser, sync_playwright
 
+COSTLY = {"running_demo": "demo", "spark": "spark"}
+"""Fixtures that only one worker of a parallel run should have, and the name of the group that has them."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In a parallel run (`make test`) a file stays together, and so do all tests of a costly fixture."""
+    for item in items:
+        costly = COSTLY.keys() & set(getattr(item, "fixturenames", ()))
+        group = COSTLY[costly.pop()] if costly else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
 
 def free_port() -> int:
     with closing(socket.socket()) as probe:
