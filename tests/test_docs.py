@@ -163,6 +163,15 @@ def test_every_key_of_the_pairs_file_is_told() -> None:
     assert not untold({*PAIR_KEYS, *ENDPOINT_KEYS}, text_of("docs/contract.md"))
 
 
+def test_every_key_in_redis_is_told() -> None:
+    calls = (node for module in modules("pairing") for node in ast.walk(module) if isinstance(node, ast.Call))
+    keys = (call.args for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("_key", "_hash"))
+    names = {key.value for key, *_ in keys if isinstance(key, ast.Constant)}
+    assert names >= {"health", "ping-due"}
+    told = text_of("docs/design/coordination.md")
+    assert not [name for name in sorted(names) if f"`pairing:{{<pair>}}:{name}`" not in told]
+
+
 # -- what is told exists, or is said to be missing --------------------------------------------------------------------
 
 
