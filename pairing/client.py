@@ -306,12 +306,14 @@ class PairedServiceBusClient(PairedClient):
 
     def backlog_link(self, path: str) -> Link:
         """The one link of this client to a backlog queue, shared by its senders."""
-        with self._lock:
-            link = self._backlog_links.get(path)
-            if link is None:
-                link = Link(lambda: self.sdk_sender("secondary", path), self.watchdog, warm=True)
-                self._backlog_links[path] = link
-            return link
+        link = self._backlog_links.get(path)
+        if link is None:
+            with self._lock:
+                if path not in self._backlog_links:
+                    made = Link(lambda: self.sdk_sender("secondary", path), self.watchdog, warm=True)
+                    self._backlog_links[path] = made
+                link = self._backlog_links[path]
+        return link
 
     def warm(self, path: str) -> None:
         """Open the link to a backlog queue in the background, and keep it open."""
@@ -330,8 +332,7 @@ class PairedServiceBusClient(PairedClient):
             outgoing = work.rewritten()
         except Exception as error:
             return self.backlog_failed(error, reused=False)
-        link = self.backlog_link(action.queue)
-        failure = link.attempt(lambda sender, left: sender.send_messages(outgoing, timeout=left), action.timeout_s)
+        failure = self.backlog_link(action.queue).send(outgoing, action.timeout_s)
         self.count_backlog(work, accepted=failure is None)
         return DONE if failure is None else self.backlog_failed(failure.error, reused=failure.reused)
 

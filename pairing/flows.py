@@ -110,15 +110,27 @@ class Backlog(Protocol):
     def failed(self, queue: str, error: BaseException, now: float) -> None: ...
 
 
+def first_timeout_s(timeout_s: float) -> float:
+    """What the first attempt on the primary gets of a send's timeout."""
+    return min(LONGEST_ATTEMPT_S, timeout_s / 2)
+
+
 def send_flow(
-    entity: Entity, backlog: Backlog, now: Callable[[], float], *, timeout_s: float, wait_when_busy: bool = False
+    entity: Entity,
+    backlog: Backlog,
+    now: Callable[[], float],
+    *,
+    timeout_s: float,
+    wait_when_busy: bool = False,
+    began_at: float | None = None,
 ) -> SendFlow:
     """Send once, within the timeout: to the primary, or to a backlog queue while the entity is failed over.
 
+    ``began_at``: when the timeout began, where that was not now.
     Returns the backlog queue it went to, None for the primary. Raises the primary's own error while its failure is
     accepted or the caller's fault, BacklogUnavailableError where no backlog queue takes the message either.
     """
-    at = now()
+    at = now() if began_at is None else began_at
     deadline = at + timeout_s
     primary_until = at + timeout_s / 2
     cause: BaseException | None = None

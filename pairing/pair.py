@@ -262,6 +262,11 @@ class GuardedEntity:
         self._machine = pair.availability(path)
         self.path = path
 
+    @property
+    def state(self) -> State:
+        """Where the entity stands, without asking the time."""
+        return self._machine.state
+
     def is_failed_over(self, now: float) -> bool:
         """Whether sends go to the backlog now."""
         machine = self._machine

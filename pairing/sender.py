@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from azure.servicebus import ServiceBusMessageBatch, ServiceBusSender
 
+from pairing.availability import HEALTHY
 from pairing.clock import seconds
 from pairing.drive import drive
 from pairing.faults import is_ambiguous
-from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait
-from pairing.links import Link, Operation
+from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
+from pairing.links import Link, LinkFailure
 from pairing.paired import CLOSE_S
 from pairing.payload import Messages, PairedMessageBatch, Payload
 from pairing.sending import LONGEST_OPENING_S, SenderCore
@@ -32,6 +33,8 @@ class PairedSender(SenderCore):
         super().__init__(client, entity_name)
         self._client = client
         self._link = Link(make, client.watchdog)
+        self._count = client.meter.count
+        self._namespace = client.primary.namespace
 
     def __enter__(self) -> "PairedSender":
         self._check_live()
@@ -48,12 +51,22 @@ class PairedSender(SenderCore):
         Raises the SDK's own error while a failure is accepted or the caller's, MessageSizeExceededError also for what
         could not be failed over, BacklogUnavailableError where the entity is failed over and no backlog queue takes it.
         """
-        self._check_live()
-        timeout_s = self._checked(timeout)
+        if self._closed or self._client.refusal is not None:
+            self._check_live()
+        timeout_s = self._timeout_s if timeout is None else self._checked(timeout)
         work = self._prepared(message)
-        if work is not None:
-            outgoing = work.outgoing
-            self._run(work, timeout_s, lambda sender, left: sender.send_messages(outgoing, timeout=left))
+        if work is None:
+            return
+        began_at = self._now()
+        first: Outcome | None = None
+        if (
+            self._entity.state is HEALTHY
+        ):  # the flow's first step, taken ahead of it: it costs nothing while all is well
+            first = self._to_primary(work, self._link.send(work.outgoing, first_timeout_s(timeout_s)))
+            if first == DONE:
+                self._entity.sent(self._now())
+                return
+        self._run(work, timeout_s, lambda left: self._link.send(work.outgoing, left), began_at, first)
 
     def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
@@ -69,7 +82,8 @@ class PairedSender(SenderCore):
         def schedule(sender: ServiceBusSender, left: float) -> None:
             numbers[:] = sender.schedule_messages(outgoing, schedule_time_utc, timeout=left)
 
-        return numbers if self._run(work, timeout_s, schedule) is None else self._in_backlog()
+        queue = self._run(work, timeout_s, lambda left: self._link.attempt(schedule, left), self._now())
+        return numbers if queue is None else self._in_backlog()
 
     def cancel_scheduled_messages(self, sequence_numbers: int | list[int], *, timeout: float | None = None) -> None:
         """Cancel messages scheduled in the primary; ScheduledInBacklogError for those that sit in a backlog queue."""
@@ -107,25 +121,43 @@ class PairedSender(SenderCore):
 
     # Performing the flow's actions ---------------------------------------------------------------------------------
 
-    def _run(self, work: Payload, timeout_s: float, operation: Operation) -> str | None:
+    def _run(
+        self,
+        work: Payload,
+        timeout_s: float,
+        attempt: Callable[[float], LinkFailure | None],
+        began_at: float,
+        first: Outcome | None = None,
+    ) -> str | None:
+        """Perform a send flow; ``first`` is the outcome of its first attempt on the primary, where that was made."""
+
         def perform(action: Action) -> Outcome:
+            nonlocal first
             if type(action) is ToPrimary:
-                return self._to_primary(work, operation, action.timeout_s)
+                made, first = first, None
+                return made or self._to_primary(work, attempt(action.timeout_s))
             if type(action) is ToBacklog:
                 return self._client.send_to_backlog(work, action)
             assert type(action) is Wait
             self._entity.wait(action.seconds)
             return DONE
 
-        return drive(self._flow(work, timeout_s), perform)
+        return drive(self._flow(work, timeout_s, began_at), perform)
 
-    def _to_primary(self, work: Payload, operation: Operation, timeout_s: float) -> Outcome:
-        failure = self._link.attempt(operation, timeout_s)
+    def _to_primary(self, work: Payload, failure: LinkFailure | None) -> Outcome:
         if not self._has_warmed:
             self._warm_backlog()
-        self._client.count_primary(work, accepted=failure is None)
         if failure is None:
+            self._count(
+                "send",
+                self._namespace,
+                self.entity_name,
+                messages=len(work.messages),
+                bytes=work.size,
+                billing_units=work.units,
+            )
             return DONE
+        self._count("send", self._namespace, self.entity_name)
         return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
 
     def _warm_backlog(self) -> None:

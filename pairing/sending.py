@@ -58,13 +58,14 @@ class SenderCore:
             work.measure(self._pairing.backlog_limit, self._require_headroom)
         return work
 
-    def _flow(self, work: Payload, timeout_s: float) -> SendFlow:
+    def _flow(self, work: Payload, timeout_s: float, began_at: float) -> SendFlow:
         return send_flow(
             self._entity,
             self._backlog_of(work),
             self._now,
             timeout_s=timeout_s,
             wait_when_busy=self._waits_when_busy,
+            began_at=began_at,
         )
 
     def _backlog_of(self, work: Payload) -> SenderBacklog:

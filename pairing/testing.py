@@ -1,6 +1,26 @@
-"""Fakes for tests, the users' own included: a clock that is turned by hand."""
+"""Fakes for tests, the users' own included: a clock turned by hand, namespaces in memory, and a pair over two of them.
 
+They claim what they do: sends go through the real rules of failover, rotation and rewriting, and messages through the
+SDK's own encoder; there are no links, locks, sessions or subscriptions, and nothing takes time.
+"""
+
+from collections import deque
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceBusReceivedMessage
+
+from pairing.backlog import backlog_path
+from pairing.drive import drive
+from pairing.ends import End, Endpoint
+from pairing.flows import DONE, Action, Outcome, PingResult, ToPrimary, Wait
+from pairing.messages import is_ping, ping_message, restore
+from pairing.options import SendAvailabilityOptions
+from pairing.paired import PairedClient
+from pairing.payload import Messages, PairedMessageBatch
+from pairing.sending import SenderCore
 
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -29,3 +49,199 @@ class ManualClock:
         if seconds < 0:
             raise ValueError(f"time does not go back: {seconds}")
         self._now += seconds
+
+
+class InMemoryNamespace:
+    """Queues in memory that can be broken and mended. A queue is there once something was sent to it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._queues: dict[str, deque[bytes]] = {}
+        self._failures: dict[str | None, Exception] = {}
+
+    def fail(self, error: Exception, entity: str | None = None) -> None:
+        """Sends to the entity, or to every one, raise this from now on."""
+        self._failures[entity] = error
+
+    def mend(self, entity: str | None = None) -> None:
+        """End what ``fail`` began for the entity; without one, for all."""
+        self._failures = {} if entity is None else {k: v for k, v in self._failures.items() if k != entity}
+
+    def send(self, entity: str, messages: Iterable[ServiceBusMessage]) -> None:
+        """Store the messages, all or none; pings are swallowed."""
+        failure = self._failures.get(entity) or self._failures.get(None)
+        if failure is not None:
+            raise failure
+        encoded = [_encoded(message) for message in messages if not is_ping(message)]
+        self._queues.setdefault(entity, deque()).extend(encoded)
+
+    def messages(self, entity: str) -> list[ServiceBusReceivedMessage]:
+        """What sits in the queue, the oldest first; it stays there."""
+        return [ServiceBusReceivedMessage.from_bytes(data) for data in self._queues.get(entity, ())]
+
+    def receive(self, entity: str) -> ServiceBusReceivedMessage | None:
+        """The oldest message, taken off the queue; None where it is empty."""
+        queue = self._queues.get(entity)
+        return ServiceBusReceivedMessage.from_bytes(queue.popleft()) if queue else None
+
+
+def _encoded(message: ServiceBusMessage) -> bytes:
+    batch = ServiceBusMessageBatch(max_size_in_bytes=2**62)
+    batch.add_message(message)
+    section: Any = batch._message[5][0]
+    return bytes(section)
+
+
+class _InMemoryEnd(End):
+    def close(self) -> None:
+        """Close this end."""
+        self._fall("closed")
+
+    def fault(self, error: BaseException) -> None:
+        """Declare this end useless."""
+        self._fall("faulted", error)
+
+
+class InMemoryPairedClient(PairedClient):
+    """A paired client over two namespaces in memory, with the real rules and a clock of yours.
+
+    Nothing happens by itself: ``tick`` lets the time tell, ``ping_due`` pings, ``bring_home`` is the syphon.
+    """
+
+    def __init__(
+        self,
+        primary: InMemoryNamespace,
+        secondary: InMemoryNamespace,
+        *,
+        options: SendAvailabilityOptions | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.namespaces = {"primary": primary, "secondary": secondary}
+        self._build(_endpoint("primary", primary), _endpoint("secondary", secondary), options, clock or ManualClock())
+
+    def _end(self, endpoint: Endpoint, namespace: str) -> _InMemoryEnd:
+        return _InMemoryEnd(endpoint, namespace, self._end_is_down)
+
+    def open(self) -> None:
+        """Ready to send."""
+        count = self.options.backlog_queue_count
+        self.pair_state.rotation.replace(backlog_path(self.primary.namespace, index) for index in range(count))
+        self._opened()
+
+    def close(self) -> None:
+        """Close both ends."""
+        if self._begin_closing():
+            self.primary.close()
+            self.secondary.close()
+            self._state = "closed"
+
+    def _stop_working(self) -> None:
+        """Nothing works beside the caller."""
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def get_queue_sender(self, queue_name: str) -> "InMemoryPairedSender":
+        """A sender for a queue."""
+        self.check_usable()
+        return InMemoryPairedSender(self, queue_name)
+
+    def get_topic_sender(self, topic_name: str) -> "InMemoryPairedSender":
+        """A sender for a topic."""
+        return self.get_queue_sender(topic_name)
+
+    def tick(self) -> None:
+        """Let the clock's time tell: overdue entities fail over, holds and probations end."""
+        self._tick()
+
+    def ping_due(self) -> list[PingResult]:
+        """Ping every entity whose ping is due."""
+        now = self.clock.now()
+        return [self.ping(entity.path) for entity in self.pair_state.entities() if entity.ping_due(now)]
+
+    def ping(self, path: str) -> PingResult:
+        """Ping an entity now."""
+        try:
+            self.namespaces["primary"].send(path, [ping_message()])
+            result = PingResult(path, True, "accepted")
+        except Exception as error:
+            result = PingResult(path, False, str(error))
+        self.pair_state.pinged(result)
+        return result
+
+    def bring_home(self) -> int:
+        """Send what sits in the backlog to where it is meant to go, until a destination refuses; how many it were."""
+        moved = 0
+        for queue in self.backlog_paths:
+            waiting = self.namespaces["secondary"]._queues.get(queue, deque())
+            while waiting:
+                path, message = restore(ServiceBusReceivedMessage.from_bytes(waiting[0]))
+                if self.pair_state.health(path).state == "failed_over":
+                    break
+                self.namespaces["primary"].send(path, [message])
+                waiting.popleft()
+                moved += 1
+        return moved
+
+
+class InMemoryPairedSender(SenderCore):
+    """Sends by the real rules, in memory."""
+
+    def __init__(self, client: InMemoryPairedClient, entity_name: str) -> None:
+        super().__init__(client, entity_name)
+        self._client = client
+
+    def __enter__(self) -> "InMemoryPairedSender":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
+        """As ``PairedSender.send_messages``."""
+        self._check_live()
+        timeout_s = self._checked(timeout)
+        work = self._prepared(message)
+        if work is None:
+            return
+
+        def perform(action: Action) -> Outcome:
+            if isinstance(action, Wait):
+                return DONE
+            namespaces, client = self._client.namespaces, self._client
+            try:
+                if isinstance(action, ToPrimary):
+                    namespaces["primary"].send(self.entity_name, work.messages)
+                    client.count_primary(work, accepted=True)
+                else:
+                    outgoing = work.rewritten()
+                    namespaces["secondary"].send(action.queue, outgoing if isinstance(outgoing, list) else [outgoing])
+                    client.count_backlog(work, accepted=True)
+            except Exception as error:
+                if isinstance(action, ToPrimary):
+                    return client.failed(error, self.entity_name, reused=False)
+                return client.backlog_failed(error, reused=False)
+            return DONE
+
+        drive(self._flow(work, timeout_s, self._now()), perform)
+
+    def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
+        """As ``PairedSender.create_message_batch``."""
+        self._check_live()
+        return self._batch(None, max_size_in_bytes)
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self._closed = True
+
+
+def _endpoint(role: Any, namespace: InMemoryNamespace) -> Endpoint:
+    return Endpoint(role, f"{namespace.name}.servicebus.windows.net", False, None, None, {})

@@ -61,7 +61,7 @@ class PairedSender(SenderCore):
         work = self._prepared(message)
         if work is not None:
             outgoing = work.outgoing
-            await self._run(work, timeout_s, lambda sender, left: sender.send_messages(outgoing, timeout=left))
+            await self._run(work, timeout_s, lambda sender, left: sender.send_messages(outgoing))
 
     async def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
@@ -127,7 +127,7 @@ class PairedSender(SenderCore):
             await self._wait(action.seconds)
             return DONE
 
-        return await drive_async(self._flow(work, timeout_s), perform)
+        return await drive_async(self._flow(work, timeout_s, self._now()), perform)
 
     async def _to_primary(self, work: Payload, operation: Operation, timeout_s: float) -> Outcome:
         failure = await self._link.attempt(operation, timeout_s)

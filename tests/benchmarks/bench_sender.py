@@ -1,0 +1,200 @@
+"""What a pair costs its sender: beside the bare SDK, in interleaved blocks of one process, medians of the blocks.
+
+Healthy path (blocking single sends, batches of 100, asyncio), a redirected send beside a bare send of the same bytes to
+the same backlog queue, and switching with failover_interval 0 beside one bare send on a warm link.
+Run: python -m tests.benchmarks.bench_sender
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from statistics import median
+from typing import Any
+
+import azure.servicebus.aio
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+import pairing.aio
+from pairing import Fault, PairedServiceBusClient, SendAvailabilityOptions, classify
+from pairing.messages import to_backlog
+
+BODY = b"x" * 256
+BLOCKS = 21
+SINGLES, BATCHES, SWITCHES = 150, 12, 31
+
+
+def run() -> dict[str, float | dict[str, float]]:
+    """The ratios, with the microseconds they were made of."""
+    with _namespaces() as (primary, secondary):
+        return _blocking(primary, secondary) | asyncio.run(_asyncio(primary, secondary))
+
+
+def _blocking(primary: str, secondary: str) -> dict[str, Any]:
+    options = SendAvailabilityOptions(**_OPTIONS, enable_pings=False)
+    with (
+        PairedServiceBusClient.from_connection_string(primary, secondary, options=options) as pair,
+        ServiceBusClient.from_connection_string(primary, retry_total=0) as bare_client,
+        ServiceBusClient.from_connection_string(secondary, retry_total=0) as backlog_client,
+        bare_client.get_queue_sender("orders", keep_alive=0) as bare,
+        backlog_client.get_queue_sender(pair.backlog_paths[0], keep_alive=0) as bare_backlog,
+    ):
+        paired = pair.get_queue_sender("orders")
+        for sender in (bare, paired):
+            sender.send_messages(ServiceBusMessage(BODY))
+        singles = _compare(_each(bare.send_messages), _each(paired.send_messages), _singles)
+        batches = _compare(_each(bare.send_messages), _each(paired.send_messages), _batches)
+        switching = _switching(pair, primary, bare_backlog)
+        pair.fail_over("orders", "benchmark")
+        paired.send_messages(ServiceBusMessage(BODY))
+        redirected = _compare(_each(_rewritten(bare_backlog)), _each(paired.send_messages), _singles)
+    return {
+        "blocking_single_added_us": singles["paired_us"] - singles["bare_us"],
+        "blocking_single_ratio": singles["ratio"],
+        "blocking_batch_ratio": batches["ratio"],
+        "redirected_ratio": redirected["ratio"],
+        "switching_ratio": switching["ratio"],
+        "blocking": {"single": singles, "batch": batches, "redirected": redirected, "switching": switching},
+    }
+
+
+async def _asyncio(primary: str, secondary: str) -> dict[str, Any]:
+    options = SendAvailabilityOptions(**_OPTIONS, enable_pings=False)
+    async with (
+        pairing.aio.PairedServiceBusClient.from_connection_string(primary, secondary, options=options) as pair,
+        azure.servicebus.aio.ServiceBusClient.from_connection_string(primary, retry_total=0) as bare_client,
+        bare_client.get_queue_sender("orders", keep_alive=0) as bare,
+    ):
+        paired = pair.get_queue_sender("orders")
+        for sender in (bare, paired):
+            await sender.send_messages(ServiceBusMessage(BODY))
+        singles = await _compare_async(bare.send_messages, paired.send_messages, _singles)
+        batches = await _compare_async(bare.send_messages, paired.send_messages, _batches)
+    return {
+        "asyncio_single_ratio": singles["ratio"],
+        "asyncio_batch_ratio": batches["ratio"],
+        "asyncio": {"single": singles, "batch": batches},
+    }
+
+
+def _switching(pair: PairedServiceBusClient, primary: str, bare_backlog: Any) -> dict[str, float]:
+    """From the failed attempt's return to the backlog's acknowledgement; a link to the backlog is warm."""
+    failed_at = 0.0
+
+    def classified(error: BaseException, *, known: bool) -> Fault:
+        nonlocal failed_at
+        failed_at = time.perf_counter()
+        return classify(error, known=known)
+
+    pair.pair_state._classify = classified
+    pair.warm_now(pair.backlog_paths[0])
+    sender = pair.get_queue_sender("payments")
+    _fault(primary, {"entity": "payments", "operation": "send", "effect": "reject"})
+    switches, sends = [], []
+    for _ in range(SWITCHES):
+        sender.send_messages(ServiceBusMessage(BODY))
+        switches.append(time.perf_counter() - failed_at)
+        pair.mark_healthy("payments")
+        message = to_backlog(ServiceBusMessage(BODY, message_id="m" * 36), "payments")
+        began = time.perf_counter()
+        bare_backlog.send_messages(message)
+        sends.append(time.perf_counter() - began)
+    return _figures(median(sends), median(switches))
+
+
+def _rewritten(sender: Any) -> Callable[[Any], None]:
+    """A bare send of what a redirected one puts on the wire, rewritten ahead of the measurement."""
+    return lambda message: sender.send_messages(message)
+
+
+def _singles() -> list[Any]:
+    return [ServiceBusMessage(BODY) for _ in range(SINGLES)]
+
+
+def _batches() -> list[Any]:
+    return [[ServiceBusMessage(BODY) for _ in range(100)] for _ in range(BATCHES)]
+
+
+def _each(send: Callable[[Any], object]) -> Callable[[list[Any]], None]:
+    def send_all(messages: list[Any]) -> None:
+        for message in messages:
+            send(message)
+
+    return send_all
+
+
+def _compare(
+    bare: Callable[[list[Any]], None], paired: Callable[[list[Any]], None], make: Callable[[], list[Any]]
+) -> dict[str, float]:
+    took: dict[int, list[float]] = {0: [], 1: []}
+    used: dict[int, list[float]] = {0: [], 1: []}
+    for block in range(BLOCKS):
+        for which in (0, 1) if block % 2 else (1, 0):
+            messages = make()
+            gc.collect()
+            began, cpu_began = time.perf_counter(), time.thread_time()
+            (bare, paired)[which](messages)
+            took[which].append((time.perf_counter() - began) / len(messages))
+            used[which].append((time.thread_time() - cpu_began) / len(messages))
+    cpu_added_us = (median(used[1]) - median(used[0])) * 1e6  # what a busy machine does not blur
+    return _figures(median(took[0]), median(took[1])) | {"cpu_added_us": cpu_added_us}
+
+
+async def _compare_async(
+    bare: Callable[[Any], Awaitable[object]],
+    paired: Callable[[Any], Awaitable[object]],
+    make: Callable[[], list[Any]],
+) -> dict[str, float]:
+    took: dict[int, list[float]] = {0: [], 1: []}
+    for block in range(BLOCKS):
+        for which in (0, 1) if block % 2 else (1, 0):
+            messages, send = make(), (bare, paired)[which]
+            gc.collect()
+            began = time.perf_counter()
+            for message in messages:
+                await send(message)
+            took[which].append((time.perf_counter() - began) / len(messages))
+    return _figures(median(took[0]), median(took[1]))
+
+
+def _figures(bare_s: float, paired_s: float) -> dict[str, float]:
+    return {"bare_us": bare_s * 1e6, "paired_us": paired_s * 1e6, "ratio": paired_s / bare_s}
+
+
+_OPTIONS: dict[str, Any] = {
+    "primary_namespace": "contoso",
+    "secondary_namespace": "contoso-dr",
+    "backlog_queue_count": 1,
+    "failover_interval": timedelta(0),
+}
+
+
+@contextmanager
+def _namespaces() -> Iterator[tuple[str, str]]:
+    command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
+    command += ["--entity", "contoso/orders", "--entity", "contoso/payments"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield tuple(process.stdout.readline().split(maxsplit=2)[2].strip() for _ in range(2))  # type: ignore[misc]
+        finally:
+            process.terminate()
+
+
+def _fault(connection_string: str, fault: dict[str, Any]) -> None:
+    address = connection_string.split(";")[0].removeprefix("Endpoint=sb://").rstrip("/")
+    request = urllib.request.Request(f"http://{address}/$emulator/faults", data=json.dumps(fault).encode())
+    with urllib.request.urlopen(request) as response:
+        response.read()
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))

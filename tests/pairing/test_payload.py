@@ -1,0 +1,79 @@
+"""What a send carries: the short ways through it are the long ones, only shorter."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+
+from pairing.messages import to_backlog
+from pairing.payload import new_id, rewritten_plainly, small_bound
+from pairing.sizes import encoded_size
+
+
+def encoded(message):
+    batch = ServiceBusMessageBatch()
+    batch.add_message(message)
+    return bytes(batch._message[5][0])
+
+
+PLAIN = {
+    "data alone": {"body": b"x" * 300},
+    "text": {"body": "grüße"},
+    "a session": {"body": "x", "session_id": "s"},
+    "every text property": {
+        "body": "x",
+        "session_id": "s",
+        "correlation_id": "c",
+        "subject": "subject",
+        "to": "to",
+        "reply_to": "reply",
+        "reply_to_session_id": "r",
+        "content_type": "text/plain; charset=ü",
+    },
+}
+OTHERS = {
+    "a body that is no data": {"body": None},
+    "application properties": {"body": "x", "application_properties": {"n": 1}},
+    "a time-to-live": {"body": "x", "time_to_live": timedelta(hours=1)},
+    "a schedule": {"body": "x", "scheduled_enqueue_time_utc": datetime(2030, 1, 1, tzinfo=UTC)},
+    "a partition key": {"body": "x", "partition_key": "k"},
+}
+
+
+@pytest.mark.parametrize("properties", PLAIN.values(), ids=PLAIN)
+def test_the_short_rewriting_is_the_long_one(properties):
+    message = ServiceBusMessage(**properties, message_id="m")
+    before = encoded(message)
+    assert encoded(rewritten_plainly(message, "orders")) == encoded(to_backlog(message, "orders"))
+    assert encoded(message) == before
+
+
+@pytest.mark.parametrize("properties", OTHERS.values(), ids=OTHERS)
+def test_what_is_not_plain_takes_the_long_way(properties):
+    assert rewritten_plainly(ServiceBusMessage(**properties, message_id="m"), "orders") is None
+
+
+def test_an_id_that_is_no_text_takes_the_long_way():
+    message = ServiceBusMessage("x")
+    message.raw_amqp_message.properties.message_id = uuid.uuid4()
+    assert rewritten_plainly(message, "orders") is None
+    assert small_bound(message) is None
+
+
+@pytest.mark.parametrize("properties", PLAIN.values(), ids=PLAIN)
+def test_the_bound_is_above_the_size_and_not_far(properties):
+    message = ServiceBusMessage(**properties, message_id="m")
+    exact = encoded_size(message)
+    assert exact <= small_bound(message) <= exact + 512
+
+
+def test_a_large_message_takes_the_long_way():
+    assert small_bound(ServiceBusMessage(b"x" * 65_536, message_id="m")) is None
+
+
+def test_ids_are_uuids_of_version_four():
+    ids = {new_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(str(parsed := uuid.UUID(text)) == text and parsed.version == 4 for text in ids)
+    assert {uuid.UUID(text).variant for text in ids} == {uuid.RFC_4122}
