@@ -6,11 +6,10 @@ memory, then announced to the journal (`emulator/broker/journal.py`).
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from emulator.broker import dead_letter
 from emulator.broker.descriptions import QueueDescription
@@ -26,69 +25,33 @@ from emulator.broker.errors import (
 from emulator.broker.journal import Journal
 from emulator.broker.lock import Locks
 from emulator.broker.message import NEVER, Message, MessageState, StoredMessage
-from emulator.broker.message_session import MessageSession, SessionHolder, Sessions
-from emulator.broker.ready import Consumer, Ready
-from emulator.broker.schedule import Schedule
+from emulator.broker.message_session import MessageSession
+from emulator.broker.ready import Ready
+from emulator.broker.receivers import Receivers
+from emulator.broker.shelf import Shelf
+from emulator.broker.surroundings import Counters, Surroundings
 
 MEGABYTE = 1024 * 1024
 
 
-class Surroundings(Protocol):
-    """What a queue needs of its namespace."""
-
-    journal: Journal
-
-    def wake(self, queue: Queue, due: float) -> None:
-        """Call `queue.advance` at this time, or before."""
-
-    def forward(self, target: str, stored: StoredMessage, now: float) -> None:
-        """Put a copy of the message into another entity. Raises BrokerError, and then nothing was stored."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What happened in this queue since it was created or the process started."""
-
-    enqueued: int = 0
-    delivered: int = 0
-    completed: int = 0
-    dead_lettered: int = 0
-    expired: int = 0
-    pings_swallowed: int = 0
-    duplicates: int = 0
-    forwarded: int = 0
-
-    def as_dict(self) -> dict[str, int]:
-        return asdict(self)
-
-
-class Queue:
+class Queue(Receivers):
     """One queue, or the queue a subscription owns, or a dead-letter queue."""
 
     def __init__(
         self, description: QueueDescription, surroundings: Surroundings, now: float, parent: Queue | None = None
     ) -> None:
+        super().__init__()
         self.description = description
         self.surroundings = surroundings
         self.parent = parent
         self.created_at = self.updated_at = self.accessed_at = now
         self.counters = Counters()
-        self.size_bytes = 0
         self.last_sequence_number = 0
-        self.sessions = Sessions()
         self.history = DuplicateHistory()
-        self.is_closed = False
-        self._messages: dict[int, StoredMessage] = {}
-        self._numbers: list[int] = []
-        self._deferred_count = 0
-        self._ready = Ready()
         self._locks = Locks()
-        self._expiries: Schedule[int] = Schedule()
-        self._activations: Schedule[int] = Schedule()
-        self._waiting: deque[Consumer] = deque()
+        self._shelf = Shelf()
         self._dead_letters: Queue | None = None
         self._transfer_dead_letters: Queue | None = None
-        self._pumping = False
         self._unanswered: deque[bytes] = deque(maxlen=10_000)
 
     # --- looking ---------------------------------------------------------------------------------------------------
@@ -135,22 +98,27 @@ class Queue:
 
     def __len__(self) -> int:
         """How many messages are stored, in every state."""
-        return len(self._messages)
+        return len(self._shelf)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the messages stored here, dead-letter queues left out."""
+        return self._shelf.size_bytes
 
     @property
     def scheduled_count(self) -> int:
         """Messages that become active later."""
-        return len(self._activations)
+        return self._shelf.scheduled_count
 
     @property
     def deferred_count(self) -> int:
         """Messages set aside by a receiver."""
-        return self._deferred_count
+        return self._shelf.deferred_count
 
     @property
     def active_count(self) -> int:
         """Active messages, locked ones included."""
-        return len(self._messages) - self.scheduled_count - self._deferred_count
+        return len(self._shelf) - self.scheduled_count - self.deferred_count
 
     @property
     def total_size_bytes(self) -> int:
@@ -163,20 +131,11 @@ class Queue:
 
     def messages(self) -> Iterator[StoredMessage]:
         """Everything stored, in sequence order."""
-        return iter(list(self._messages.values()))
+        return self._shelf.messages()
 
     def peek(self, first: int, count: int, now: float, session_id: str | None = None) -> list[StoredMessage]:
         """Up to `count` messages from this sequence number on, whatever their state; nothing is locked."""
-        found: list[StoredMessage] = []
-        for position in range(bisect_left(self._numbers, first), len(self._numbers)):
-            stored = self._messages.get(self._numbers[position])
-            if len(found) >= count:
-                break
-            if stored is None or stored.expires_at <= now:
-                continue
-            if session_id is None or stored.message.session_id == session_id:
-                found.append(stored)
-        return found
+        return self._shelf.peek(first, count, now, session_id)
 
     # --- putting in ------------------------------------------------------------------------------------------------
 
@@ -218,7 +177,7 @@ class Queue:
 
     def cancel_scheduled(self, numbers: Sequence[int]) -> None:
         """Remove scheduled messages, all or none. Raises MessageNotFound."""
-        found = [self._messages.get(number) for number in numbers]
+        found = [self._shelf.get(number) for number in numbers]
         if not all(stored is not None and stored.state is MessageState.SCHEDULED for stored in found):
             raise MessageNotFound("One of the messages to cancel is not scheduled (any more).")
         for stored in found:
@@ -267,27 +226,12 @@ class Queue:
         self._insert(stored)
 
     def _insert(self, stored: StoredMessage) -> None:
-        number = stored.sequence_number
-        self._messages[number] = stored
-        self._remember_number(number)
-        self.size_bytes += stored.message.size
+        due = self._shelf.add(stored)
         if stored.state is MessageState.ACTIVE:
             self._line(stored).append(stored)
             self._noted(stored)
-        elif stored.state is MessageState.DEFERRED:
-            self._deferred_count += 1
-        elif stored.scheduled_at is not None:
-            self._activations.set(number, stored.scheduled_at)
-            self.surroundings.wake(self, stored.scheduled_at)
-        if stored.expires_at != NEVER:
-            self._expiries.set(number, stored.expires_at)
-            self.surroundings.wake(self, stored.expires_at)
-
-    def _remember_number(self, number: int) -> None:
-        """Keep the numbers sorted for peeking; those of removed messages are swept once they are the majority."""
-        self._numbers.append(number)
-        if len(self._numbers) > 2 * len(self._messages) + 64:
-            self._numbers = list(self._messages)
+        if due != NEVER:
+            self.surroundings.wake(self, due)
 
     def _expiry(self, message: Message, now: float) -> float:
         own = NEVER if message.ttl_s is None else message.ttl_s
@@ -329,7 +273,7 @@ class Queue:
         session = self.sessions.held(session_id, now) if session_id is not None else None
         found: list[StoredMessage] = []
         for number in numbers:
-            stored = self._messages.get(number)
+            stored = self._shelf.get(number)
             if stored is None or stored.state is not MessageState.DEFERRED or stored.lock_token is not None:
                 raise MessageNotFound(f"No deferred message has the sequence number {number}.")
             if session_id is not None and stored.message.session_id != session_id:
@@ -374,17 +318,9 @@ class Queue:
     def _remove(self, stored: StoredMessage) -> None:
         """Take a message that is not in line any more out of the queue for good."""
         self._unlock(stored)
-        number = stored.sequence_number
-        del self._messages[number]
-        stored.is_removed = True
-        self.size_bytes -= stored.message.size
-        if stored.state is MessageState.DEFERRED:
-            self._deferred_count -= 1
-        elif stored.state is MessageState.SCHEDULED:
-            self._activations.discard(number)
-        self._expiries.discard(number)
+        self._shelf.remove(stored)
         self._noted(stored)
-        self.journal.removed(self.path, number)
+        self.journal.removed(self.path, stored.sequence_number)
 
     def remember_unanswered(self, token: bytes) -> None:
         """A settlement was applied and its answer lost: settling the same lock once more is to succeed."""
@@ -420,9 +356,7 @@ class Queue:
         """Set the message aside: from now on it is received by its sequence number only. This delivery counts."""
         stored = self._locks.holder(token, now)
         self._unlock(stored)
-        if stored.state is not MessageState.DEFERRED:
-            stored.state = MessageState.DEFERRED
-            self._deferred_count += 1
+        self._shelf.defer(stored)
         stored.delivery_count += 1
         self._noted(stored)
         self.journal.changed(self.path, stored)
@@ -443,6 +377,16 @@ class Queue:
             self._line(stored).give_back(stored)
             self._noted(stored)
             self._pump(now, stored)
+
+    def _wake(self, due: float) -> None:
+        self.surroundings.wake(self, due)
+
+    def _come_back(self, stored: StoredMessage, now: float, *, counts: bool) -> None:
+        self._locks.release(stored)
+        if counts:
+            self._failed_delivery(stored, now)
+        else:
+            self._give_back(stored, now)
 
     def _failed_delivery(self, stored: StoredMessage, now: float) -> None:
         stored.delivery_count += 1
@@ -508,12 +452,7 @@ class Queue:
 
     def next_due(self) -> float:
         """When `advance` has something to do next; infinity where nothing is due."""
-        return min(
-            self._locks.next_end(),
-            self._expiries.next_due(),
-            self._activations.next_due(),
-            self.sessions.next_end(),
-        )
+        return min(self._locks.next_end(), self._shelf.next_due(), self.sessions.next_end())
 
     def advance(self, now: float) -> None:
         """Let locks lapse, messages expire and scheduled ones become active."""
@@ -522,17 +461,16 @@ class Queue:
         for stored in list(self._locks.take_lapsed(now)):
             self._failed_delivery(stored, now)
         # What is done for one message may deliver, expire or forward others: each is looked up when its turn comes.
-        for number in list(self._activations.take_due(now)):
-            if number in self._messages:
-                self._activate(self._messages[number], now)
-        for number in list(self._expiries.take_due(now)):
-            if number in self._messages:
-                self._expired(self._messages[number], now)
+        for number in self._shelf.take_activated(now):
+            if (found := self._shelf.get(number)) is not None:
+                self._activate(found, now)
+        for number in self._shelf.take_expired(now):
+            if (found := self._shelf.get(number)) is not None:
+                self._expired(found, now)
         self._pump(now)
 
     def _activate(self, stored: StoredMessage, now: float) -> None:
         """The scheduled time has come: the message is enqueued now, with a new sequence number, as the service does."""
-        self._activations.set(stored.sequence_number, now)
         self._remove(stored)
         self.counters.enqueued -= 1
         self._store(stored.message, now, None)
@@ -541,135 +479,11 @@ class Queue:
         if stored.lock_token is not None:
             # A locked message is its receiver's until the lock ends; it expires then.
             until = stored.locked_until if stored.locked_until != NEVER else now + self.description.lock_duration_s
-            self._expiries.set(stored.sequence_number, until)
+            self._shelf.expire_later(stored, until)
             return
         if stored.state is MessageState.ACTIVE:
             self._line(stored).forget()
         self._expire(stored, now)
-
-    # --- sessions --------------------------------------------------------------------------------------------------
-
-    def accept_session(self, session_id: str, holder: SessionHolder, now: float) -> None:
-        """Lock this session for a receiver. Raises SessionCannotBeLocked."""
-        self._grant(self.sessions.of(session_id), holder, now)
-
-    def accept_next_session(self, holder: SessionHolder, now: float) -> None:
-        """Lock a session that has messages, at once or when there is one; `session_granted` tells."""
-        self.sessions.acceptors[holder] = None
-        self._serve_acceptors(now)
-
-    def stop_accepting(self, holder: SessionHolder) -> bool:
-        """Wait for a session no longer; whether it was still waiting."""
-        return holder in self.sessions.acceptors and self.sessions.acceptors.pop(holder) is None
-
-    def close_session(self, session_id: str, holder: SessionHolder, now: float) -> None:
-        """The receiver gives its session up; what it had out returns without counting."""
-        session = self.sessions.of(session_id)
-        if session.holder is holder:
-            for stored in self.sessions.unlock(session):
-                self._locks.release(stored)
-                self._give_back(stored, now)
-        self.sessions.note(session)
-        self._serve_acceptors(now)
-
-    def renew_session(self, session_id: str, now: float) -> float:
-        """Lock the session for another lock duration; returns the new end. Raises SessionLockLost."""
-        until = now + self.description.lock_duration_s
-        self.sessions.renew(self.sessions.held(session_id, now), until)
-        self.surroundings.wake(self, until)
-        return until
-
-    def set_session_state(self, session_id: str, state: bytes | None, now: float) -> None:
-        """Keep a state for a session that is locked. Raises SessionLockLost."""
-        self.sessions.set_state(self.sessions.held(session_id, now), state, now)
-        self.journal.session_state(self.path, session_id, state, now)
-
-    def restore_session_state(self, session_id: str, state: bytes, updated_at: float) -> None:
-        """Take a state that a store kept; announces nothing."""
-        self.sessions.set_state(self.sessions.of(session_id), state, updated_at)
-
-    def _grant(self, session: MessageSession, holder: SessionHolder, now: float) -> None:
-        until = now + self.description.lock_duration_s
-        self.sessions.lock(session, holder, until)
-        self.surroundings.wake(self, until)
-        self.accessed_at = now
-        holder.session_granted(session.session_id, until)
-
-    def _serve_acceptors(self, now: float) -> None:
-        acceptors = self.sessions.acceptors
-        while acceptors and (session := self.sessions.next_available()) is not None:
-            holder = next(iter(acceptors))
-            del acceptors[holder]
-            self._grant(session, holder, now)
-
-    def _session_lapsed(self, session: MessageSession, now: float) -> None:
-        holder = session.holder
-        for stored in self.sessions.unlock(session):
-            self._locks.release(stored)
-            self._failed_delivery(stored, now)
-        self.sessions.note(session)
-        if holder is not None:
-            holder.session_lost()
-        self._serve_acceptors(now)
-
-    # --- consumers -------------------------------------------------------------------------------------------------
-
-    def wait(self, consumer: Consumer, now: float) -> None:
-        """Deliver to this consumer while it accepts, now and when messages come."""
-        if consumer not in self._waiting:
-            self._waiting.append(consumer)
-        self._pump(now)
-
-    def leave(self, consumer: Consumer) -> None:
-        """Deliver nothing more to this consumer."""
-        if consumer in self._waiting:
-            self._waiting.remove(consumer)
-
-    def wait_in_session(self, session_id: str, now: float) -> None:
-        """Deliver the session's messages to its holder while it accepts."""
-        session = self.sessions.of(session_id)
-        session.is_waiting = True
-        self._pump_session(session, now)
-
-    def _pump(self, now: float, stored: StoredMessage | None = None) -> None:
-        """Deliver what can be delivered; `stored` is the message that came, where there is one."""
-        if not self.description.status.accepts_receives:
-            return
-        if self.description.requires_session:
-            if stored is not None and stored.message.session_id is not None:
-                self._pump_session(self.sessions.of(stored.message.session_id), now)
-            self._serve_acceptors(now)
-        elif self._waiting and not self._pumping:
-            self._pumping = True
-            try:
-                self._pump_waiting(now)
-            finally:
-                self._pumping = False
-
-    def _pump_waiting(self, now: float) -> None:
-        """One message to each waiting consumer in turn, until messages or consumers run out."""
-        while self._waiting and self._ready.count:
-            consumer = self._waiting.popleft()
-            if consumer.accepts(now):
-                stored = self.receive_and_delete(now) if consumer.deletes else self.receive(now)
-                if stored is not None:
-                    consumer.deliver(stored, now)
-                self._waiting.append(consumer)
-
-    def _pump_session(self, session: MessageSession, now: float) -> None:
-        holder = session.holder
-        while session.is_waiting and holder is not None and session.ready.count:
-            if not holder.accepts(now):
-                session.is_waiting = False
-                return
-            take = self.receive_and_delete if holder.deletes else self.receive
-            stored = take(now, session)
-            if stored is not None:
-                holder.deliver(stored, now)
-
-    def consumers(self) -> list[Consumer]:
-        """Everyone who receives here or waits to."""
-        return [*self._waiting, *self.sessions.holders()]
 
     # --- administration --------------------------------------------------------------------------------------------
 
@@ -690,17 +504,6 @@ class Queue:
             self._remove(stored)
             self._forward(stored, now)
 
-    def close(self) -> None:
-        """The entity was deleted: tell those who receive from it."""
-        self.is_closed = True
-        self._dismiss(EntityNotFound(f"The messaging entity '{self.path}' was deleted."))
-
-    def _dismiss(self, reason: BrokerError) -> None:
-        consumers = self.consumers()
-        self._waiting.clear()
-        for consumer in consumers:
-            consumer.entity_gone(reason.condition, str(reason))
-
     def idle_due(self) -> float:
         """When the entity goes by itself if nothing happens; infinity where it stays."""
         return self.accessed_at + self.description.auto_delete_on_idle_s if self.parent is None else NEVER
@@ -713,7 +516,7 @@ class Queue:
         """Counts, size and times, for the administration. Deferred messages count as active, as in the service."""
         dead, transfer = self._dead_letters, self._transfer_dead_letters
         return {
-            "active": self.active_count + self._deferred_count,
+            "active": self.active_count + self.deferred_count,
             "scheduled": self.scheduled_count,
             "dead_lettered": len(dead) if dead is not None else 0,
             "transfer": 0,
