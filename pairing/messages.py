@@ -50,6 +50,7 @@ _BROKER_ANNOTATIONS = frozenset(
     )
 )
 _DEAD_LETTER_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")
+_DATA = AmqpMessageBodyType.DATA
 _TICKS_PER_MILLISECOND = 10_000
 _LONGEST_TTL_MS = 2**32 - 1  # an AMQP header cannot say more: 49 days
 _FOREVER_TICKS = 2**63 - 1  # TimeSpan.MaxValue
@@ -105,7 +106,7 @@ def copy_for_send(received: ServiceBusMessage) -> ServiceBusMessage:
     """
     raw = received.raw_amqp_message
     header = AmqpMessageHeader()
-    if raw.header:
+    if raw.header is not None:
         header.durable, header.priority, header.time_to_live = (
             raw.header.durable,
             raw.header.priority,
@@ -135,7 +136,7 @@ def to_backlog(message: ServiceBusMessage, path: str) -> ServiceBusMessage:
     if properties.group_id is not None:
         carried[SESSION_ID], properties.group_id = text(properties.group_id), None
     header = AmqpMessageHeader()
-    if raw.header:
+    if raw.header is not None:
         header.durable, header.priority = raw.header.durable, raw.header.priority
         if raw.header.time_to_live is not None:
             carried[TIME_TO_LIVE] = typed("LONG", raw.header.time_to_live * _TICKS_PER_MILLISECOND)
@@ -161,7 +162,7 @@ def restore(received: ServiceBusMessage) -> tuple[str, ServiceBusMessage]:
     scheduled = _take_number(carried, SCHEDULED_ENQUEUE_TIME)
     written = _take_text(carried, PROPERTY_TYPES)
     header = AmqpMessageHeader()
-    if raw.header:
+    if raw.header is not None:
         header.durable, header.priority = raw.header.durable, raw.header.priority
     header.time_to_live = _ttl_ms(ttl_ticks)
     try:
@@ -229,7 +230,7 @@ def _build(
 
 
 def _outward_body(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> dict[str, Any]:
-    if raw.body_type == AmqpMessageBodyType.DATA:
+    if raw.body_type is _DATA:
         return {"data_body": list(raw.body)}
     whole = list(raw.body) if raw.body_type == AmqpMessageBodyType.SEQUENCE else raw.body
     sent, body_types = describe_whole(whole)
@@ -239,7 +240,7 @@ def _outward_body(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> dict[str,
 
 
 def _inward_body(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> dict[str, Any]:
-    if raw.body_type == AmqpMessageBodyType.DATA:
+    if raw.body_type is _DATA:
         return {"data_body": list(raw.body)}
     if raw.body_type == AmqpMessageBodyType.SEQUENCE:
         return {"sequence_body": retype_whole(list(raw.body), types.get("b"))}
@@ -247,7 +248,10 @@ def _inward_body(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> dict[str, 
 
 
 def _copy(properties: AmqpMessageProperties | None) -> AmqpMessageProperties:
-    return AmqpMessageProperties(**properties) if properties else AmqpMessageProperties()
+    copy = AmqpMessageProperties()
+    if properties is not None:
+        vars(copy).update(vars(properties))
+    return copy
 
 
 def _properties(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> AmqpMessageProperties:

@@ -52,7 +52,7 @@ def size_bound(message: ServiceBusMessage) -> int | None:
     elif raw.body is not None:
         return None
     try:
-        if raw.properties:
+        if raw.properties is not None:
             size += _total(vars(raw.properties).values())
         for section in (raw.application_properties, raw.annotations, raw.footer):
             if section:
@@ -68,9 +68,9 @@ def backlog_overhead(message: ServiceBusMessage, path: str) -> int:
     if not _is_plain(message):
         return max(0, encoded_size(to_backlog(message, path)) - encoded_size(message))
     overhead = _LARGER_MAP + _PATH + 4 * len(path)
-    if raw.properties and raw.properties.group_id is not None:
+    if raw.properties is not None and raw.properties.group_id is not None:
         overhead += _SESSION
-    if raw.header and raw.header.time_to_live is not None:
+    if raw.header is not None and raw.header.time_to_live is not None:
         overhead += _TTL
     if raw.annotations and message.scheduled_enqueue_time_utc is not None:
         overhead += _SCHEDULE
@@ -90,7 +90,7 @@ def _is_plain(message: ServiceBusMessage) -> bool:
     raw = message.raw_amqp_message
     if raw.footer or (raw.body_type is not _DATA and raw.body is not None):
         return False
-    if raw.properties and isinstance(raw.properties.message_id, bytes):
+    if raw.properties is not None and isinstance(raw.properties.message_id, bytes):
         return False
     plain = _GUESSED.issuperset(map(type, (raw.application_properties or {}).values()))
     return plain and (not raw.annotations or _GUESSED_ANNOTATIONS.issuperset(map(type, raw.annotations.values())))

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from pairing.faults import classify, condition
 from pairing.homecoming import Homecoming, Item, Progress, Settled, Why
 from pairing.ledger import Ledger
 from pairing.metering import billing_units
-from pairing.sizes import message_size
+from pairing.sizes import STEP, message_size
 from pairing.tenure import Tenure
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 GRANT_S = 900.0
 """How long one grant of link credit lasts while nothing comes."""
 PAGE = 100
+_REWRITING = 1024  # bytes that the rewriting for the backlog adds, or less
 OPEN_S, SEND_S, SETTLE_S, ASK_S = 10.0, 10.0, 15.0, 5.0
 
 
@@ -106,6 +108,7 @@ class Tally:
         self._count = client.meter.count
         self._primary, self._secondary = client.primary.namespace, client.secondary.namespace
         self._queue = queue
+        self._sizes: dict[int, int] = {}
         self._granted_by: Any = None
         self._granted_at = 0.0
         self._is_empty = True
@@ -131,20 +134,37 @@ class Tally:
         """Messages came from the backlog."""
         if messages:
             self._is_empty, self._granted_at = False, time.monotonic()
+            self._sizes.clear()
+        by_entity: defaultdict[str, list[int]] = defaultdict(list)
         for message in messages:
             path = (message.application_properties or {}).get(b"x-ms-path")
             entity = path.decode(errors="replace") if isinstance(path, bytes) else self._queue
-            self._add("syphon_receive", self._secondary, entity, [message_size(message)])
+            size = self._sizes[message.sequence_number] = message_size(message)
+            by_entity[entity].append(size)
+        for entity, sizes in by_entity.items():
+            self._add("syphon_receive", self._secondary, entity, sizes)
 
     def settled(self, items: list[Item], outcomes: list[Settled]) -> None:
         """Messages were settled in the backlog."""
-        for item, outcome in zip(items, outcomes, strict=False):
-            if outcome == "done":
-                self._count("syphon_settle", self._secondary, item.path or self._queue, messages=1, billing_units=1)
+        done = Counter(item.path for item, outcome in zip(items, outcomes, strict=False) if outcome == "done")
+        for path, count in done.items():
+            self._count(
+                "syphon_settle",
+                self._secondary,
+                path or self._queue,
+                operations=count,
+                messages=count,
+                billing_units=count,
+            )
 
     def sent(self, path: str, items: list[Item]) -> None:
         """Messages were accepted by the primary."""
-        self._add("syphon_send", self._primary, path, [message_size(item.message) for item in items])
+        self._add("syphon_send", self._primary, path, [self._restored_size(item) for item in items], operations=1)
+
+    def _restored_size(self, item: Item) -> int:
+        """At most what the message takes; as it came, unless that is so little over a billing step that it matters."""
+        size = self._sizes.get(item.number, STEP)
+        return size if size < STEP or size % STEP > _REWRITING else message_size(item.message)
 
     def refused(self, path: str) -> None:
         """A send was attempted, and not accepted."""
@@ -158,11 +178,12 @@ class Tally:
         """Administration calls about an entity of the primary."""
         self._count("manage", self._primary, path, operations=calls, billing_units=calls)
 
-    def _add(self, kind: str, namespace: str, entity: str, sizes: list[int]) -> None:
+    def _add(self, kind: str, namespace: str, entity: str, sizes: list[int], *, operations: int | None = None) -> None:
         self._count(
             kind,
             namespace,
             entity,
+            operations=len(sizes) if operations is None else operations,
             messages=len(sizes),
             bytes=sum(sizes),
             billing_units=sum(map(billing_units, sizes)),
