@@ -481,3 +481,21 @@ def test_the_bare_sdk_reaches_what_the_pair_sends_to(primary, queue):
     ):
         sender.send_messages(ServiceBusMessage("x"))
     assert bodies(primary.receive(queue, 1)) == ["x"]
+
+
+# Home again
+
+
+async def test_a_client_that_hosts_the_syphon_brings_its_messages_home(world, primary, secondary, queue):
+    client = await world.open(enable_syphon=True)
+    sender = client.get_queue_sender(queue)
+    client.fail_over(queue, "maintenance", operator="ann")
+    for text in ("one", "two", "three"):
+        await world(sender.send_messages, ServiceBusMessage(text, application_properties={"n": 7}))
+    assert primary.stats(queue)["enqueued"] == 0
+    client.mark_healthy(queue, operator="ann")
+    await world.until(lambda: primary.stats(queue)["enqueued"] == 3, within_s=30)
+    received = primary.receive(queue, 3)
+    assert sorted(bodies(received)) == ["one", "three", "two"]
+    assert [message.application_properties for message in received] == [{b"n": 7}] * 3
+    await world.until(lambda: all(secondary.stats(path)["active"] == 0 for path in client.backlog_paths))
