@@ -16,8 +16,9 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import EntityExists, EntityNotFound
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.properties import MessageProperties
-from emulator.broker.queue import Queue, Surroundings
+from emulator.broker.queue import Queue
 from emulator.broker.rules import Rule, compile_rule, copies
+from emulator.broker.surroundings import Surroundings
 
 FILTER_FAILED = "FilterException"
 NO_SESSION = (
@@ -51,6 +52,7 @@ class Subscription:
         if not self.description.status.accepts_sends:
             return
         taken, failed = copies(list(self._rules.values()), properties)
+        accessed_at = self.queue.accessed_at
         for message in taken:
             if self.description.requires_session and message.session_id is None:
                 self._bury(message, *NO_SESSION, source, now)
@@ -58,6 +60,8 @@ class Subscription:
                 self.queue.enqueue(message, now, source=source)
         if failed and self.description.dead_lettering_on_filter_evaluation_exceptions:
             self._bury(properties.message, FILTER_FAILED, str(failed[0]), source, now)
+        # Messages that come do not keep a subscription from being idle, only somebody who receives them does.
+        self.queue.accessed_at = accessed_at
 
     def _bury(self, message: Message, reason: str, text: str, source: StoredMessage, now: float) -> None:
         self.queue.counters.dead_lettered += 1

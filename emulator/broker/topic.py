@@ -20,10 +20,10 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import EntityExists, EntityNotFound, QuotaExceeded
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.properties import MessageProperties
-from emulator.broker.queue import MEGABYTE, Queue, Surroundings
-from emulator.broker.ready import Consumer
+from emulator.broker.queue import MEGABYTE, Queue
 from emulator.broker.rules import compile_rule
 from emulator.broker.subscription import Subscription
+from emulator.broker.surroundings import Surroundings
 
 MAX_SUBSCRIPTIONS = 2000
 SUBSCRIPTIONS = "/subscriptions/"
@@ -40,9 +40,14 @@ class Inbox(Queue):
         if total > self.description.max_size_in_megabytes * MEGABYTE:
             raise QuotaExceeded
 
-    def consumers(self) -> list[Consumer]:
-        """Nobody: the topic itself, which takes every message, does not keep it from being idle."""
-        return []
+    def idle_due(self) -> float:
+        """A topic is in use as long as one of its subscriptions is."""
+        last = max(queue.accessed_at for queue in self.topic.queues())
+        return last + self.description.auto_delete_on_idle_s
+
+    def is_idle(self, now: float) -> bool:
+        receivers = any(subscription.queue.consumers() for subscription in self.topic.subscriptions())
+        return now >= self.idle_due() and not receivers
 
 
 class Topic:

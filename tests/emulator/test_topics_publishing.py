@@ -290,3 +290,26 @@ def test_a_topic_nobody_uses_goes_by_itself_though_it_takes_every_message(namesp
     assert namespace.exists("idle")
     namespace.advance(NOW + 401)
     assert not namespace.exists("idle")
+
+
+def test_a_subscription_nobody_receives_from_goes_by_itself_though_messages_come(namespace):
+    left = subscribe(namespace, "left", auto_delete_on_idle_s=300.0)
+    read = subscribe(namespace, "read", auto_delete_on_idle_s=300.0)
+    for at in (100, 200, 290):
+        publish(namespace, message(), now=NOW + at)
+        assert read.receive_and_delete(NOW + at) is not None
+    namespace.advance(NOW + 301)
+    assert [each.queue for each in namespace.topic("t").subscriptions()] == [read]
+    assert left.is_closed
+
+
+def test_a_topic_is_not_idle_while_a_subscription_is_read(namespace):
+    namespace.create_topic("idle", TopicDescription("idle", auto_delete_on_idle_s=300.0), NOW)
+    queue = subscribe(namespace, topic="idle")
+    queue.receive_and_delete(NOW + 200)
+    publish(namespace, message(), topic="idle", now=NOW + 10)
+    queue.receive_and_delete(NOW + 200)
+    namespace.advance(NOW + 311)
+    assert namespace.exists("idle")
+    namespace.advance(NOW + 501)
+    assert not namespace.exists("idle")
