@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -25,7 +26,7 @@ from pairing.ends import End, Endpoint, Role, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
 from pairing.faults import describe
 from pairing.flows import DONE, Outcome, PingResult, ToBacklog
-from pairing.links import Link, Watchdog, send_client_keywords
+from pairing.links import Link, Watchdog, punctual_context, send_client_keywords
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S, PairedClient
 from pairing.payload import Payload
@@ -51,7 +52,16 @@ class BlockingEnd(End):
     @property
     def sdk(self) -> ServiceBusClient:
         """The SDK's client for sending; without retries, for this library does the retrying."""
-        return self._cached("sdk", lambda: self.endpoint.service_bus(ServiceBusClient, own_retries=True))
+        return self._cached("sdk", lambda: self._punctual().service_bus(ServiceBusClient, own_retries=True))
+
+    def _punctual(self) -> Endpoint:
+        """The endpoint with a TLS handshake that ends; a context of the user's own is left as it is."""
+        keywords = self.endpoint.keywords
+        has_own = {"ssl_context", "http_proxy"} & keywords.keys() or self.endpoint.is_websocket
+        if has_own or self.endpoint.emulator:
+            return self.endpoint
+        context = punctual_context(keywords.get("connection_verify"))
+        return replace(self.endpoint, keywords={**keywords, "ssl_context": context})
 
     @property
     def receiving(self) -> ServiceBusClient:
@@ -155,6 +165,7 @@ class PairedServiceBusClient(PairedClient):
     ) -> None:
         super()._build(primary, secondary, options, clock)
         self._lock = threading.RLock()
+        self._closing = threading.Event()
         self._backlog_links: dict[str, Link] = {}
         self._syphon: Any = None
         self.watchdog = Watchdog(self._tick)
@@ -217,7 +228,7 @@ class PairedServiceBusClient(PairedClient):
 
     def _administer(self, action: AdministrationAction) -> Answer:
         if isinstance(action, Pause):
-            time.sleep(action.seconds)
+            self._closing.wait(action.seconds)
             return None
         answer = perform(self.secondary.administration, action)
         self._count_administration(action, answer)
@@ -230,6 +241,7 @@ class PairedServiceBusClient(PairedClient):
 
     def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
+        self._closing.set()
         with self._lock:
             if not self._begin_closing():
                 return

@@ -79,6 +79,14 @@ class Endpoint:
         first = name.split(".")[0]
         return None if not first or first == "localhost" or _is_address(name) else first
 
+    @property
+    def is_websocket(self) -> bool:
+        """Whether AMQP goes through a WebSocket, which a custom endpoint does unless told otherwise."""
+        told = self.keywords.get("transport_type")
+        if told is None:
+            return self.keywords.get("custom_endpoint_address") is not None
+        return getattr(told, "name", "") == "AmqpOverWebsocket"
+
     def service_bus(self, class_: Callable[..., S], *, own_retries: bool) -> S:
         """A client of the SDK for this namespace; ``own_retries``: this library retries, not the SDK."""
         keywords = {name: value for name, value in self.keywords.items() if not (own_retries and name in _RETRIES)}

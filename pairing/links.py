@@ -10,6 +10,7 @@ import logging
 import queue
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
+import certifi
 from azure.servicebus import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusError
 
@@ -25,6 +27,8 @@ _AHEAD_S = 0.3
 """How much ahead of a deadline the watchdog strikes, for it looks only so often."""
 _SHORT_S = 2.0
 _LINGER_S = 0.05
+HANDSHAKE_S = 10.0
+"""The longest that a TLS handshake takes."""
 HEARTBEAT_S = 50.0
 _RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a send
 RETRY_WARM_S = 15.0
@@ -64,6 +68,22 @@ def break_transport(sender: Any) -> socket.socket | None:
         with contextlib.suppress(OSError):
             socket.socket.shutdown(found, socket.SHUT_RDWR)  # not SSLSocket's own, which forgets its state
     return found
+
+
+class _PunctualSocket(ssl.SSLSocket):
+    """A TLS socket whose handshake ends: the SDK lets it wait for ever, where nobody could reach the socket."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        self.settimeout(HANDSHAKE_S)
+        super().do_handshake(block)
+
+
+def punctual_context(authorities: str | None) -> ssl.SSLContext:
+    """The TLS context that the SDK would make for these certificate authorities, with a handshake that ends."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(authorities or certifi.where())
+    context.sslsocket_class = _PunctualSocket
+    return context
 
 
 class Opening(threading.Thread):
@@ -268,7 +288,8 @@ class Link:
 
     def tend(self, now: float) -> bool:
         """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
-        if not self._lock.acquire(blocking=False):
+        ages = self._sender is not None and token_is_aging(self._sender)
+        if not self._lock.acquire(timeout=_TICK_S if ages else 0):
             return False
         try:
             if self._sender is not None and not _is_alive(self._sender, now - self._tended_at >= HEARTBEAT_S):

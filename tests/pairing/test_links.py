@@ -1,0 +1,168 @@
+"""Links of the blocking SDK under deadlines, one by one (docs/wire.md, section 9)."""
+
+import socket
+import threading
+import time
+from contextlib import closing
+
+import pytest
+from azure.servicebus import ServiceBusMessage, TransportType
+from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusServerBusyError
+
+from pairing import PairedServiceBusClient, SendAvailabilityOptions
+from pairing.links import Link, Opening, Watchdog
+
+
+class Sender:
+    """A sender of the SDK, as far as a link uses it."""
+
+    def __init__(self, *, opens=lambda: None, sends=lambda: None):
+        self.opens, self.sends, self.closed, self._running = opens, sends, threading.Event(), True
+        self.sent = []
+
+    def __enter__(self):
+        self.opens()
+        return self
+
+    def send_messages(self, message, timeout=None):
+        self.sends()
+        self.sent.append((message, timeout))
+
+    def close(self):
+        self.closed.set()
+
+
+def error(kind):
+    def raise_it():
+        raise kind()
+
+    return raise_it
+
+
+@pytest.fixture
+def watchdog():
+    watchdog = Watchdog(lambda: None)
+    watchdog.start()
+    yield watchdog
+    watchdog.stop(5.0)
+    assert not watchdog.is_alive()
+
+
+def link_to(sender, watchdog):
+    return Link(lambda: sender, watchdog)
+
+
+def test_the_first_operation_opens_the_link_and_the_next_reuses_it(watchdog):
+    sender = Sender()
+    link = link_to(sender, watchdog)
+    assert link.send("a", 10.0) is None
+    assert link.send("b", 10.0) is None
+    assert [message for message, _ in sender.sent] == ["a", "b"]
+
+
+def test_a_short_timeout_is_also_the_sdks(watchdog):
+    sender = Sender()
+    link = link_to(sender, watchdog)
+    link.send("a", 1.0)
+    link.send("b", 1.0)
+    assert all(timeout is not None and timeout < 1.0 for _, timeout in sender.sent)
+
+
+def test_a_failure_tells_whether_the_link_had_been_open(watchdog):
+    sender = Sender(sends=error(ServiceBusConnectionError))
+    link = link_to(sender, watchdog)
+    assert not link.send("a", 10.0).reused
+    assert link.sender is None
+    sender.sends = lambda: None
+    assert link.send("b", 10.0) is None
+    sender.sends = error(ServiceBusConnectionError)
+    assert link.send("c", 10.0).reused
+
+
+def test_a_torn_link_is_closed_in_the_background(watchdog):
+    sender = Sender(sends=error(ServiceBusConnectionError))
+    link_to(sender, watchdog).send("a", 10.0)
+    assert sender.closed.wait(5.0)
+
+
+def test_a_refusal_that_leaves_the_link_alone_keeps_it(watchdog):
+    sender = Sender(sends=error(ServiceBusServerBusyError))
+    link = link_to(sender, watchdog)
+    link.send("a", 10.0)
+    assert link.sender is sender
+
+
+def test_an_opening_that_takes_too_long_is_abandoned_and_closes_itself(watchdog):
+    may_open = threading.Event()
+    sender = Sender(opens=may_open.wait)
+    failure = link_to(sender, watchdog).send("a", 0.2)
+    assert isinstance(failure.error, OperationTimeoutError)
+    assert not sender.closed.is_set()
+    may_open.set()
+    assert sender.closed.wait(5.0)
+
+
+def test_an_opening_passes_the_sdks_error_on():
+    opening = Opening(lambda: Sender(opens=error(ServiceBusConnectionError)))
+    opening.start()
+    with pytest.raises(ServiceBusConnectionError):
+        opening.result(5.0)
+
+
+def test_a_second_thread_waits_for_the_link_no_longer_than_its_timeout(watchdog):
+    may_go, is_in = threading.Event(), threading.Event()
+
+    def hold():
+        is_in.set()
+        may_go.wait()
+
+    link = link_to(Sender(sends=hold), watchdog)
+    first = threading.Thread(target=link.send, args=("a", 30.0))
+    first.start()
+    assert is_in.wait(5.0)
+    failure = link.send("b", 0.1)
+    assert isinstance(failure.error, OperationTimeoutError)
+    may_go.set()
+    first.join(5.0)
+    assert not first.is_alive()
+
+
+def test_a_closed_link_opens_no_more(watchdog):
+    link = link_to(Sender(), watchdog)
+    link.close(1.0)
+    assert "closed" in str(link.send("a", 1.0).error)
+
+
+def test_a_watchdog_whose_tick_fails_goes_on():
+    ticks, twice = [], threading.Event()
+
+    def tick():
+        ticks.append(None)
+        if len(ticks) == 2:
+            twice.set()
+        raise RuntimeError
+
+    watchdog = Watchdog(tick)
+    watchdog.start()
+    assert twice.wait(5.0)
+    watchdog.stop(5.0)
+
+
+def test_a_tls_handshake_that_is_never_answered_leaves_no_thread_behind(monkeypatch):
+    monkeypatch.setattr("pairing.links.HANDSHAKE_S", 0.5)
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        client = PairedServiceBusClient(
+            "contoso.servicebus.windows.net",
+            "contoso-dr.servicebus.windows.net",
+            object(),
+            options=SendAvailabilityOptions(),
+            custom_endpoint_address=f"sb://127.0.0.1:{silent.getsockname()[1]}",
+            transport_type=TransportType.Amqp,
+        )
+        link = Link(lambda: client.sdk_sender("primary", "orders"), client.watchdog)
+        assert isinstance(link.send(ServiceBusMessage("x"), 0.2).error, OperationTimeoutError)
+        deadline = time.monotonic() + 10.0
+        for opening in [thread for thread in threading.enumerate() if thread.name == "pairing-opening"]:
+            opening.join(deadline - time.monotonic())
+            assert not opening.is_alive()
+        client.close()
