@@ -22,6 +22,7 @@ from dashboard.demo import guardian
 from dashboard.demo.stage import QUEUES, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "correct-horse-battery"
 READY_S = 180.0  # what the contract grants
 
 
@@ -110,6 +111,8 @@ class Demo:
         self.process.send_signal(number)
         code = self.process.wait(20)
         self._reader.join(5)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
         return code
 
     def last_words(self) -> str:
