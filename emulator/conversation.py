@@ -22,6 +22,7 @@ from emulator.outages import Fault
 
 log = logging.getLogger("emulator")
 
+SHORTEST_PAUSE_S = 0.5
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 
 
@@ -46,8 +47,6 @@ class Conversation:
         self.transport = transport
         self.connection = Connection(f"{host.namespace.name}-emulator", max_message_size=MAX_INCOMING)
         self.grants: dict[str, cbs.Grant] = {}
-        self.container_id = ""
-        self.idle_time_out_s: float | None = None
         self.is_paused = False
         self._is_muted = False
         self.close_on_open: tuple[str, str] | None = None
@@ -143,12 +142,22 @@ class Conversation:
                 if isinstance(link.owner, Endpoint):
                     link.owner.detached()
             case e.ConnectionOpened():
-                self.container_id = event.container_id
-                self.idle_time_out_s = event.idle_time_out_ms / 1000 if event.idle_time_out_ms else None
-                if self.close_on_open is not None:
-                    self.close(*self.close_on_open)
+                self._opened(event)
             case e.ConnectionClosed():
                 self.touch()
+
+    def _opened(self, event: e.ConnectionOpened) -> None:
+        if self.close_on_open is not None:
+            self.close(*self.close_on_open)
+        elif event.idle_time_out_ms:
+            self._keep_alive(max(event.idle_time_out_ms / 2000, SHORTEST_PAUSE_S))
+
+    def _keep_alive(self, pause_s: float) -> None:
+        """Give a sign of life now and after each pause, to clients that would take silence for a failure."""
+        if not self.connection.is_closed and not self._is_muted:
+            self.connection.send_empty_frame()
+            self.touch()
+            self.host.later(pause_s, lambda: self._keep_alive(pause_s))
 
     # --- links -----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ import pytest
 def test_a_message_arrives(servicebus_namespace):
     with ServiceBusClient.from_connection_string(servicebus_namespace.connection_string, retry_total=0) as client:
         with client.get_queue_sender("orders") as sender:
-            servicebus_namespace.fault("send", "reject", entity="orders", condition="com.microsoft:server-busy", count=1)
+            servicebus_namespace.fault("send", "reject", condition="com.microsoft:server-busy", count=1)
             with pytest.raises(ServiceBusServerBusyError):
                 sender.send_messages(ServiceBusMessage("x"))
             sender.send_messages(ServiceBusMessage("x"))

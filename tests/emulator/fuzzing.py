@@ -1,0 +1,132 @@
+"""Any bytes, to every place that reads bytes from outside: nothing but the room's own errors may come out.
+
+`test_fuzzing.py` feeds it from a seed in every run. For hours of it, guided by coverage: `pip install atheris`, then
+`python tests/emulator/fuzzing.py CORPUS_DIR -max_total_time=3600`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+from emulator import cbs, conversation
+from emulator.amqp import performatives as p
+from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from emulator.amqp.types import AmqpError, Described, ULong
+from emulator.broker import message
+from emulator.broker.descriptions import QueueDescription
+from emulator.broker.namespace import Namespace
+from emulator.host import Host
+from emulator.http import HttpError, RequestReader
+
+NOW = 1_800_000_000.0
+
+
+def sent(performative: object, payload: bytes = b"", channel: int = 1) -> bytes:
+    return frame(channel, p.encode_performative(performative) + payload)
+
+
+def attach(handle: int, role: bool, address: str) -> bytes:
+    ends = [Described(ULong(p.SOURCE), [address]), Described(ULong(p.TARGET), [address])]
+    count = None if role else 0
+    return sent(p.Attach(f"link{handle}", handle, role, 0, 1, *ends, initial_delivery_count=count))
+
+
+HANDSHAKE = SASL_HEADER + frame(0, p.encode_performative(p.SaslInit("ANONYMOUS", b"", "host")), SASL_FRAME)
+HANDSHAKE += AMQP_HEADER + sent(p.Open("client"), channel=0) + sent(p.Begin(None, 0, 1000, 1000))
+LINKS = b"".join(
+    attach(handle, role, address)
+    for handle, (role, address) in enumerate(
+        [
+            (False, "orders"),
+            (True, "orders"),
+            (False, "orders/$management"),
+            (True, "orders/$management"),
+            (False, "$cbs"),
+            (True, "$cbs"),
+        ]
+    )
+)
+
+
+class Nowhere:
+    """A socket that swallows everything."""
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def reset(self) -> None: ...
+
+
+def to_http(data: bytes) -> None:
+    with contextlib.suppress(HttpError):
+        RequestReader().feed(data)
+
+
+def to_messages(data: bytes) -> None:
+    for read in (message.parse, message.parse_batch):
+        with contextlib.suppress(AmqpError):
+            read(data)
+
+
+def to_a_stranger(data: bytes) -> None:
+    converse(data, opening=b"")
+
+
+def to_a_client(data: bytes) -> None:
+    converse(data, opening=HANDSHAKE + LINKS)
+
+
+def to_links(data: bytes) -> None:
+    """Frames whose performatives are whole and whose contents are not: two bytes of plan, then what they announce."""
+    frames = []
+    while len(data) > 2:
+        kind, size, data = data[0], data[1], data[2:]
+        body, data = data[:size], data[size:]
+        if kind % 3 == 0:
+            frames.append(sent(p.Transfer(kind % 7, kind, b"t", 0x80013700 if kind & 8 else 0), body))
+        elif kind % 3 == 1:
+            frames.append(sent(p.Flow(0, 10, 0, 10, kind % 7, 0, size)))
+        else:
+            frames.append(frame(1, b"\x00\x53" + bytes([0x12 + kind % 6]) + body))
+    converse(b"".join(frames), opening=HANDSHAKE + LINKS)
+
+
+def converse(data: bytes, *, opening: bytes) -> None:
+    """A conversation with a namespace, and time passing after it."""
+    namespace = Namespace("contoso")
+    namespace.create_queue("orders", QueueDescription("orders"), NOW)
+    calls: list[Callable[[], None]] = []
+    host = Host(namespace, "key", lambda: NOW, lambda delay_s, call: calls.append(call))
+    talk = conversation.Conversation(host, Nowhere())
+    talk.grants[""] = cbs.Grant("", NOW * 2)
+    # An error of ours is logged and answered there; here it has to be seen.
+    with patch.object(conversation.log, "exception", side_effect=_raise_current):
+        talk.receive(opening + data)
+    for call in calls:
+        call()
+    namespace.advance(NOW + 1000)
+
+
+def _raise_current(*_: object) -> None:
+    raise
+
+
+TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links)
+
+
+def one_input(data: bytes) -> None:
+    """Give the bytes to the place their first byte names."""
+    if data:
+        TARGETS[data[0] % len(TARGETS)](data[1:])
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    import atheris  # type: ignore[import-not-found]
+
+    atheris.instrument_all()
+    atheris.Setup(sys.argv, one_input)
+    atheris.Fuzz()
