@@ -19,7 +19,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 import pairing
 import pairing.aio
-from pairing import SendAvailabilityOptions
+from pairing import SendAvailabilityOptions, homecoming
 from pairing.messages import to_backlog
 
 
@@ -375,6 +375,21 @@ def test_the_time_in_the_backlog_counts_where_the_policy_says_so(home, primary, 
         assert progress.ledger.count("expired") == 1
     [message] = primary.receive(queue, 1)
     assert timedelta(minutes=59) < message.time_to_live < timedelta(hours=1)
+
+
+@both_worlds
+def test_locks_are_renewed_where_a_destination_is_slow(home, primary, secondary, queue, monkeypatch):
+    monkeypatch.setattr(homecoming, "_RENEW_AFTER_S", 2.0)
+    name = f"contoso-{uuid4().hex[:8]}"
+    with secondary.administration() as administration:
+        administration.create_queue(f"{name}/x-servicebus-transfer/0", lock_duration=timedelta(seconds=5))
+    here = home(primary_namespace=name, max_rate=10)
+    here.backlog = f"{name}/x-servicebus-transfer/0"
+    here.store(numbered(80), queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.ledger.count("restored") == 80, within_s=40)
+        assert progress.locks_lost == 0
+    assert numbers(primary.receive(queue, 100, within_s=3)) == list(range(80))
 
 
 @both_worlds

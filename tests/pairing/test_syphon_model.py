@@ -255,3 +255,15 @@ def test_without_trouble_each_destination_gets_its_messages_once_and_in_order(pa
         pass
     for path in set(paths):
         assert [id_ for home, id_ in world.home if home == path] == [str(n) for n, p in enumerate(paths) if p == path]
+
+
+def test_an_empty_receive_is_no_proof_of_an_empty_queue():
+    world = World([])
+    world.store("orders", "1", poisoned=False)
+    world.queue[1].state = "NEVER DELIVERED"
+    told = []
+    homecoming = syphon(world, Ledger("queue-0"), steps=3000)
+    homecoming._listener = SimpleNamespace(tell=lambda *event: told.append((world.now, *event)))
+    drive(world, homecoming)
+    assert told[0][0] > 900
+    assert told[0][1:] == ("set_aside", "queue-0", "receives nothing, 1 waiting")
