@@ -98,7 +98,7 @@ class Session:
             self.send_flow(None)
         link = self._link(transfer.handle)
         whole = link.receive(transfer, payload) if link is not None else None
-        if link is None or whole is None or not link.is_attached:
+        if link is None or whole is None:
             return []
         first, data = whole
         if first.delivery_id is None:

@@ -17,7 +17,7 @@ from emulator.broker.namespace import Namespace
 from emulator.conversation import Conversation
 from emulator.host import KEY_NAME, Host
 from emulator.outages import fault_from_json
-from tests.emulator.amqp.peer import OPENING, SESSION, sent, source, target
+from tests.emulator.amqp.peer import OPENING, SASL, SESSION, sent, source, target
 
 KEY = "key"
 
@@ -397,3 +397,28 @@ def test_an_error_of_our_own_ends_one_connection_with_an_answer(client, namespac
     assert isinstance(close, p.Close)
     assert p.error_parts(close.error)[0] == "amqp:internal-error"
     assert client.is_closed
+
+
+def test_a_client_that_asks_for_signs_of_life_gets_them(host):
+    delays = []
+    host.later = lambda delay, call: (delays.append(delay), calls.append(call))
+    calls.clear()
+    client = Client.__new__(Client)
+    client.calls, client.buffer, client.is_closed = calls, FrameBuffer(1 << 24), False
+    client.conversation = Conversation(host, client)
+    opening = SASL + AMQP_HEADER + sent(p.Open("client", idle_time_out=4000), channel=0)
+    client.conversation.receive(opening)
+    assert delays.count(2.0) == 1
+    beats = [call for delay, call in zip(delays, calls, strict=True) if delay == 2.0]
+    beats[0]()
+    assert delays.count(2.0) == 2
+    client.conversation.close()
+    beats[0]()
+    assert delays.count(2.0) == 2
+
+
+def test_a_message_may_follow_its_links_attach_in_the_same_breath(client, namespace):
+    attach = p.Attach("eager", 70, False, 0, 1, source("me"), target("orders"), initial_delivery_count=0)
+    client.say(sent(attach) + sent(p.Transfer(70, 9, b"t", 0), body()))
+    assert p.outcome(client.heard()[-1][0].state) == (p.ACCEPTED, [])
+    assert len(namespace.queue("orders")) == 1

@@ -57,3 +57,9 @@ def test_no_bytes_make_anything_but_the_rooms_own_errors(target):
     for _ in range(600):
         target(mutated(SEEDS[target], random_source))
         target(random_source.randbytes(random_source.randint(0, 60)))
+
+
+def test_an_error_of_ours_would_be_seen(monkeypatch):
+    monkeypatch.setattr("emulator.broker.queue.Queue.enqueue", None)
+    with pytest.raises(TypeError):
+        fuzzing.to_a_client(fuzzing.sent(fuzzing.p.Transfer(0, 1, b"t", 0), b"\x00\x53\x75\xa0\x01x"))
