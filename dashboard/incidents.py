@@ -72,16 +72,22 @@ def incidents(events: Iterable[FailoverEvent], failover_interval: timedelta) -> 
     return [*found, current] if current else found
 
 
-def drained(incident: Incident, samples: Sequence[Point]) -> Incident:
-    """The incident with the moment its backlog was home; open as long as messages wait."""
+def drained(incident: Incident, samples: Sequence[Point], measured: Iterable[datetime]) -> Incident:
+    """The incident with the moment its backlog was seen to be home, if it was.
+
+    `samples` are the entity's depths where they were not zero, and the zero that follows; `measured` is when anybody
+    looked. A backlog that nobody has looked at since the recovery is not known to be empty.
+    """
     if incident.recovered_at is None:
         return incident
-    after = [(at, waiting) for at, waiting in samples if at >= incident.recovered_at]
-    before = [waiting for at, waiting in samples if at < incident.recovered_at]
-    if not (before and before[-1]) and not any(waiting for _, waiting in after[:1]):
-        return replace(incident, drained_at=incident.recovered_at)
-    home = next((at for at, waiting in after if waiting == 0), None)
-    return replace(incident, drained_at=home)
+    for moment in measured:
+        if moment >= incident.recovered_at and _depth_at(moment, samples) == 0:
+            return replace(incident, drained_at=moment)
+    return incident
+
+
+def _depth_at(moment: datetime, samples: Sequence[Point]) -> int:
+    return next((waiting for at, waiting in reversed(samples) if at <= moment), 0)
 
 
 def drain(incident: Incident, samples: Sequence[Point], now: datetime) -> Drain:

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_not_required
+from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
@@ -48,6 +49,7 @@ record_urls: Urls = [
 ]
 machine_urls: Urls = [
     path("live/", live.stream, name="live"),
+    path("favicon.ico", login_not_required(RedirectView.as_view(url=static("dashboard/icon.svg")))),
     path("healthz", probes.healthz, name="healthz"),
     path("readyz", probes.readyz, name="readyz"),
     path("metrics", probes.metrics, name="metrics"),

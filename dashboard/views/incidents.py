@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from dashboard.charts import Point, Window
 from dashboard.depth import entity_chart
 from dashboard.incidents import Drain, Incident, drain, drained, incidents
-from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, WaitingSample
+from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, PairDepth, WaitingSample
 from dashboard.telling import together
 from dashboard.views.answers import page_or_part
 
@@ -52,8 +52,8 @@ def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
     """The entity's incidents that began after `since`, newest first."""
     events = FailoverEvent.objects.filter(pair=entity.pair.name, entity=entity.path, time__gte=since)
     found = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
-    samples = _samples(entity, since)
-    return [drained(incident, samples) for incident in reversed(found)]
+    samples, measured = _samples(entity, since), _measured(entity, since)
+    return [drained(incident, samples, measured) for incident in reversed(found)]
 
 
 def _find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
@@ -63,7 +63,7 @@ def _find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]
     for incident in incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity)):
         if any(one.event_id == event_id for one in incident.events):
             samples = _samples(entity, incident.began_at - MARGIN)
-            return entity, drained(incident, samples), samples
+            return entity, drained(incident, samples, _measured(entity, incident.began_at)), samples
     raise Http404
 
 
@@ -87,6 +87,13 @@ def _interval(entity: EntityHealth) -> timedelta:
 def _samples(entity: EntityHealth, since: datetime) -> list[Point]:
     rows = WaitingSample.objects.filter(entity=entity, at__gte=since).order_by("at")
     return list(rows.values_list("at", "waiting"))
+
+
+def _measured(entity: EntityHealth, since: datetime) -> list[datetime]:
+    """When the depth of the pair's backlog was looked at."""
+    return list(
+        PairDepth.objects.filter(pair=entity.pair_id, at__gte=since).order_by("at").values_list("at", flat=True)
+    )
 
 
 def _deeds(incident: Incident, now: datetime) -> list[AuditEntry]:

@@ -10,7 +10,7 @@ from dashboard import projection
 from dashboard.incidents import drain, drained, incidents
 from dashboard.models import AuditEntry, FailoverEvent
 from tests.dashboard.conftest import NOW
-from tests.dashboard.test_projection import event
+from tests.dashboard.test_projection import Queue, event
 
 FIVE_S = timedelta(seconds=5)
 
@@ -70,20 +70,22 @@ def test_two_outages_are_two_incidents():
 
 
 @pytest.mark.parametrize(
-    ("samples", "home_s"),
+    ("samples", "looked_s", "home_s"),
     [
-        pytest.param(depth((10, 5), (58, 40), (70, 20), (80, 0)), 80, id="drained after the recovery"),
-        pytest.param(depth((10, 5), (58, 40), (70, 20)), None, id="still draining"),
-        pytest.param(depth((10, 5), (58, 40)), None, id="not measured since"),
-        pytest.param(depth((10, 0)), 60, id="nothing ever waited"),
-        pytest.param([], 60, id="nothing was measured"),
-        pytest.param(depth((62, 9), (70, 0)), 70, id="measured only afterwards"),
+        pytest.param(
+            depth((10, 5), (58, 40), (70, 20), (80, 0)), (58, 70, 80, 90), 80, id="drained after the recovery"
+        ),
+        pytest.param(depth((10, 5), (58, 40), (70, 20)), (58, 70), None, id="still draining"),
+        pytest.param(depth((10, 5), (58, 40)), (58,), None, id="not looked at since"),
+        pytest.param([], (58, 63, 68), 63, id="nothing was ever seen waiting"),
+        pytest.param([], (), None, id="nobody ever looked"),
+        pytest.param(depth((62, 9), (70, 0)), (62, 66, 70), 70, id="seen waiting only afterwards"),
     ],
 )
-def test_an_incident_is_over_when_the_last_message_is_home(samples, home_s):
+def test_an_incident_is_over_when_the_backlog_was_seen_to_be_home(samples, looked_s, home_s):
     (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
 
-    over = drained(one, samples)
+    over = drained(one, samples, [NOW + timedelta(seconds=second) for second in looked_s])
 
     assert over.drained_at == (None if home_s is None else NOW + timedelta(seconds=home_s))
 
@@ -92,7 +94,7 @@ def test_the_time_left_follows_from_the_rate_so_far():
     (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
     samples = depth((30, 500), (60, 1000), (70, 900), (80, 800))
 
-    told = drain(drained(one, samples), samples, NOW + timedelta(seconds=81))
+    told = drain(one, samples, NOW + timedelta(seconds=81))
 
     assert (told.peak, told.waiting) == (1000, 800)
     assert told.rate == pytest.approx(10)
@@ -103,7 +105,7 @@ def test_the_time_left_follows_from_the_rate_so_far():
 def test_a_backlog_that_does_not_shrink_has_no_time_left(samples):
     (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
 
-    told = drain(drained(one, samples), samples, NOW + timedelta(seconds=81))
+    told = drain(one, samples, NOW + timedelta(seconds=81))
 
     assert (told.rate, told.left) == (None, None)
 
@@ -120,6 +122,7 @@ def story(pair, redis_here, alive):
         [then(0, "failing", "1"), then(5, "failed_over", "2", reason="no answer"), then(60, "recovered", "3")]
     )
     for second, waiting in ((10, 40), (59, 400), (65, 100), (75, 0)):
+        projection.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
         projection.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
     AuditEntry(
         request_id="1", at=began + timedelta(seconds=30), operator="ada", verb="hold", pair="contoso", target="orders"
