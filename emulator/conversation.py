@@ -175,6 +175,8 @@ class Conversation:
         )
 
     def _open(self, link: Link) -> None:
+        if not link.is_open:  # the client gave up while a fault delayed the answer
+            return
         try:
             link.owner = self._endpoint(link)
             link.owner.open()

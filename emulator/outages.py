@@ -54,7 +54,7 @@ class Fault:
     id: str = field(default_factory=lambda: uuid4().hex[:12])
     since: float = 0.0
     hits: int = 0
-    silenced: list[Callable[[], None]] = field(default_factory=list)
+    silenced: dict[Callable[[], None], None] = field(default_factory=dict)
 
     @property
     def own_condition(self) -> str:
@@ -71,11 +71,11 @@ class Fault:
 
     def silence(self, end: Callable[[], None]) -> None:
         """Remember what was left unanswered: `end` is called when the fault is removed or over."""
-        self.silenced.append(end)
+        self.silenced[end] = None
 
     def lift(self) -> None:
         """End everything this fault silenced."""
-        silenced, self.silenced = self.silenced, []
+        silenced, self.silenced = self.silenced, {}
         for end in silenced:
             end()
 
