@@ -72,18 +72,17 @@ def incidents(events: Iterable[FailoverEvent], failover_interval: timedelta) -> 
     return [*found, current] if current else found
 
 
-def drained(incident: Incident, samples: Sequence[Point], measured: Iterable[datetime]) -> Incident:
+def drained(incident: Incident, samples: Sequence[Point], first_look: datetime | None) -> Incident:
     """The incident with the moment its backlog was seen to be home, if it was.
 
-    `samples` are the entity's depths where they were not zero, and the zero that follows; `measured` is when anybody
-    looked. A backlog that nobody has looked at since the recovery is not known to be empty.
+    `samples` are the entity's depths where they were not zero, and each zero that follows; `first_look` is when anybody
+    looked first after the recovery. A backlog that nobody has looked at since is not known to be empty.
     """
-    if incident.recovered_at is None:
+    if incident.recovered_at is None or first_look is None:
         return incident
-    for moment in measured:
-        if moment >= incident.recovered_at and _depth_at(moment, samples) == 0:
-            return replace(incident, drained_at=moment)
-    return incident
+    later = (at for at, _ in samples if at >= first_look)
+    home = next((moment for moment in (first_look, *later) if _depth_at(moment, samples) == 0), None)
+    return replace(incident, drained_at=home)
 
 
 def _depth_at(moment: datetime, samples: Sequence[Point]) -> int:

@@ -28,7 +28,7 @@ def detail(request: HttpRequest, pair: str, path: str) -> HttpResponse:
         "pair": entity.pair,
         "row": entity_rows([entity], samples, window, is_silent(last_heartbeat(), now))[0],
         "chart": entity_chart(entity, samples.get(entity.pk, ()), window),
-        "incidents": of_entity(entity, now - timedelta(days=7))[:20],
+        "incidents": of_entity(entity, now - timedelta(days=7)),
         "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }
     return page_or_part(request, "entities/detail.html", context)

@@ -16,7 +16,7 @@ from dashboard.telling import together
 from dashboard.views.answers import page_or_part
 
 MARGIN = timedelta(minutes=10)
-MOST_EVENTS = 2000
+MOST_EVENTS, MOST_SHOWN = 2000, 20
 
 
 @require_GET
@@ -52,8 +52,9 @@ def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
     """The entity's incidents that began after `since`, newest first."""
     events = FailoverEvent.objects.filter(pair=entity.pair.name, entity=entity.path, time__gte=since)
     found = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
-    samples, measured = _samples(entity, since), _measured(entity, since)
-    return [drained(incident, samples, measured) for incident in reversed(found)]
+    newest = found[: -MOST_SHOWN - 1 : -1]
+    samples = _samples(entity, newest[-1].began_at) if newest else []
+    return [_seen_home(entity, incident, samples) for incident in newest]
 
 
 def _find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
@@ -63,7 +64,7 @@ def _find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]
     for incident in incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity)):
         if any(one.event_id == event_id for one in incident.events):
             samples = _samples(entity, incident.began_at - MARGIN)
-            return entity, drained(incident, samples, _measured(entity, incident.began_at)), samples
+            return entity, _seen_home(entity, incident, samples), samples
     raise Http404
 
 
@@ -89,11 +90,9 @@ def _samples(entity: EntityHealth, since: datetime) -> list[Point]:
     return list(rows.values_list("at", "waiting"))
 
 
-def _measured(entity: EntityHealth, since: datetime) -> list[datetime]:
-    """When the depth of the pair's backlog was looked at."""
-    return list(
-        PairDepth.objects.filter(pair=entity.pair_id, at__gte=since).order_by("at").values_list("at", flat=True)
-    )
+def _seen_home(entity: EntityHealth, incident: Incident, samples: list[Point]) -> Incident:
+    looks = PairDepth.objects.filter(pair=entity.pair_id, at__gte=incident.recovered_at or incident.began_at)
+    return drained(incident, samples, looks.order_by("at").values_list("at", flat=True).first())
 
 
 def _deeds(incident: Incident, now: datetime) -> list[AuditEntry]:
