@@ -103,13 +103,13 @@ def test_every_make_target_is_told() -> None:
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Iterator[str]:
-    """Every route as the docs write it, `/pairs/<pair>/`; of Django's admin only where it begins."""
+    """Every route as the docs write it, `/pairs/<pair>/`; of Django's admin only where it begins, no nameless redirects."""
     for pattern in patterns:
         route = prefix + re.sub(r"<(?:\w+:)?(\w+)>", r"<\1>", str(pattern.pattern))
-        if isinstance(pattern, URLPattern) or pattern.app_name == "admin":
-            yield route
-        else:
+        if isinstance(pattern, URLResolver) and pattern.app_name != "admin":
             yield from routes(pattern.url_patterns, route)
+        elif isinstance(pattern, URLResolver) or pattern.name:
+            yield route
 
 
 def test_every_page_of_the_dashboard_is_told() -> None:
