@@ -269,19 +269,31 @@ def test_a_store_that_cannot_commit_says_so_and_keeps_what_it_had(disk):
     assert set(contents(disk.namespace)) == set(before)
 
 
+class Holder:
+    """A receiver of a session that takes messages only when told to."""
+
+    deletes = False
+
+    def accepts(self, now: float) -> bool:
+        return False
+
+    def session_granted(self, session_id: str, until: float) -> None: ...
+    def session_lost(self) -> None: ...
+    def entity_gone(self, condition: str, text: str) -> None: ...
+
+
 class Operator:
     """Does one thing after another to a namespace, as chance says."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.now = NOW
+        self._weights = {self._create: 3, self._delete: 1, self._update: 2, self._send: 12, self._receive: 6}
+        self._weights |= {self._settle: 8, self._work_on_a_session: 8, self._advance: 2}
 
     def act(self, namespace: Namespace) -> None:
         self.now += self._random.choice([0, 0, 1, 30])
-        action = self._random.choices(
-            (self._create, self._delete, self._update, self._send, self._receive, self._settle, self._advance),
-            (3, 1, 2, 12, 6, 8, 2),
-        )[0]
+        action = self._random.choices(list(self._weights), list(self._weights.values()))[0]
         with suppress(BrokerError):
             action(namespace)
 
@@ -338,8 +350,11 @@ class Operator:
     def _settle(self, namespace: Namespace) -> None:
         queue = self._pick(namespace)
         stored = queue.receive(self.now) if queue is not None else None
-        if queue is None or stored is None or stored.lock_token is None:
-            return
+        if queue is not None and stored is not None:
+            self._settle_in(queue, stored)
+
+    def _settle_in(self, queue: Queue, stored: StoredMessage) -> None:
+        assert stored.lock_token is not None
         match self._random.choice(["complete", "abandon", "defer", "bury"]):
             case "complete":
                 queue.complete(stored.lock_token, self.now)
@@ -349,6 +364,22 @@ class Operator:
                 queue.defer(stored.lock_token, self.now)
             case _:
                 queue.dead_letter(stored.lock_token, "r", None, self.now)
+
+    def _work_on_a_session(self, namespace: Namespace) -> None:
+        if not namespace.exists("s"):
+            namespace.create_queue("s", QueueDescription("s", requires_session=True, max_delivery_count=2), self.now)
+        queue, session_id, holder = namespace.queue("s"), self._random.choice("xy"), Holder()
+        for text in "ab":
+            queue.enqueue(message(text, session_id=session_id), self.now)
+        queue.accept_session(session_id, holder, self.now)
+        for _ in range(self._random.randrange(3)):
+            stored = queue.receive(self.now, queue.sessions.of(session_id))
+            if stored is not None and self._random.random() < 0.8:
+                self._settle_in(queue, stored)
+        if self._random.random() < 0.6:
+            queue.set_session_state(session_id, self._random.choice([None, b"", b"state"]), self.now)
+        if self._random.random() < 0.8:
+            queue.close_session(session_id, holder, self.now)
 
     def _advance(self, namespace: Namespace) -> None:
         namespace.advance(self.now)
