@@ -31,6 +31,7 @@ from dashboard.models import (
 )
 
 CHUNK = 1_000
+DEFAULT_PRICES = settings.BASE_DIR / "prices.json"
 TURNS = ("failed_over", "forced", "recovered")  # the events that begin or end an outage
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
@@ -67,9 +68,12 @@ def absolute(place: str) -> str:
 
 
 def configured_prices() -> str:
-    """The price list of PRICES_FILE; empty where there is none, and the job takes the sample that ships."""
+    """The price list of PRICES_FILE; empty where none is configured, and the job takes the sample that ships.
+
+    A list that was named but is not there is no reason to take the sample: the job says that it cannot be read.
+    """
     path = Path(settings.PRICES_FILE)
-    return str(path) if path.is_file() else ""
+    return "" if path == DEFAULT_PRICES and not path.exists() else str(path)
 
 
 @transaction.atomic

@@ -39,7 +39,15 @@ class Traffic:
 def prices(month: str) -> Prices:
     """The month's ladder from PRICES_FILE, or from the sample that ships; raises JobFailed."""
     path = configured_prices()
-    return _prices(month, path, Path(path).stat().st_mtime_ns if path else 0)
+    return _prices(month, path, _changed(path))
+
+
+def _changed(path: str) -> int:
+    """When the file last changed, so that a new list is read again; 0 where it cannot be read, which the job tells."""
+    try:
+        return Path(path).stat().st_mtime_ns if path else 0
+    except OSError:
+        return 0
 
 
 @lru_cache(maxsize=8)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.forecast import Outage, forecast
+from dashboard.jobs import JobFailed
 from dashboard.ladder import Step, charge
 from dashboard.money import cents
 from dashboard.present import prices
@@ -82,8 +83,17 @@ def test_the_control_planes_ladder_agrees_with_the_pipelines(units: int) -> None
     assert charge(LADDER, units) == pipelines.charge(units)
 
 
-def test_the_prices_are_the_samples_where_none_are_configured(tmp_path: Any, settings: Any) -> None:
+def test_prices_that_were_named_and_are_not_there_are_no_reason_to_take_the_sample(
+    tmp_path: Any, settings: Any
+) -> None:
     settings.PRICES_FILE = tmp_path / "none.json"
+    with pytest.raises(JobFailed, match="cannot be read: No such file"):
+        prices("2026-10")
+
+
+def test_the_prices_are_the_samples_where_none_are_configured(tmp_path: Any, settings: Any, monkeypatch: Any) -> None:
+    settings.PRICES_FILE = tmp_path / "none.json"
+    monkeypatch.setattr("dashboard.charges.DEFAULT_PRICES", tmp_path / "none.json")
     told = prices("2026-10")
     assert (list(told.ladder), told.currency, told.is_sample) == (LADDER, "USD", True)
 
