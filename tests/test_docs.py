@@ -9,7 +9,7 @@ import importlib
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -103,7 +103,7 @@ def test_every_make_target_is_told() -> None:
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Iterator[str]:
-    """Every route as the docs write it, `/pairs/<pair>/`; of Django's admin only where it begins, no nameless redirects."""
+    """Every route as the docs write it, `/pairs/<pair>/`: of Django's admin where it begins, of redirects none."""
     for pattern in patterns:
         route = prefix + re.sub(r"<(?:\w+:)?(\w+)>", r"<\1>", str(pattern.pattern))
         if isinstance(pattern, URLResolver) and pattern.app_name != "admin":
@@ -126,8 +126,8 @@ def command_line_options(*rooms: str) -> set[str]:
     """What is declared as `add_argument("--name", …, help=…)`, by whatever name that method goes."""
     calls = (node for module in modules(*rooms) for node in ast.walk(module) if isinstance(node, ast.Call))
     declared = (call for call in calls if {"help", "action"} & {keyword.arg for keyword in call.keywords})
-    names = (argument.value for call in declared for argument in call.args if isinstance(argument, ast.Constant))
-    return {name for name in names if str(name).startswith("--")}
+    names = (str(argument.value) for call in declared for argument in call.args if isinstance(argument, ast.Constant))
+    return {name for name in names if name.startswith("--")}
 
 
 def test_every_option_of_the_emulator_is_told() -> None:
@@ -166,7 +166,7 @@ def test_every_key_of_the_pairs_file_is_told() -> None:
 def test_every_key_in_redis_is_told() -> None:
     calls = (node for module in modules("pairing") for node in ast.walk(module) if isinstance(node, ast.Call))
     keys = (call.args for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("_key", "_hash"))
-    names = {key.value for key, *_ in keys if isinstance(key, ast.Constant)}
+    names = {str(key.value) for key, *_ in keys if isinstance(key, ast.Constant)}
     assert names >= {"health", "ping-due"}
     told = text_of("docs/design/coordination.md")
     assert not [name for name in sorted(names) if f"`pairing:{{<pair>}}:{name}`" not in told]
@@ -267,7 +267,7 @@ def test_every_page_can_be_reached(document: Path) -> None:
 
 @pytest.mark.parametrize("document", PAGES, ids=name_of)
 def test_every_example_parses(document: Path) -> None:
-    parsers = {"python": ast.parse, "json": json.loads, "toml": tomllib.loads}
+    parsers: dict[str, Callable[[str], object]] = {"python": ast.parse, "json": json.loads, "toml": tomllib.loads}
     for language, example in FENCE.findall(document.read_text(encoding="utf-8")):
         if language in parsers:
             parsers[language](example)
