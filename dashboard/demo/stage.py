@@ -122,8 +122,14 @@ class Stage:
         self._told |= variables
 
     def environment(self) -> dict[str, str]:
+        """The environment of a process of the demo: this machine's, but for what the demo decides itself."""
+        ours = self.own_environment()
+        hidden = ("DEMO_PASSWORD", *(f"{name}_FILE" for name in ours))
+        return os.environ | dict.fromkeys(hidden, "") | ours
+
+    def own_environment(self) -> dict[str, str]:
         """All explicit, so that no setting of this machine or of a .env file leads to somebody's real namespaces."""
-        ours = {
+        return {
             "STATE_DIR": str(self.state),
             "DATABASE_URL": f"sqlite:///{self.state / 'control-plane.sqlite3'}",
             "PAIRS_FILE": str(self.state / "pairs.toml"),
@@ -135,7 +141,7 @@ class Stage:
             "DEBUG": "0",
             "DEMO": "1",
             "SAMPLE_INTERVAL_S": "5",
-            "USAGE_FLUSH_S": "5",
+            "USAGE_FLUSH_S": "10",
             "CHARGES_INTERVAL_S": "180",
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
@@ -144,8 +150,6 @@ class Stage:
             guardian.DEMO: self.run_id,
             **self._told,
         }
-        hidden = ("DEMO_PASSWORD", *(f"{name}_FILE" for name in ours))
-        return os.environ | dict.fromkeys(hidden, "") | ours
 
 
 def require_free(port: int) -> None:
