@@ -13,6 +13,13 @@ def wants_part(request: HttpRequest) -> bool:
     return htmx is not None and bool(htmx) and not htmx.history_restore_request
 
 
+def query_without_page(request: HttpRequest) -> str:
+    """The filters of the address, for links to other pages of the same list."""
+    query = request.GET.copy()
+    query.pop("page", None)
+    return query.urlencode()
+
+
 def page_or_part(
     request: HttpRequest, template: str, context: dict[str, Any], *, part: str = "live", status: int = 200
 ) -> HttpResponse:

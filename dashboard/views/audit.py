@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from dashboard.models import AuditEntry
-from dashboard.views.answers import page_or_part
+from dashboard.views.answers import page_or_part, query_without_page
 
 PAGE = 100
 
@@ -16,5 +16,5 @@ def listing(request: HttpRequest) -> HttpResponse:
     entries = AuditEntry.objects.all()
     wanted = {name: request.GET[name] for name in ("pair", "operator", "verb") if request.GET.get(name)}
     page = Paginator(entries.filter(**wanted), PAGE).get_page(request.GET.get("page"))
-    context = {"page": page, "wanted": wanted}
+    context = {"page": page, "wanted": wanted, "query": query_without_page(request)}
     return page_or_part(request, "audit/list.html", context)

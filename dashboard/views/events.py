@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard.forms import EventFilter
 from dashboard.models import FailoverEvent, Pair
-from dashboard.views.answers import page_or_part
+from dashboard.views.answers import page_or_part, query_without_page
 
 PAGE = 100
 COLUMNS = ("time", "pair", "entity", "kind", "reason", "process", "operator")
@@ -20,9 +20,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     """The newest first; htmx gets the live part alone."""
     form = EventFilter(request.GET)
     page = Paginator(form.apply(FailoverEvent.objects.all()), PAGE).get_page(request.GET.get("page"))
-    query = request.GET.copy()
-    query.pop("page", None)
-    context = {"form": form, "page": page, "pairs": Pair.objects.all(), "query": query.urlencode()}
+    context = {"form": form, "page": page, "pairs": Pair.objects.all(), "query": query_without_page(request)}
     return page_or_part(request, "events/list.html", context)
 
 

@@ -10,7 +10,7 @@ from dashboard.boards import board
 from dashboard.forms import EntityFilter
 from dashboard.models import EntityHealth, Pair
 from dashboard.telling import recent_events
-from dashboard.views.answers import page_or_part
+from dashboard.views.answers import page_or_part, query_without_page
 
 PAGE = 100
 WORST_FIRST = Case(
@@ -31,6 +31,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "events": recent_events(),
         "form": form,
         "page": page,
+        "query": query_without_page(request),
     }
     return page_or_part(request, "pairs/overview.html", context)
 

@@ -288,3 +288,16 @@ def test_charts_begin_where_measuring_began(viewer, alive):
 
     assert "−20 min" in page
     assert "−60 min" not in page
+
+
+@pytest.mark.parametrize("address", ["/", "/pairs/contoso/"])
+def test_a_long_table_is_paged_with_its_filter_kept(viewer, pair, alive, address):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:04}") for n in range(250))
+    projection.apply_health("contoso", health("entity-0249"))
+
+    page = viewer.get(f"{address}?q=entity").text
+
+    assert page.count("data-entity=") == 100
+    assert 'data-entity="entity-0249"' in page
+    assert "?q=entity&amp;page=2" in page
+    assert viewer.get(f"{address}?q=entity&page=3").text.count("data-entity=") == 50
