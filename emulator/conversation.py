@@ -75,6 +75,7 @@ class Conversation:
         """Work on what came from the socket. Answers leave with `flush`."""
         if self._is_muted:
             return
+        self.host.begin_turn()
         try:
             for event in self.connection.receive(data):
                 self._on(event)
@@ -83,6 +84,7 @@ class Conversation:
             log.exception("a connection of %s failed", self.host.namespace.name)
             self.close("amqp:internal-error", "The emulator failed; its log says why.")
         self.touch()
+        self.host.end_turn()
 
     def touch(self) -> None:
         """Have the output written at the end of this turn."""

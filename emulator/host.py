@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from emulator.broker.journal import Journal
+from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
 from emulator.meter import Meter
@@ -41,6 +41,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self._dirty: dict[Flushable, None] = {}
+        self._in_turn = False
         self.meter = Meter()
         self.on_turn: Callable[[], None] = lambda: None
 
@@ -55,9 +56,22 @@ class Host:
 
     def touch(self, connection: Flushable) -> None:
         """This connection has answers: they leave at the end of the turn, after the journal."""
-        if not self._dirty:
+        if not self._dirty and not self._in_turn:
             self.later(0, self.commit)
         self._dirty[connection] = None
+
+    def begin_turn(self) -> None:
+        """Bytes of a connection are being worked on; `end_turn` follows."""
+        self._in_turn = True
+
+    def end_turn(self) -> None:
+        """They were worked on. With nothing to make durable the answers leave now; else in one go with other turns'."""
+        self._in_turn = False
+        if self._dirty:
+            if isinstance(self.journal, NoJournal):
+                self.commit()
+            else:
+                self.later(0, self.commit)
 
     def commit(self) -> None:
         """Make durable what happened in this turn, then let the answers out."""

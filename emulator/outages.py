@@ -171,6 +171,8 @@ class Outages:
 
     def next_due(self) -> float:
         """When the next fault is over; infinity where none ends by itself."""
+        if not self._faults:
+            return float("inf")
         return min((f.since + f.seconds for f in self._faults.values() if f.seconds is not None), default=float("inf"))
 
     def advance(self, now: float) -> None:
