@@ -5,20 +5,33 @@ section 8; docs/design/at-least-once.md). Messages for a destination that takes 
 pass, and fetched by their sequence numbers when it is back. The flow does no I/O; both worlds drive it.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
 from pairing.destinations import LONGEST_PAUSE_S, Destinations
-from pairing.ledger import Fate, Ledger
-from pairing.messages import PoisonedMessage, restore
-from pairing.proptypes import CannotEncodeError
-from pairing.undecodable import Undecoded
+from pairing.ledger import Fate
+from pairing.moves import (
+    BATCH,
+    Count,
+    Failed,
+    Fetch,
+    Item,
+    Keep,
+    Peek,
+    Progress,
+    Receive,
+    Renew,
+    Rest,
+    Send,
+    Sent,
+    Settle,
+    Settled,
+    Steps,
+)
+from pairing.sorting import Sorted, groups, path_of, sort
 
-BATCH = 100
-"""Messages a receive."""
 _SLICE_S = 1.0
 _REST_S = 0.25
 _RENEW_AFTER_S = 20.0  # of a lock that lasts 60
@@ -27,133 +40,11 @@ _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
 _EMPTY_S = 900.0  # a sent message may take that long to appear
 
-Verb = Literal["complete", "defer", "abandon", "dead_letter"]
-Settled = Literal["done", "lost", "unknown"]
-Why = Literal["outage", "busy", "final", "message", "ours"]
-
-
-@dataclass(slots=True)
-class Item:
-    """A message from the backlog, and what it was when it was sent."""
-
-    received: Any
-    number: int
-    path: str
-    message: Any
-    size: int = 0
-    fetched: bool = False
-    """Whether it was deferred before, and fetched by its number."""
-
-
-@dataclass(slots=True)
-class Receive:
-    """Up to so many messages, waiting for the first at most so long. Outcome: the messages, or Failed."""
-
-    count: int
-    wait_s: float
-
-
-@dataclass(slots=True)
-class Fetch:
-    """Deferred messages by their numbers. Outcome: those that are still there, or Failed."""
-
-    numbers: list[int]
-
-
-@dataclass(slots=True)
-class Peek:
-    """Messages from this number on. Outcome: the messages, or Failed."""
-
-    number: int
-
-
-@dataclass(slots=True)
-class Count:
-    """How many messages the queue holds, deferred ones included. Outcome: the number, or Failed."""
-
-
-@dataclass(slots=True)
-class Send:
-    """Messages to their entity in the primary, in their order. Outcome: Sent."""
-
-    path: str
-    items: list[Item]
-
-
-@dataclass(slots=True)
-class Settle:
-    """Outcome: what is known of each, in their order."""
-
-    verb: Verb
-    items: list[Item]
-    reason: str = ""
-    description: str = ""
-
-
-@dataclass(slots=True)
-class Keep:
-    """Keep the books where a later syphon of this queue finds them, if there is such a place."""
-
-    ledger: Ledger
-
-
-@dataclass(slots=True)
-class Renew:
-    """Renew the locks of these messages."""
-
-    items: list[Item]
-
-
-@dataclass(slots=True)
-class Rest:
-    """Wait, unless the syphon stops."""
-
-    seconds: float
-
-
-@dataclass(slots=True)
-class Failed:
-    """The backlog queue did not do what it was asked; ``text`` for operators."""
-
-    text: str
-
-
-@dataclass(slots=True)
-class Sent:
-    """How many of the messages were acknowledged, from the first on; and why not all."""
-
-    count: int
-    why: Why | None = None
-    text: str = ""
-
-
-Action = Receive | Fetch | Peek | Count | Send | Keep | Settle | Renew | Rest
-Steps = Generator[Action, Any, None]
-
 
 class Listener(Protocol):
     """Who is told what happens."""
 
     def tell(self, kind: str, entity: str, reason: str) -> None: ...
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a queue's homecoming is; read by others while it goes on."""
-
-    queue: str
-    ledger: Ledger
-    state: str = "starting"
-    """``receiving``, ``moving``, ``waiting``, ``failing``, ``paused`` or ``stopped``."""
-    moved: int = 0
-    dead_lettered: int = 0
-    set_aside: int = 0
-    deferred: int = 0
-    """Deferred messages this process knows of."""
-    locks_lost: int = 0
-    """Messages that were sent and could not be completed: they may be delivered again."""
-    last_error: str = ""
-    last_moved_at: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -193,7 +84,8 @@ class Homecoming:
         self._destinations = destinations
         self._listener = listener
         self._may_work, self._now, self._utc_now = may_work, now, utc_now
-        self._first_pause_s, self._pause_s = first_pause_s, 0.0
+        self._first_pause_s = first_pause_s
+        self._pauses = {"failing": 0.0, "waiting": 0.0}
         self._max_attempts = max_attempts
         self._remaining_ttl = remaining_ttl
         self._deferred: dict[int, _Deferred] = {}
@@ -216,7 +108,9 @@ class Homecoming:
             received = yield Receive(BATCH, _SLICE_S)
             if isinstance(received, Failed):
                 yield from self._wait_after(received.text)
-            elif received:
+                continue
+            self._pauses["failing"] = 0.0
+            if received:
                 self._empty_since = None
                 yield from self._bring(self._sort(received, fetched=False))
             else:
@@ -244,7 +138,7 @@ class Homecoming:
         for message in found:
             self._ledger.see(message.sequence_number)
             if getattr(message.state, "name", "") == "DEFERRED" and message.sequence_number not in self._deferred:
-                self._deferred[message.sequence_number] = _Deferred(_path_of(message))
+                self._deferred[message.sequence_number] = _Deferred(path_of(message))
         self.progress.deferred = len(self._deferred)
 
     def _due(self) -> list[int]:
@@ -315,47 +209,20 @@ class Homecoming:
 
     # One receive ---------------------------------------------------------------------------------------------------
 
-    def _sort(self, received: list[Any], *, fetched: bool) -> tuple[list[Item], list[tuple[Item, Fate, str]]]:
-        """The messages as they were sent, and those that cannot be brought home, with their fate and the reason."""
+    def _sort(self, received: list[Any], *, fetched: bool) -> Sorted:
         self._locked_at = self._now()
-        items, refused = [], list[tuple[Item, Fate, str]]()
         for message in received:
-            number = message.sequence_number
-            if isinstance(message, Undecoded):
-                refused.append((Item(message, number, "", None), "set_aside", "the SDK cannot decode it"))
-                continue
-            self._ledger.see(number)
-            try:
-                path, restored = restore(message)
-            except PoisonedMessage as error:
-                refused.append((Item(message, number, "", None, fetched=fetched), "dead_lettered", str(error)))
-            except CannotEncodeError as error:
-                refused.append((Item(message, number, "", None, fetched=fetched), "set_aside", str(error)))
-            else:
-                item = Item(message, number, path, restored, fetched=fetched)
-                late = self._expired(item)
-                refused.append((item, "expired", late)) if late else items.append(item)
-        return items, refused
+            if message.sequence_number:
+                self._ledger.see(message.sequence_number)
+        return sort(received, fetched=fetched, now=self._utc_now() if self._remaining_ttl else None)
 
-    def _expired(self, item: Item) -> str:
-        """With ``ttl_policy="remaining"``: takes the time in the backlog off; tells it where nothing is left."""
-        lives = item.message.time_to_live if self._remaining_ttl else None
-        if lives is None:
-            return ""
-        waited = self._utc_now() - item.received.enqueued_time_utc
-        left = lives - max(waited, timedelta(0))
-        if left < timedelta(seconds=1):
-            return f"its time-to-live of {lives} was over after {waited} in the backlog"
-        item.message.time_to_live = left
-        return ""
-
-    def _bring(self, sorted_: tuple[list[Item], list[tuple[Item, Fate, str]]]) -> Steps:
+    def _bring(self, sorted_: Sorted) -> Steps:
         items, refused = sorted_
         for item, fate, reason in refused:
             yield from self._dead_letter([item], fate, reason)
         self._state("moving")
         round_ = _Round()
-        for path, group in _groups(items):
+        for path, group in groups(items):
             if self._destinations.is_blocked(path, self._now()) or not self._may_work():
                 round_.postponed += group
             else:
@@ -363,7 +230,7 @@ class Homecoming:
         yield from self._complete(round_)
         yield from self._postpone(round_)
         if round_.moved or refused:
-            self._pause_s = 0.0
+            self._pauses["waiting"] = 0.0
         elif round_.postponed:
             yield from self._wait_for({item.path for item in round_.postponed})
 
@@ -511,8 +378,8 @@ class Homecoming:
 
     def _wait_until(self, state: str, holds: Callable[[float], bool]) -> Steps:
         self._state(state)
-        self._pause_s = min(max(2 * self._pause_s, self._first_pause_s), LONGEST_PAUSE_S)
-        until = self._now() + self._pause_s
+        pause_s = self._pauses[state] = min(max(2 * self._pauses[state], self._first_pause_s), LONGEST_PAUSE_S)
+        until = self._now() + pause_s
         while self._may_work() and self._now() < until and not holds(self._now()):
             yield Rest(_REST_S)
 
@@ -525,19 +392,3 @@ _REASONS = {
     "set_aside": "SetAside",
     "expired": "TTLExpiredException",
 }
-
-
-def _groups(items: list[Item]) -> list[tuple[str, list[Item]]]:
-    """The messages by destination and session, in the order in which each comes first.
-
-    One batch holds one session: sessions and partitions of an entity do not mix in a batch.
-    """
-    groups: defaultdict[tuple[str, Any], list[Item]] = defaultdict(list)
-    for item in items:
-        groups[item.path, item.message.session_id or item.message.partition_key].append(item)
-    return [(path, group) for (path, _), group in groups.items()]
-
-
-def _path_of(message: Any) -> str:
-    value = (message.application_properties or {}).get(b"x-ms-path", b"")
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -17,7 +17,8 @@ from azure.servicebus.exceptions import MessageNotFoundError, ServiceBusAuthenti
 from pairing.clock import seconds
 from pairing.drive import drive
 from pairing.faults import describe, is_ambiguous
-from pairing.homecoming import (
+from pairing.links import Link, LinkFailure
+from pairing.moves import (
     BATCH,
     Action,
     Count,
@@ -35,7 +36,6 @@ from pairing.homecoming import (
     Settled,
     Why,
 )
-from pairing.links import Link, LinkFailure
 from pairing.settlement import Settlement, choose
 from pairing.syphoning import (
     ASK_S,

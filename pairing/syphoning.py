@@ -19,10 +19,12 @@ from pairing.clock import seconds
 from pairing.destinations import Destinations
 from pairing.errors import Fault
 from pairing.faults import classify, condition
-from pairing.homecoming import Homecoming, Item, Progress, Settled, Why
+from pairing.homecoming import Homecoming
 from pairing.ledger import Ledger
 from pairing.metering import billing_units
+from pairing.moves import Item, Progress, Settled, Why
 from pairing.sizes import STEP, message_size
+from pairing.sorting import path_of
 from pairing.tenure import Tenure
 
 if TYPE_CHECKING:
@@ -137,10 +139,8 @@ class Tally:
             self._sizes.clear()
         by_entity: defaultdict[str, list[int]] = defaultdict(list)
         for message in messages:
-            path = (message.application_properties or {}).get(b"x-ms-path")
-            entity = path.decode(errors="replace") if isinstance(path, bytes) else self._queue
             size = self._sizes[message.sequence_number] = message_size(message)
-            by_entity[entity].append(size)
+            by_entity[path_of(message) or self._queue].append(size)
         for entity, sizes in by_entity.items():
             self._add("syphon_receive", self._secondary, entity, sizes)
 

@@ -19,7 +19,8 @@ from pairing.aio.links import Link
 from pairing.clock import seconds
 from pairing.drive import drive_async
 from pairing.faults import describe, is_ambiguous
-from pairing.homecoming import (
+from pairing.links import LinkFailure
+from pairing.moves import (
     BATCH,
     Action,
     Count,
@@ -37,7 +38,6 @@ from pairing.homecoming import (
     Settled,
     Why,
 )
-from pairing.links import LinkFailure
 from pairing.syphoning import (
     ASK_S,
     OPEN_S,

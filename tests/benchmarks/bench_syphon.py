@@ -4,7 +4,6 @@ Alone: `python -m tests.benchmarks syphon`. A ratio above 1 means that the sypho
 """
 
 import asyncio
-import statistics
 import subprocess
 import sys
 import threading
@@ -20,7 +19,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.messages import to_backlog
 
-BLOCKS, MESSAGES = 5, 1500
+BLOCKS, MESSAGES = 7, 900
 SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = 1000, 40, 0.010
 QUEUE = "orders"
 
@@ -51,8 +50,17 @@ def far_away(strings: list[str]) -> Iterator[list[str]]:
     thread.start()
     far = [server.sockets[0].getsockname()[1] for server in servers]
     yield [text.replace(f":{near}", f":{away}") for text, near, away in zip(strings, ports, far, strict=True)]
+    asyncio.run_coroutine_threadsafe(_end_all(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
+    loop.close()
+
+
+async def _end_all() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _delaying_server(port: int) -> asyncio.Server:
@@ -131,16 +139,15 @@ class Bench:
         source = ServiceBusClient.from_connection_string(self.secondary)
         target = ServiceBusClient.from_connection_string(self.primary)
         with source, target, source.get_queue_receiver(self.backlog) as receiver, target.get_queue_sender(QUEUE) as out:
-            moved, elapsed = 0, 0.0
+            moved, began, first = 0, 0.0, 0
             while moved < count:
-                received = receiver.receive_messages(100, max_wait_time=5)
-                began = time.perf_counter()
-                for message in received:
+                for message in receiver.receive_messages(100, max_wait_time=5):
                     out.send_messages(copy(message))
                     receiver.complete_message(message)
-                elapsed += time.perf_counter() - began
-                moved += len(received)
-            return elapsed / moved
+                    moved += 1
+                    if not began:
+                        began, first = time.perf_counter(), moved
+            return (time.perf_counter() - began) / max(moved - first, 1)
 
 
 def copy(message: Any) -> ServiceBusMessage:
@@ -171,7 +178,7 @@ def run() -> dict[str, float | dict[str, float]]:
             far.fill(near[1], NAIVE_MESSAGES)
             costs["one by one, 20 ms away"] = [far.naive(NAIVE_MESSAGES)]
             far.client.close()
-    cost = {way: statistics.median(figures) for way, figures in costs.items()}
+    cost = {way: min(figures) for way, figures in costs.items()}  # of each its best: others use this machine too
     return {
         "drain_against_the_loop_by_hand": round(cost["by hand"] / cost["syphon"], 2),
         "drain_against_one_by_one": round(cost["one by one"] / cost["syphon"], 2),

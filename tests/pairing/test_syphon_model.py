@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairing.destinations import Destinations
-from pairing.homecoming import (
+from pairing.homecoming import Homecoming
+from pairing.ledger import Ledger
+from pairing.messages import to_backlog
+from pairing.moves import (
     BATCH,
     Count,
     Failed,
     Fetch,
-    Homecoming,
     Keep,
     Peek,
     Progress,
@@ -29,8 +31,6 @@ from pairing.homecoming import (
     Sent,
     Settle,
 )
-from pairing.ledger import Ledger
-from pairing.messages import to_backlog
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 PATHS = ("orders", "payments", "gone")
