@@ -1,15 +1,12 @@
 """Any bytes, to every place that reads bytes from outside: nothing but the room's own errors may come out.
 
-`test_fuzzing.py` feeds it from a seed in every run. For hours of it, guided by coverage: `pip install atheris`, then
-`python tests/emulator/fuzzing.py CORPUS_DIR -max_total_time=3600`.
+`test_fuzzing.py` feeds it from a seed in every run, `fuzz.py` for as long as one likes, guided by coverage.
 """
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from unittest.mock import patch
 
 from emulator import cbs, conversation
@@ -121,12 +118,3 @@ def one_input(data: bytes) -> None:
     """Give the bytes to the place their first byte names."""
     if data:
         TARGETS[data[0] % len(TARGETS)](data[1:])
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-    import atheris  # type: ignore[import-not-found]
-
-    atheris.instrument_all()
-    atheris.Setup(sys.argv, one_input)
-    atheris.Fuzz()
