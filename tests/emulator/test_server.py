@@ -1,0 +1,105 @@
+"""Sockets and the timer of a namespace, inside the test's own loop."""
+
+import asyncio
+import time
+
+import pytest
+
+from emulator.broker.descriptions import QueueDescription
+from emulator.broker.message import parse
+from emulator.broker.namespace import Namespace
+from emulator.outages import fault_from_json
+from emulator.server import NamespaceServer, is_loopback
+
+GREETING = b"AMQP\x03\x01\x00\x00"
+
+
+@pytest.fixture
+async def server():
+    namespace = Namespace("contoso")
+    namespace.create_queue("orders", QueueDescription("orders", lock_duration_s=0.1), time.time())
+    server = NamespaceServer(namespace, "key")
+    server.port = await server.start("127.0.0.1", 0)
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def connect(server):
+    writers = []
+
+    async def connect(data=b""):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writers.append(writer)
+        writer.write(data)
+        return reader
+
+    yield connect
+    for writer in writers:
+        writer.close()
+
+
+async def end_of(reader):
+    """Waits until the other side ends the connection; returns what came before."""
+    try:
+        return await asyncio.wait_for(reader.read(), 20)
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"AM", GREETING, b"\x16"], ids=["nothing", "half a word", "only hello", "one byte"]
+)
+async def test_a_client_that_says_too_little_gives_its_place_to_others(connect, monkeypatch, data):
+    monkeypatch.setattr("emulator.sniffing.GREETING_TIMEOUT_S", 0.05)
+    await end_of(await connect(data))
+
+
+async def test_a_silenced_connection_ends_with_its_fault(server, connect):
+    fault = fault_from_json({"operation": "connect", "effect": "silent"}, time.time())
+    server.host.add_fault(fault)
+    reader = await connect(GREETING)
+    while not fault.silenced:
+        await asyncio.sleep(0)
+    server.host.outages.remove(fault.id)
+    assert await end_of(reader) == b""
+
+
+async def test_a_fault_with_seconds_is_removed_by_the_timer(server, connect):
+    server.host.add_fault(fault_from_json({"operation": "connect", "effect": "silent", "seconds": 0.2}, time.time()))
+    assert await end_of(await connect(GREETING)) == b""
+    assert list(server.host.outages) == []
+
+
+async def test_locks_lapse_by_the_timer(server):
+    delivered = asyncio.Queue()
+
+    class Receiver:
+        deletes = False
+
+        def accepts(self, now):
+            return True
+
+        def deliver(self, stored, now):
+            delivered.put_nowait(stored.delivery_count)
+
+    queue = server.host.namespace.queue("orders")
+    queue.wait(Receiver(), time.time())
+    queue.enqueue(parse(b"\x00\x53\x75\xa0\x01x"), time.time())
+    server.host.commit()
+    assert [await asyncio.wait_for(delivered.get(), 20) for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("address", "is_local"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("x.example", False),
+    ],
+)
+def test_only_the_loopback_is_this_machine(address, is_local):
+    assert is_loopback(address) is is_local
