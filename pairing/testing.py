@@ -71,7 +71,7 @@ class InMemoryNamespace:
         """Store the messages, all or none; pings are swallowed."""
         failure = self._failures.get(entity) or self._failures.get(None)
         if failure is not None:
-            raise failure
+            raise failure.with_traceback(None)  # or each raise would make it longer
         encoded = [_encoded(message) for message in messages if not is_ping(message)]
         self._queues.setdefault(entity, deque()).extend(encoded)
 

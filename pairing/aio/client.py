@@ -331,7 +331,7 @@ class PairedServiceBusClient(PairedClient):
         except Exception as error:
             return self.backlog_failed(error, reused=False)
         link = self.backlog_link(action.queue)
-        failure = await link.attempt(lambda sender, left: sender.send_messages(outgoing), action.timeout_s)
+        failure = await link.send(outgoing, action.timeout_s)
         self.count_backlog(work, accepted=failure is None)
         return DONE if failure is None else self.backlog_failed(failure.error, reused=failure.reused)
 

@@ -143,6 +143,10 @@ class Link:
         except Exception as error:
             return LinkFailure(error, reused)
 
+    async def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
+        """Send on the link within the timeout, which is guarded here: the SDK's own costs some microseconds."""
+        return await self.attempt(lambda sender, left: sender.send_messages(message), timeout_s)
+
     async def warm(self, timeout_s: float) -> LinkFailure | None:
         """Open the link ahead of its use."""
         return None if self.sender is not None else await self.attempt(_nothing, timeout_s)

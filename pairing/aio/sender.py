@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from azure.servicebus import ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusSender
 
-from pairing.aio.links import Link, Operation
+from pairing.aio.links import Link
+from pairing.availability import HEALTHY
 from pairing.clock import seconds
 from pairing.drive import drive_async
 from pairing.faults import is_ambiguous
-from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait
+from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
+from pairing.links import LinkFailure
 from pairing.paired import CLOSE_S
 from pairing.payload import Messages, PairedMessageBatch, Payload
 from pairing.sending import LONGEST_OPENING_S, SenderCore
@@ -56,12 +58,20 @@ class PairedSender(SenderCore):
         Raises the SDK's own error while a failure is accepted or the caller's, MessageSizeExceededError also for what
         could not be failed over, BacklogUnavailableError where the entity is failed over and no backlog queue takes it.
         """
-        self._check_live()
-        timeout_s = self._checked(timeout)
+        if self._closed or self._client.refusal is not None:
+            self._check_live()
+        timeout_s = self._timeout_s if timeout is None else self._checked(timeout)
         work = self._prepared(message)
-        if work is not None:
-            outgoing = work.outgoing
-            await self._run(work, timeout_s, lambda sender, left: sender.send_messages(outgoing))
+        if work is None:
+            return
+        outgoing, began_at = work.outgoing, self._now()
+        first: Outcome | None = None
+        if self._entity.state is HEALTHY:  # the flow's first step, taken ahead of it: it costs little while all is well
+            first = self._to_primary(work, await self._link.send(outgoing, first_timeout_s(timeout_s)))
+            if first == DONE:
+                self._entity.sent(self._now())
+                return
+        await self._run(work, timeout_s, lambda left: self._link.send(outgoing, left), began_at, first)
 
     async def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
@@ -77,7 +87,8 @@ class PairedSender(SenderCore):
         async def schedule(sender: ServiceBusSender, left: float) -> None:
             numbers[:] = await sender.schedule_messages(outgoing, schedule_time_utc, timeout=left)
 
-        return numbers if await self._run(work, timeout_s, schedule) is None else self._in_backlog()
+        queue = await self._run(work, timeout_s, lambda left: self._link.attempt(schedule, left), self._now())
+        return numbers if queue is None else self._in_backlog()
 
     async def cancel_scheduled_messages(
         self, sequence_numbers: int | list[int], *, timeout: float | None = None
@@ -117,20 +128,30 @@ class PairedSender(SenderCore):
 
     # Performing the flow's actions ---------------------------------------------------------------------------------
 
-    async def _run(self, work: Payload, timeout_s: float, operation: Operation) -> str | None:
+    async def _run(
+        self,
+        work: Payload,
+        timeout_s: float,
+        attempt: Callable[[float], Awaitable[LinkFailure | None]],
+        began_at: float,
+        first: Outcome | None = None,
+    ) -> str | None:
+        """Perform a send flow; ``first`` is the outcome of its first attempt on the primary, where that was made."""
+
         async def perform(action: Action) -> Outcome:
+            nonlocal first
             if type(action) is ToPrimary:
-                return await self._to_primary(work, operation, action.timeout_s)
+                made, first = first, None
+                return made or self._to_primary(work, await attempt(action.timeout_s))
             if type(action) is ToBacklog:
                 return await self._client.send_to_backlog(work, action)
             assert type(action) is Wait
             await self._wait(action.seconds)
             return DONE
 
-        return await drive_async(self._flow(work, timeout_s, self._now()), perform)
+        return await drive_async(self._flow(work, timeout_s, began_at), perform)
 
-    async def _to_primary(self, work: Payload, operation: Operation, timeout_s: float) -> Outcome:
-        failure = await self._link.attempt(operation, timeout_s)
+    def _to_primary(self, work: Payload, failure: LinkFailure | None) -> Outcome:
         if not self._has_warmed:
             self._warm_backlog()
         self._client.count_primary(work, accepted=failure is None)
