@@ -216,6 +216,15 @@ def test_a_scheduled_message_comes_home_scheduled(home, primary, queue):
 
 
 @both_worlds
+def test_a_client_that_hosts_the_syphon_brings_messages_home_by_itself(home, primary, queue):
+    here = home(enable_syphon=True)
+    here.store(numbered(10), queue)
+    assert numbers(primary.receive(queue, 10)) == list(range(10))
+    here.close()
+    assert here.told == ["syphon_started", "syphon_stopped"]
+
+
+@both_worlds
 def test_nothing_is_sent_to_what_is_failed_over_and_others_pass(home, primary, queue):
     here, other = home(), primary.create_queue()
     here.client.fail_over(queue, "drill")
