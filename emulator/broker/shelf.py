@@ -57,7 +57,7 @@ class Shelf:
         """Put a message here; returns when something happens to it by itself, infinity where nothing does."""
         number, due = stored.sequence_number, stored.expires_at
         self._messages[number] = stored
-        self._remember(number)
+        self._numbers.append(number)
         self.size_bytes += stored.message.size
         if due != NEVER:
             self._expiries.set(number, due)
@@ -67,12 +67,6 @@ class Shelf:
             self._activations.set(number, stored.scheduled_at)
             due = min(due, stored.scheduled_at)
         return due
-
-    def _remember(self, number: int) -> None:
-        """Keep the numbers sorted for peeking; those of removed messages are swept once they are the majority."""
-        self._numbers.append(number)
-        if len(self._numbers) > 2 * len(self._messages) + 64:
-            self._numbers = list(self._messages)
 
     def remove(self, stored: StoredMessage) -> None:
         """Take a message away for good."""
@@ -85,6 +79,9 @@ class Shelf:
         elif stored.state is MessageState.SCHEDULED:
             self._activations.discard(number)
         self._expiries.discard(number)
+        # The numbers stay sorted for peeking; those of removed messages are swept once they are the majority.
+        if len(self._numbers) > 2 * len(self._messages) + 64:
+            self._numbers = list(self._messages)
 
     def defer(self, stored: StoredMessage) -> None:
         """Mark a message as deferred."""

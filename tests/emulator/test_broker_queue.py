@@ -557,3 +557,15 @@ class Accounting(RuleBasedStateMachine):
 
 TestNothingIsLost = Accounting.TestCase
 TestNothingIsLost.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_a_drained_queue_keeps_nothing_of_what_it_held(make):
+    queue = make(lock_duration_s=30)
+    for _ in range(1000):
+        queue.enqueue(message(ttl_ms=60_000), NOW)
+    assert [stored.sequence_number for stored in queue.peek(500, 2, NOW)] == [500, 501]
+    while (stored := queue.receive(NOW)) is not None:
+        queue.complete(stored.lock_token, NOW)
+    assert (len(queue), queue.size_bytes) == (0, 0)
+    assert len(queue._shelf._numbers) < 100
+    assert len(queue._shelf._expiries._heap) < 100
