@@ -13,7 +13,16 @@ from tests.dashboard.conftest import ROLES
 from tests.dashboard.site import PASSWORD, served
 
 pytestmark = pytest.mark.browser
-PAGES = ("/", "/pairs/contoso/", "/pairs/contoso/entities/orders/", "/events/", "/backlog/", "/costs/", "/audit/", "/workers/")
+PAGES = (
+    "/",
+    "/pairs/contoso/",
+    "/pairs/contoso/entities/orders/",
+    "/events/",
+    "/backlog/",
+    "/costs/",
+    "/audit/",
+    "/workers/",
+)
 WIDTHS = {"phone": 390, "desk": 1280}
 
 
