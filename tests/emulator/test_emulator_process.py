@@ -353,3 +353,45 @@ def test_a_throttled_namespace_says_it_is_busy_and_recovers():
                 return
             except ServiceBusServerBusyError:
                 assert time.monotonic() < deadline
+
+
+# --- faults of the administration -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def administer(local):
+    """Reads an entity over HTTP; returns the status."""
+
+    def administer(path="/orders", timeout=10):
+        try:
+            with urllib.request.urlopen(local.url + path, timeout=timeout) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    yield administer
+    local.mend()
+
+
+def test_a_fault_answers_the_administration_with_its_status_and_leaves_amqp_alone(local, administer):
+    local.fault("admin", "status", entity="orders", status=429)
+    assert (administer("/orders"), administer("/ORDERS"), administer("/others")) == (429, 429, 401)
+    with (
+        ServiceBusClient.from_connection_string(local.connection_string, retry_total=0) as client,
+        client.get_queue_sender("orders") as sender,
+    ):
+        sender.send_messages(ServiceBusMessage("x"))
+
+
+def test_the_administration_can_be_reset_delayed_and_silenced(local, administer):
+    fault = local.fault("admin", "reset")
+    with pytest.raises((ConnectionResetError, urllib.error.URLError)):
+        administer()
+    local.mend(fault)
+    local.fault("admin", "delay", delay_s=0.1, count=1)
+    assert administer() == 401
+    local.fault("admin", "silent", seconds=1)
+    with pytest.raises((TimeoutError, ConnectionResetError, urllib.error.URLError)):
+        administer(timeout=20)
+    assert administer() == 401
