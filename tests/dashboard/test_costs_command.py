@@ -63,7 +63,10 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
     [
         (["--month", "2026-13"], "“2026-13” is not a month: write it as YYYY-MM, for example 2026-10."),
         (["--month", "2026-10", "--hours-in-month", "0"], "--hours-in-month must be more than 0."),
-        (["--month", "2026-10", "--prices", "nowhere.json"], "/nowhere.json cannot be read: No such file or directory."),
+        (
+            ["--month", "2026-10", "--prices", "nowhere.json"],
+            "/nowhere.json cannot be read: No such file or directory.",
+        ),
     ],
 )
 @pytest.mark.django_db
