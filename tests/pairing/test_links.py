@@ -6,6 +6,7 @@ import time
 from contextlib import closing
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.servicebus import ServiceBusMessage, TransportType
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnectionError, ServiceBusServerBusyError
 
@@ -149,20 +150,26 @@ def test_a_watchdog_whose_tick_fails_goes_on():
 
 
 def test_a_tls_handshake_that_is_never_answered_leaves_no_thread_behind(monkeypatch):
-    monkeypatch.setattr("pairing.links.HANDSHAKE_S", 0.5)
+    monkeypatch.setattr("pairing.links.HANDSHAKE_S", 3.0)
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         client = PairedServiceBusClient(
             "contoso.servicebus.windows.net",
             "contoso-dr.servicebus.windows.net",
-            object(),
+            AzureNamedKeyCredential("name", "key"),
             options=SendAvailabilityOptions(),
             custom_endpoint_address=f"sb://127.0.0.1:{silent.getsockname()[1]}",
             transport_type=TransportType.Amqp,
         )
         link = Link(lambda: client.sdk_sender("primary", "orders"), client.watchdog)
-        assert isinstance(link.send(ServiceBusMessage("x"), 0.2).error, OperationTimeoutError)
+        failure = link.send(ServiceBusMessage("x"), 1.0)
+        assert isinstance(failure.error, OperationTimeoutError)
+        silent.settimeout(5.0)
+        peer, _ = silent.accept()  # it came as far as the handshake
+        peer.settimeout(5.0)
+        assert peer.recv(1) == b"\x16"
         deadline = time.monotonic() + 10.0
         for opening in [thread for thread in threading.enumerate() if thread.name == "pairing-opening"]:
             opening.join(deadline - time.monotonic())
             assert not opening.is_alive()
+        peer.close()
         client.close()
