@@ -138,14 +138,27 @@ def resume_syphon(request: Request) -> Outcome:
     """Go on bringing messages home."""
 
     def deed(shared: SharedState) -> Outcome:
-        shared.resume_syphon(_queue(request))
+        # The row first: whoever writes pauses back to a Redis that has lost them waits for its lock.
         deleted, _ = SyphonPause.objects.filter(pair=request.pair, queue=request.target).delete()
+        shared.resume_syphon(_queue(request))
         if not deleted:
             return Outcome("unchanged", f"The syphon of {_named(request)} was not paused.")
         _record(request, "syphon_resumed")
         return Outcome("done", f"The syphon of {_named(request)} goes on.")
 
     return _perform("resume_syphon", request, deed)
+
+
+def restore_pauses(pair: str, shared: SharedState) -> int:
+    """Write the pauses that a Redis restarted empty no longer knows back to it; how many there were."""
+    with transaction.atomic():
+        wanted = list(SyphonPause.objects.select_for_update().filter(pair__name=pair))
+        known = shared.paused() if wanted else {}
+        lost = [pause for pause in wanted if pause.queue not in known]
+        for pause in lost:
+            queue = None if pause.queue == WHOLE_PAIR else pause.queue
+            shared.pause_syphon(queue, operator=pause.by, reason=pause.reason)
+    return len(lost)
 
 
 def process() -> str:

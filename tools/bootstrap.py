@@ -181,8 +181,12 @@ def suitable_python() -> str:
 def ensure_venv() -> None:
     if PYTHON.exists() and (VENV / ".complete").exists():
         return
+    if VENV.exists() and not (VENV / ".making").exists():
+        raise SetUpError(f"{VENV} is not of this project's making: move it away, then try again")
     say("making .venv …")
     shutil.rmtree(VENV, ignore_errors=True)
+    VENV.mkdir()
+    (VENV / ".making").touch()
     command = [suitable_python(), "-m", "venv", VENV]
     hint = "Python's venv module is missing: install it (apt install python3-venv)"
     try:

@@ -21,7 +21,8 @@ def main() -> int:
     failed = []
     with tempfile.TemporaryDirectory() as state:
         # The deployment checks judge the settings of a production server, not those of this checkout's .env file.
-        environment = {**os.environ, "STATE_DIR": state, "DATABASE_URL": f"sqlite:///{state}/check.sqlite3"}
+        production = {"HTTPS": "1", "ALLOWED_HOSTS": "bus.example"}
+        environment = {**os.environ, **production, "STATE_DIR": state, "DATABASE_URL": f"sqlite:///{state}/check.db"}
         for check in CHECKS:
             print("$", *check, flush=True)
             if subprocess.run([str(BIN / check[0]), *check[1:]], env=environment, check=False).returncode:

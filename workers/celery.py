@@ -72,6 +72,7 @@ app.conf.update(
         "reconcile": every(5, "samples.reconcile"),
         "depths": every(settings.SAMPLE_INTERVAL_S, "samples.depths"),
         "entities": every(60, "samples.entities"),
+        "prune": {"task": "samples.prune", "schedule": crontab(hour="3", minute="20")},
         "wanted": every(2, "pipeline.wanted"),
         "charges": {"task": "pipeline.charges", "schedule": crontab(hour="2", minute="10")},
     },

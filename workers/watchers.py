@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 from azure.servicebus import ServiceBusReceivedMessage
 
-from dashboard import projection
-from dashboard.redis import announce_change
+from dashboard import projection, pruning
+from dashboard.control import restore_pauses
+from dashboard.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.administration import BacklogQueueInfo, backlog_queues
 from workers.celery import app
@@ -22,12 +23,23 @@ _PAGE = 250
 
 @app.task(name="samples.reconcile")
 def reconcile() -> None:
-    """Finds the health that was published while nobody listened, and stores which workers are alive."""
+    """Finds the health that was published while nobody listened, and stores which workers are alive.
+
+    Pauses go the other way: the database knows what operators want, also when Redis was restarted empty.
+    """
     for worker, heartbeat in heartbeats().items():
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time)
     changed = [project_health(pair) for pair in pairs()]
+    for pair in pairs():
+        restore_pauses(pair, shared_state(pair))
     if any(changed):
         announce_change()
+
+
+@app.task(name="samples.prune")
+def prune() -> None:
+    """Forgets what no page shows any more."""
+    pruning.prune(datetime.now(UTC))
 
 
 @app.task(name="samples.depths")

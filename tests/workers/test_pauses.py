@@ -1,0 +1,40 @@
+"""Pauses outlive Redis: docs/operations.md, "Redis away"."""
+
+import pytest
+import redis
+from django.utils import timezone
+
+from dashboard.models import Pair, SyphonPause
+from dashboard.pairs import PairConfig
+from dashboard.sync import sync
+from pairing.coordination import SharedState
+from workers import watchers
+
+pytestmark = pytest.mark.django_db
+QUEUE = "contoso/x-servicebus-transfer/3"
+
+
+@pytest.fixture
+def paused(fleet: redis.Redis, pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch) -> SharedState:
+    """What the fleet knows, when the pair and one of its queues have been paused and Redis has lost it."""
+    monkeypatch.setattr(watchers, "pairs", lambda: pairs)
+    list(sync(pairs))
+    for queue in ("*", QUEUE):
+        SyphonPause.objects.create(
+            pair=Pair.objects.get(name="contoso"), queue=queue, by="ada", reason="maintenance", at=timezone.now()
+        )
+    return SharedState(fleet, "contoso")
+
+
+def test_a_redis_restarted_empty_is_told_of_the_pauses_again(paused: SharedState) -> None:
+    watchers.reconcile()
+    assert {queue: (pause.by, pause.reason) for queue, pause in paused.paused().items()} == {
+        "*": ("ada", "maintenance"),
+        QUEUE: ("ada", "maintenance"),
+    }
+
+
+def test_what_was_resumed_stays_resumed(paused: SharedState) -> None:
+    SyphonPause.objects.filter(queue="*").delete()
+    watchers.reconcile()
+    assert set(paused.paused()) == {QUEUE}
