@@ -6,7 +6,7 @@ from typing import Any, cast
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 
 from pairing.metering import UsageMeter, billing_units
-from pairing.sizes import message_size
+from pairing.sizes import received_size
 
 Count = Callable[..., None]
 
@@ -66,7 +66,7 @@ def count_received(count: Count, messages: list[ServiceBusReceivedMessage]) -> l
     if not messages:
         count("receive_empty", billing_units=1)
         return messages
-    sizes = [message_size(message) for message in messages]
+    sizes = [received_size(message) for message in messages]
     count("receive", messages=len(messages), bytes=sum(sizes), billing_units=sum(map(billing_units, sizes)))
     return messages
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Any
 
+from pairing.faults import describe
 from pairing.ledger import Fate
 from pairing.messages import PoisonedMessage, restore
 from pairing.moves import Item
@@ -37,6 +38,8 @@ def _restored(message: Any, fetched: bool) -> Item | tuple[Fate, str]:
         return "dead_lettered", str(error)
     except CannotEncodeError as error:
         return "set_aside", str(error)
+    except Exception as error:  # no message may stop its whole queue
+        return "set_aside", f"it cannot be restored ({describe(error)})"
     return Item(message, message.sequence_number, path, restored, fetched=fetched)
 
 

@@ -23,7 +23,7 @@ from pairing.homecoming import Homecoming
 from pairing.ledger import Ledger
 from pairing.metering import billing_units
 from pairing.moves import Item, Progress, Settled, Why
-from pairing.sizes import STEP, message_size
+from pairing.sizes import STEP, received_size
 from pairing.sorting import path_of
 from pairing.tenure import Tenure
 
@@ -139,7 +139,7 @@ class Tally:
             self._sizes.clear()
         by_entity: defaultdict[str, list[int]] = defaultdict(list)
         for message in messages:
-            size = self._sizes[message.sequence_number] = message_size(message)
+            size = self._sizes[message.sequence_number] = received_size(message)
             by_entity[path_of(message) or self._queue].append(size)
         for entity, sizes in by_entity.items():
             self._add("syphon_receive", self._secondary, entity, sizes)
@@ -164,7 +164,7 @@ class Tally:
     def _restored_size(self, item: Item) -> int:
         """At most what the message takes; as it came, unless that is so little over a billing step that it matters."""
         size = self._sizes.get(item.number, STEP)
-        return size if size < STEP or size % STEP > _REWRITING else message_size(item.message)
+        return size if size < STEP or size % STEP > _REWRITING else received_size(item.message)
 
     def refused(self, path: str) -> None:
         """A send was attempted, and not accepted."""

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus import exceptions as sdk
+from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 from pairing import BacklogUnavailableError, PairingError, ScheduledInBacklogError, is_ping
 from pairing.messages import restore
@@ -406,6 +407,15 @@ async def test_receivers_are_the_primarys_and_the_sdks_own(world, primary, queue
     assert counted["receive", queue] == 1
     assert counted["settle", queue] == 1
     assert ("receive_empty", queue) in counted
+
+
+async def test_a_receiver_hands_out_what_the_sdk_can_decode_and_not_encode_again(world, primary, queue):
+    client = await world.open()
+    await world(client.get_queue_sender(queue).send_messages, AmqpAnnotatedMessage(value_body=datetime.now(UTC)))
+    receiver = client.get_queue_receiver(queue, max_wait_time=5)
+    (message,) = await world(receiver.receive_messages, 1)
+    assert isinstance(message.raw_amqp_message.body, int)
+    await world(receiver.close)
 
 
 # Metering

@@ -16,11 +16,12 @@ from uuid import uuid4
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 import pairing
 import pairing.aio
 from pairing import SendAvailabilityOptions, homecoming
-from pairing.messages import to_backlog
+from pairing.messages import as_message, to_backlog
 
 
 def eventually(holds: Callable[[], object], within_s: float = 20) -> None:
@@ -114,7 +115,7 @@ class Home:
 
     def store(self, messages, path: str) -> None:
         """Puts messages into the backlog, as a sender of the pair would."""
-        self.put([to_backlog(message, path) for message in messages])
+        self.put([to_backlog(as_message(message), path) for message in messages])
 
     def put(self, messages) -> None:
         sdk = ServiceBusClient.from_connection_string(self.secondary.connection_string)
@@ -280,6 +281,18 @@ def test_a_message_that_the_sdk_cannot_decode_is_set_aside_and_holds_up_nobody(h
         eventually(lambda: progress.ledger.balance(0).missing == 0)
     assert numbers(primary.receive(queue, 6)) == list(range(6))
     assert here.secondary.stats(here.backlog)["dead_lettered"] == 1
+
+
+@both_worlds
+def test_a_body_that_the_sdk_decodes_and_cannot_encode_as_it_is_comes_home(home, primary, queue):
+    when = datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
+    here = home()
+    here.store([AmqpAnnotatedMessage(value_body=when), AmqpAnnotatedMessage(sequence_body=[[when]])], queue)
+    with here.syphon() as progress:
+        eventually(lambda: progress.moved == 2)
+    milliseconds = int(when.timestamp() * 1000)
+    bodies = [message.raw_amqp_message.body for message in primary.receive(queue, 2)]
+    assert [body if isinstance(body, int) else list(body) for body in bodies] == [milliseconds, [[milliseconds]]]
 
 
 @both_worlds
