@@ -13,9 +13,11 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard import control
 from dashboard.access import Right, require
+from dashboard.boards import last_heartbeat, status_of
 from dashboard.forms import EXPIRIES, ActionForm
-from dashboard.models import Pair
+from dashboard.models import EntityHealth, Pair
 from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.status import Status, is_silent
 from dashboard.views.answers import page_or_part, wants_part
 
 
@@ -133,6 +135,7 @@ def _ask(
     request: HttpRequest, pair: Pair, what: Action, form: ActionForm, targets: list[str], status: int = 200
 ) -> HttpResponse:
     path = form.cleaned_data.get("path", "")
+    entity = pair.entities.filter(path=path).first()
     context = {
         "pair": pair,
         "action": what,
@@ -140,12 +143,19 @@ def _ask(
         "path": path,
         "is_whole_pair": path == WHOLE_PAIR,
         "targets": targets,
-        "entity": pair.entities.filter(path=path).first(),
+        "entity": entity,
+        "status": _status(entity) if entity else None,
+        "is_dialog": wants_part(request),
         "expiries": EXPIRIES.items(),
         "request_id": uuid.uuid4(),
         "next": _next(request, pair),
     }
     return page_or_part(request, "actions/confirm.html", context, part="dialog", status=status)
+
+
+def _status(entity: EntityHealth) -> Status:
+    now = timezone.now()
+    return status_of(entity, now, is_silent(last_heartbeat(), now))
 
 
 def _answer(request: HttpRequest, pair: Pair, outcomes: list[control.Outcome]) -> HttpResponse:

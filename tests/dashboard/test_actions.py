@@ -40,6 +40,19 @@ def test_htmx_gets_the_question_and_the_answer_as_fragments(pair, shared, as_rol
     assert "orders is failed over" in answered.text
 
 
+def test_on_a_page_of_its_own_the_form_leads_away_and_in_a_dialog_it_stays(pair, redis_here, as_role):
+    operator, address = as_role("operator"), "/pairs/contoso/actions/fail_over/?path=orders"
+
+    assert "hx-post" not in operator.get(address).text
+    assert "hx-post" in operator.get(address, headers=HTMX).text
+
+
+def test_the_question_names_the_state_that_the_overview_shows(pair, redis_here, alive, as_role):
+    page = as_role("operator").get("/pairs/contoso/actions/fail_over/", {"path": "orders"})
+
+    assert "<dt>Now</dt><dd>Healthy" in page.text
+
+
 def test_after_an_action_one_is_back_where_one_was(pair, shared, as_role):
     answer = act(as_role("operator"), "fail_over", next="/pairs/contoso/entities/orders/")
 
