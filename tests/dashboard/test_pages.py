@@ -221,6 +221,15 @@ def test_the_backlog_page_shows_deviations_orphans_and_dead_letters(viewer):
         assert said in page
 
 
+def test_a_paused_syphon_is_told_wherever_its_backlog_is_shown(viewer, alive, pair):
+    projection.apply_health("contoso", health(state="healthy"))
+    projection.record_waiting("contoso", {"orders": 3}, timezone.now())
+    pair.pauses.create(queue="*", by="ada", reason="look first", at=timezone.now())
+
+    assert "paused by <b>ada</b>" in viewer.get("/backlog/").text
+    assert "backlog waits: the syphon is paused" in row(viewer.get("/").text, "orders")
+
+
 def test_the_audit_page_tells_of_deeds_whose_end_nobody_saw(viewer):
     AuditEntry(
         request_id="1", at=NOW, operator="ada", verb="hold", pair="contoso", target="orders", reason="why"
