@@ -30,6 +30,8 @@ VERBS = {
     "mark_healthy": "Mark healthy",
     "pause_syphon": "Pause syphon",
     "resume_syphon": "Resume syphon",
+    "demo_break": "Break",
+    "demo_mend": "Mend",
 }
 EVENTS = {
     "failing": ("failing", "Failing"),
@@ -68,6 +70,12 @@ def event_badge(kind: str) -> SafeString:
     """An event's kind in words."""
     status, word = EVENTS.get(kind, ("unknown", kind))
     return badge(status, word, title=kind)
+
+
+@register.filter
+def event_word(kind: str) -> str:
+    """The word for an event's kind, as its badge has it."""
+    return EVENTS.get(kind, ("unknown", kind))[1]
 
 
 @register.simple_tag
