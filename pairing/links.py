@@ -146,18 +146,20 @@ class Watchdog(threading.Thread):
         self._overdue: list[Opening] = []
         self._dropped: queue.SimpleQueue[ServiceBusSender | None] = queue.SimpleQueue()
         self._reaper = threading.Thread(target=self._reap, name="pairing-reaper", daemon=True)
+        self._ticker = threading.Thread(target=self._tick, name="pairing-time", daemon=True)
 
     def start(self) -> None:
         """Begin to watch."""
         super().start()
         self._reaper.start()
+        self._ticker.start()
 
     def stop(self, timeout_s: float) -> None:
-        """End watching; both threads are gone when this returns, unless the time is over."""
+        """End watching; all its threads are gone when this returns, unless the time is over."""
         self._stop_event.set()
         self._dropped.put(None)
         until = time.monotonic() + timeout_s
-        for thread in (self, self._reaper):
+        for thread in (self, self._reaper, self._ticker):
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(max(until - time.monotonic(), 0))
 
@@ -188,10 +190,17 @@ class Watchdog(threading.Thread):
         while not self._stop_event.wait(_TICK_S):
             try:
                 self._look()
-                self._on_tick()
             except Exception:  # sends rest on this thread: it must not end
                 _LOGGER.exception("the watchdog stumbled; it goes on")
         self._look()
+
+    def _tick(self) -> None:
+        """On a thread of its own: what is told there may call back the application, which may block."""
+        while not self._stop_event.wait(_TICK_S):
+            try:
+                self._on_tick()
+            except Exception:
+                _LOGGER.exception("telling the time stumbled; it goes on")
 
     def _look(self) -> None:
         now = time.monotonic()
