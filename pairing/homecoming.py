@@ -57,6 +57,8 @@ class _Deferred:
 class _Round:
     """What becomes of the messages of one receive."""
 
+    ahead: list[Item] = field(default_factory=list)
+    """Those of the groups that come later."""
     done: list[Item] = field(default_factory=list)
     postponed: list[Item] = field(default_factory=list)
     not_before: dict[int, float] = field(default_factory=dict)
@@ -221,8 +223,10 @@ class Homecoming:
         for item, fate, reason in refused:
             yield from self._dead_letter([item], fate, reason)
         self._state("moving")
-        round_ = _Round()
-        for path, group in groups(items):
+        parts = groups(items)
+        round_ = _Round(ahead=[item for _, group in parts for item in group])
+        for path, group in parts:
+            del round_.ahead[: len(group)]
             if self._destinations.is_blocked(path, self._now()) or not self._may_work():
                 round_.postponed += group
             else:
@@ -329,6 +333,8 @@ class Homecoming:
             for item, outcome in zip(fresh, outcomes, strict=True):
                 if outcome == "done":
                     self._deferred[item.number] = _Deferred(item.path, round_.not_before.get(item.number, 0.0))
+                else:  # it may be deferred all the same: to be looked for as soon as there is time
+                    self._scanned_at = None
         self.progress.deferred = len(self._deferred)
 
     def _dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Steps:
@@ -356,7 +362,7 @@ class Homecoming:
         if self._now() - self._locked_at < _RENEW_AFTER_S:
             return
         yield from self._complete(round_)
-        yield Renew(rest + round_.postponed)
+        yield Renew(rest + round_.ahead + round_.postponed)
         self._locked_at = self._now()
 
     def _forget(self, number: int) -> None:

@@ -4,6 +4,7 @@ What happens to a message is decided in ``pairing.homecoming``; here its actions
 hang. With coordination each queue is served under a lease, and pauses are obeyed.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusReceiver
-from azure.servicebus.exceptions import MessageNotFoundError, ServiceBusAuthenticationError
+from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError, ServiceBusAuthenticationError
 
 from pairing.clock import seconds
 from pairing.drive import drive
@@ -327,7 +328,8 @@ class Hands:
 
 
 def _renew(receiver: ServiceBusReceiver, timeout_s: float, *, message: Any) -> None:
-    receiver.renew_message_lock(message, timeout=timeout_s)
+    with contextlib.suppress(MessageLockLostError):  # the others' locks may still stand
+        receiver.renew_message_lock(message, timeout=timeout_s)
 
 
 def _fetch_all(receiver: ServiceBusReceiver, timeout_s: float, *, numbers: list[int]) -> list[Any]:

@@ -1,6 +1,7 @@
 """The syphon over the asyncio SDK: the same rules as the blocking one's, each backlog queue in a task of its own."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -252,7 +253,8 @@ class Hands:
 
         async def renew(receiver: Any, left_s: float) -> None:
             for item in items:
-                await receiver.renew_message_lock(item.received, timeout=left_s)
+                with contextlib.suppress(MessageLockLostError):  # the others' locks may still stand
+                    await receiver.renew_message_lock(item.received, timeout=left_s)
 
         await self._with_receiver(renew, SETTLE_S)
 

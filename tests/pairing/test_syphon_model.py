@@ -124,7 +124,9 @@ class World:
                 return self.settle(action, trouble)
             case Renew(items=items):
                 for item in items:
-                    self.queue[item.number].locked_until = self.now + LOCK_S
+                    stored = self.queue.get(item.number)
+                    if stored is not None and stored.lock == item.received.lock and stored.locked_until > self.now:
+                        stored.locked_until = self.now + LOCK_S
                 return None
             case Rest(seconds=seconds):
                 self.now += seconds
@@ -255,6 +257,24 @@ def test_without_trouble_each_destination_gets_its_messages_once_and_in_order(pa
         pass
     for path in set(paths):
         assert [id_ for home, id_ in world.home if home == path] == [str(n) for n, p in enumerate(paths) if p == path]
+
+
+def test_locks_of_messages_whose_turn_comes_later_are_renewed_too():
+    """Seven slow destinations: the last one's turn comes long after the locks of the receive would have ended."""
+    paths = [f"entity-{n}" for n in range(7)]
+    world = World(trouble=[])
+    for path in paths:
+        world.store(path, path, poisoned=False)
+    do = world.do
+
+    def slowly(action, trouble):
+        world.now += 15.0 if isinstance(action, Send) else 0.0
+        return do(action, trouble)
+
+    world.do = slowly
+    drive(world, syphon(world, Ledger("queue-0"), 200))
+    assert world.home == [(path, path) for path in paths]
+    assert not world.queue
 
 
 def test_an_empty_receive_is_no_proof_of_an_empty_queue():
