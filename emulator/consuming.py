@@ -8,7 +8,7 @@ from emulator.amqp import events as e
 from emulator.amqp import performatives as p
 from emulator.amqp.codec import encode
 from emulator.amqp.types import Described, Long, Symbol
-from emulator.broker.errors import ArgumentError, BrokerError, EntityDisabled, NotAllowed
+from emulator.broker.errors import ArgumentError, BrokerError, EntityDisabled, NotAllowed, ServerBusy
 from emulator.broker.message import StoredMessage, encode_delivery
 from emulator.broker.queue import Queue
 from emulator.endpoints import Endpoint
@@ -56,12 +56,21 @@ class Consuming(Endpoint):
             self._end_grant()
             self.link.drain()
         elif self.link.credit > 0:
-            self._is_fresh = True
-            self.conversation.attempt(
-                "receive", self.entity, self.link, lambda answered: self._offer(), lambda condition, text: None
-            )
+            self._grant()
         else:
             self._withdraw()
+
+    def _grant(self) -> None:
+        """Deliver what there is; a throttled namespace says that it is busy instead, and ends the link."""
+        try:
+            self.host.admit(0)
+        except ServerBusy as busy:
+            self.entity_gone(busy.condition, str(busy))
+            return
+        self._is_fresh = True
+        self.conversation.attempt(
+            "receive", self.entity, self.link, lambda answered: self._offer(), lambda condition, text: None
+        )
 
     def _end_grant(self) -> None:
         """Credit that ends without a delivery is what the bill calls an empty receive."""
@@ -102,6 +111,7 @@ class Consuming(Endpoint):
         tag = stored.lock_token or stored.sequence_number.to_bytes(16, "little")
         self._is_fresh = False
         self.host.meter.message(self.entity, "receive", stored.message.size)
+        self.host.charge(1)
         self.link.deliver(payload, tag, settled=self.deletes)
         self.conversation.touch()
 

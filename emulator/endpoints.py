@@ -99,6 +99,7 @@ class Producing(Endpoint):
             messages = parse_batch(event.payload)
             queue.check(messages)
         self.host.admit(len(messages))
+        self.host.charge(len(messages) * queue.rules_looked_at)
         for message in messages:
             queue.enqueue(message, now)
             meter.message(self.entity, "ping" if message.is_ping else "send", message.size)

@@ -104,6 +104,11 @@ class Host:
         if self.throttle is not None:
             self.throttle.spend(operations, self.clock())
 
+    def charge(self, operations: int) -> None:
+        """Count operations that were let in against the credits of a throttled namespace."""
+        if self.throttle is not None:
+            self.throttle.charge(operations, self.clock())
+
     def stats(self) -> dict[str, dict[str, Any]]:
         """What happened to each entity since the start."""
         billed = self.meter.by_entity()

@@ -98,6 +98,7 @@ class ManagementRequests(Requests):
         found = self.queue.peek(first, min(count, MAX_PEEKED), self.host.clock(), _session_id(body, optional=True))
         if not found:
             return NO_CONTENT, None
+        self.host.charge(len(found) - 1)  # the call itself was one
         return OK, {"messages": [{"message": encode_delivery(stored, locked=False)} for stored in found]}
 
     def _renew_lock(self, body: Body) -> Answer:

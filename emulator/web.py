@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 from emulator import control
 from emulator.administration import AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
+from emulator.broker.errors import ServerBusy
 from emulator.http import HttpError, Request, RequestReader, response
 from emulator.outages import Fault
+from emulator.throttle import ADMINISTRATION_CREDITS
 
 if TYPE_CHECKING:
     from emulator.server import NamespaceServer
@@ -78,7 +80,11 @@ class WebConversation:
     def _administer(self, request: Request, *, answered: bool) -> None:
         host = self.server.host
         asked = AdminRequest(request.method, request.target, request.headers, request.body)
-        answer = self.server.administration.handle(asked, host.clock())
+        try:
+            host.admit(ADMINISTRATION_CREDITS)
+            answer = self.server.administration.handle(asked, host.clock())
+        except ServerBusy as busy:
+            answer = refusal(busy.status, str(busy))
         self._count(request, answer.status)
         if answered:
             self._answer(answer, close=not request.keeps_alive)

@@ -111,6 +111,11 @@ class Queue(Receivers):
         return self._shelf.scheduled_count
 
     @property
+    def rules_looked_at(self) -> int:
+        """How many rules decide where a message goes that is sent here: none, unless this is a topic's."""
+        return 0
+
+    @property
     def deferred_count(self) -> int:
         """Messages set aside by a receiver."""
         return self._shelf.deferred_count

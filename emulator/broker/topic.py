@@ -40,6 +40,10 @@ class Inbox(Queue):
         if total > self.description.max_size_in_megabytes * MEGABYTE:
             raise QuotaExceeded
 
+    @property
+    def rules_looked_at(self) -> int:
+        return sum(len(subscription.rules()) for subscription in self.topic.subscriptions())
+
     def idle_due(self) -> float:
         """A topic is in use as long as one of its subscriptions is."""
         last = max(queue.accessed_at for queue in self.topic.queues())

@@ -1,5 +1,6 @@
 """The emulator as a process: its command line, its ports, TLS, bad clients, drills, throttling (docs/emulator.md)."""
 
+import contextlib
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ import pytest
 import trustme
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
-from azure.servicebus.exceptions import ServiceBusServerBusyError
+from azure.servicebus.exceptions import ServiceBusError, ServiceBusServerBusyError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from emulator.amqp.frames import SASL_FRAME, frame
@@ -353,6 +354,32 @@ def test_a_throttled_namespace_says_it_is_busy_and_recovers():
                 return
             except ServiceBusServerBusyError:
                 assert time.monotonic() < deadline
+
+
+def test_a_throttled_namespace_is_busy_for_receivers_too_and_recovers():
+    with sending("--throttle", "10") as (namespace, sender):
+        sender.send_messages([ServiceBusMessage("x") for _ in range(40)])  # four seconds' worth is owed from now on
+        with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
+            with client.get_queue_receiver("orders") as receiver, pytest.raises(ServiceBusError):
+                receiver.receive_messages(40, max_wait_time=2)
+            received, deadline = 0, time.monotonic() + 40
+            while received < 40:
+                assert time.monotonic() < deadline
+                with contextlib.suppress(ServiceBusError), client.get_queue_receiver("orders") as receiver:
+                    for message in receiver.receive_messages(40, max_wait_time=1):
+                        receiver.complete_message(message)
+                        received += 1
+
+
+def test_a_call_to_the_administration_costs_a_throttled_namespace_ten_credits():
+    with sending("--throttle", "1") as (namespace, _):
+        answers = []
+        for _call in range(2):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(namespace.url + "/orders", timeout=10)
+            with refused.value as answer:
+                answers.append(answer.code)
+    assert answers == [401, 503]  # the first, unsigned as it is, has used up ten seconds' worth
 
 
 # --- faults of the administration -----------------------------------------------------------------------------------
