@@ -38,6 +38,15 @@ class Ranges:
             first, end = min(first, self._starts[low]), max(end, self._ends[high - 1])
         self._starts[low:high], self._ends[low:high] = [first], [end]
 
+    def outside(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The parts of a range that are not in the set."""
+        for start, end in self:
+            if first < start <= last:
+                yield first, start - 1
+            first = max(first, end + 1) if start <= last else first
+        if first <= last:
+            yield first, last
+
     def __contains__(self, number: int) -> bool:
         at = bisect_right(self._starts, number) - 1
         return at >= 0 and number <= self._ends[at]
@@ -97,6 +106,21 @@ class Ledger:
         if not any(number in ranges for ranges in self._ranges.values()):
             self._ranges[fate].add(number)
 
+    def absorb(self, other: "Ledger") -> None:
+        """Takes over what another syphon of the queue has kept; what both know stays as it is here."""
+        for number in (*other._first.values(), *other._highest.values()):
+            self.see(number)
+        for fate, ranges in other._ranges.items():
+            known = self._closed()
+            for first, last in ranges:
+                for start, end in known.outside(first, last):
+                    self._ranges[fate].add(start, end)
+        closed = self._closed()
+        self.pending = {number: fate for number, fate in (other.pending | self.pending).items() if number not in closed}
+
+    def _closed(self) -> Ranges:
+        return Ranges(pair for ranges in self._ranges.values() for pair in ranges)
+
     def count(self, fate: Fate) -> int:
         """How many messages met this fate."""
         return len(self._ranges[fate])
@@ -105,9 +129,8 @@ class Ledger:
         """The numbers between the first and the highest that are of no fate yet; the first so many of them."""
         found: list[int] = []
         for partition, first in self._first.items():
-            closed = Ranges(pair for ranges in self._ranges.values() for pair in ranges)
             at = first
-            for start, end in sorted(closed):
+            for start, end in self._closed():
                 if start >> _PARTITION_BITS == partition:
                     found += range(at, min(start, at + most))
                     at = max(at, end + 1)

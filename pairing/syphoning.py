@@ -65,9 +65,11 @@ class Syphoning:
 
     def _homecoming(self, queue: str, may_work: Callable[[], bool], created_at: str) -> Homecoming:
         options = self._of.options
-        progress = self.progress.get(queue)
+        progress, kept = self.progress.get(queue), kept_ledger(self._of, queue, created_at)
         if progress is None or progress.ledger.created_at != created_at:
-            progress = self.progress[queue] = Progress(queue, kept_ledger(self._of, queue, created_at))
+            progress = self.progress[queue] = Progress(queue, kept)
+        else:  # another process may have served the queue since
+            progress.ledger.absorb(kept)
         return Homecoming(
             progress,
             self._destinations,

@@ -2,12 +2,15 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairing import SendAvailabilityOptions
 from pairing.ledger import FATES, Ledger, Ranges
+from pairing.syphoning import Syphoning
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6))))
@@ -66,6 +69,42 @@ def test_the_books_survive_a_restart():
     copy = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
     assert copy.to_json() == ledger.to_json()
     assert copy.balance(0) == ledger.balance(0)
+
+
+numbers = st.lists(st.tuples(st.integers(1, 40), st.sampled_from(FATES)), unique_by=lambda pair: pair[0])
+
+
+@given(numbers, numbers)
+def test_what_two_syphons_have_kept_is_known_together_and_nothing_twice(ours, theirs):
+    books, others = Ledger("queue-0"), Ledger("queue-0")
+    for ledger, closed in ((books, ours), (others, theirs)):
+        for number, fate in closed:
+            ledger.close(number, fate)
+    books.absorb(others)
+    known = dict(theirs) | dict(ours)
+    assert {fate: books.count(fate) for fate in FATES} == {fate: list(known.values()).count(fate) for fate in FATES}
+    assert books.balance(0).missing == len(set(range(min(known), max(known) + 1)) - set(known) if known else ())
+
+
+def test_of_what_another_was_about_to_settle_only_the_open_is_taken_over():
+    books, others = Ledger("queue-0"), Ledger("queue-0")
+    books.close(1, "restored")
+    others.intend(1, "restored")
+    others.intend(2, "dead_lettered")
+    books.absorb(others)
+    assert books.pending == {2: "dead_lettered"}
+
+
+def test_a_syphon_that_serves_a_queue_again_goes_on_with_the_books_of_who_served_it_meanwhile():
+    kept = Ledger("queue-0", "today")
+    shared = SimpleNamespace(ledgers=lambda: {"queue-0": json.dumps(kept.to_json())})
+    client = SimpleNamespace(options=SendAvailabilityOptions(), coordination=SimpleNamespace(shared=shared))
+    syphon = Syphoning(client)
+    syphon._homecoming("queue-0", lambda: True, "today")
+    syphon.progress["queue-0"].ledger.close(1, "restored")
+    kept.close(2, "restored")
+    syphon._homecoming("queue-0", lambda: True, "today")
+    assert syphon.progress["queue-0"].ledger.count("restored") == 2
 
 
 def test_the_gaps_are_what_no_fate_explains():
