@@ -32,6 +32,9 @@ CLIENT_KEYWORDS = frozenset(
 """The SDK's client keywords that are passed through; the retries are the receivers' only."""
 _RETRIES = frozenset({"retry_total", "retry_backoff_factor", "retry_backoff_max", "retry_mode", "try_timeout"})
 _ADMINISTRATION_TIMEOUTS = {"connection_timeout": 10, "read_timeout": 30, "retry_total": 0}
+_WHERE = (
+    "copy it from the namespace's shared access policies, as in Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…"
+)
 FAULT_GRACE_S = 5.0
 """How long one end may outlive the other before it is faulted."""
 
@@ -57,11 +60,13 @@ class Endpoint:
 
     @classmethod
     def from_connection_string(cls, role: Role, text: str, keywords: Mapping[str, Any]) -> "Endpoint":
-        """The endpoint of a connection string; ValueError says which of the two is malformed, not what it holds."""
+        """The endpoint of a connection string; ValueError says which of the two is of no use, not what it holds."""
+        if not text:
+            raise ValueError(f"the {role} connection string is empty: {_WHERE}")
         parts = dict(part.split("=", 1) for part in text.strip().rstrip(";").split(";") if "=" in part)
         host = urlsplit(parts.get("Endpoint", "")).netloc
         if not host or not ("SharedAccessSignature" in parts or "SharedAccessKey" in parts):
-            raise ValueError(f"the {role} connection string is blank or malformed")
+            raise ValueError(f"the {role} connection string is malformed: {_WHERE}")
         return cls(role, host, parts.get("UseDevelopmentEmulator") == "true", text, None, keywords)
 
     @classmethod

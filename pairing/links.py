@@ -122,7 +122,7 @@ class Opening(threading.Thread):
             if not self._done.is_set():
                 self._abandoned = True
         if self._abandoned:
-            raise OperationTimeoutError(message=f"The link was not open within {timeout_s:.1f} s.")
+            raise OperationTimeoutError(message="The link did not open in the time this send had.")
         if self.error is not None:
             raise self.error
         assert self.sender is not None

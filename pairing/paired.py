@@ -38,11 +38,16 @@ class PairedClient:
     def _build(
         self, primary: Endpoint, secondary: Endpoint, options: SendAvailabilityOptions | None, clock: Clock | None
     ) -> None:
+        if not isinstance(options, SendAvailabilityOptions | None):
+            raise TypeError(f"options must be SendAvailabilityOptions or None, not {type(options).__name__}")
         self.options = options or SendAvailabilityOptions()
         self.clock: Clock = clock or SystemClock()
         name = self.options.primary_namespace or primary.label
         if name is None:
-            raise ValueError(f"primary_namespace must name the namespace: its host {primary.host} tells nothing")
+            raise ValueError(
+                f"primary_namespace must name the namespace: its host {primary.host} tells nothing; "
+                "give options=SendAvailabilityOptions(primary_namespace=…)"
+            )
         self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         """Who this client is in events and usage records."""
         self.pair = self.options.pair or name

@@ -282,6 +282,19 @@ def test_a_malformed_connection_string_is_told_apart_and_not_repeated():
     assert "s3cret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("nothing", ["", None])
+def test_a_missing_connection_string_is_called_empty(nothing):
+    good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
+    with pytest.raises(ValueError, match="the primary connection string is empty: copy it from"):
+        PairedServiceBusClient.from_connection_string(nothing, good)
+
+
+def test_options_of_another_type_are_refused_at_once():
+    good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
+    with pytest.raises(TypeError, match="options must be SendAvailabilityOptions or None, not dict"):
+        PairedServiceBusClient.from_connection_string(good, good, options={"backlog_queue_count": 3})
+
+
 def test_no_repr_holds_a_credential():
     good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
     client = PairedServiceBusClient.from_connection_string(good, good)
