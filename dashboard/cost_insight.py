@@ -34,7 +34,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """Empty polls of syphons. `pollers`: how many queues × hosts that is, polling all month."""
+    """Empty polls of syphons. `pollers`: how many queues × hosts that is, polling all month, rounded."""
 
     added: Added
     pollers: int
@@ -68,12 +68,12 @@ def _more(ladder: Sequence[Step], total: int, extra: int) -> Fraction:
 def idle(invoices: Sequence[Invoice], days: int) -> Idle:
     """What syphons cost that found nothing."""
     added = added_by(invoices, (IDLE_KIND,))
-    return Idle(added=added, pollers=-(-added.operations // (POLLS_A_DAY * days)))
+    return Idle(added=added, pollers=round(added.operations / (POLLS_A_DAY * days)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutageCost:
-    """An outage, the operations it took that had not been without it, and what the month costs more for them."""
+    """An outage, the operations made only because of it, and what the month costs more for them."""
 
     outage: Outage
     operations: int

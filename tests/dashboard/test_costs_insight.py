@@ -59,7 +59,7 @@ def test_failover_inside_the_allowance_costs_nothing_and_says_so() -> None:
     assert (added.operations, added.cents) == (MILLION, 0)
 
 
-@pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (2_976, 1), (29_760, 10), (29_761, 11)])
+@pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (1, 0), (2_976, 1), (29_760, 10), (29_761, 10)])
 def test_idle_polls_are_told_as_queues_polled_all_month(polls: int, pollers: int) -> None:
     assert idle([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)], days=31).pollers == pollers
 
