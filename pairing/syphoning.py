@@ -54,6 +54,11 @@ class Syphoning:
         """Tells callbacks and the fleet of an event."""
         self._of.emit(kind, entity, reason)
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether the client is closed or faulted: nothing is left to bring home with."""
+        return self._of.state in ("closing", "closed", "faulted")
+
     def _tenure(self) -> Tenure:
         def tell_pause(queue: str, is_paused: bool, reason: str) -> None:
             self.tell("syphon_paused" if is_paused else "syphon_resumed", queue, reason)

@@ -230,14 +230,18 @@ class PairedServiceBusClient(PairedClient):
     async def _watch_time(self) -> None:
         while self._state == "opened":
             await asyncio.sleep(_TICK_S)
-            self._tick()
+            try:
+                self._tick()
+            except Exception:
+                _LOGGER.exception("telling the time stumbled; it goes on")
 
     async def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
-        if not self._begin_closing():
-            return
-        await self._shut_down()
-        self._state = "closed"
+        if self._begin_closing():
+            self._stop_working()
+        if self._shutting is not None:
+            await asyncio.shield(self._shutting)  # a caller who is cancelled leaves nothing half closed
+            self._state = "closed"
 
     async def _shut_down(self) -> None:
         until = time.monotonic() + CLOSE_S - 1.0
@@ -255,7 +259,8 @@ class PairedServiceBusClient(PairedClient):
         await self.background.end(max(until - time.monotonic(), 0.1))
 
     def _stop_working(self) -> None:
-        self._shutting = asyncio.ensure_future(self._shut_down())
+        if self._shutting is None:
+            self._shutting = asyncio.ensure_future(self._shut_down())
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -71,7 +71,7 @@ class Syphon(Syphoning):
         self._senders: dict[str, Link] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Moves messages until ``stop``; within 2 s of it no new receive or send begins.
+        """Moves messages until ``stop``, or until the client is closed; within 2 s no new receive or send begins.
 
         What is in flight gets the close grace. Raises nothing because of an outage: it waits, and says so in
         ``progress``.
@@ -79,7 +79,7 @@ class Syphon(Syphoning):
         tenure, tasks, ending = self._tenure(), set[asyncio.Task[None]](), asyncio.Event()
         self.tell("syphon_started", "*", f"at {self._client.process}")
         try:
-            while not stop.is_set():
+            while not stop.is_set() and not self._is_over:
                 await asyncio.to_thread(tenure.look)
                 tasks = {task for task in tasks if not task.done()}
                 tasks |= {self._begin(queue, tenure, stop, ending) for queue in tenure.vacant()}
@@ -92,7 +92,7 @@ class Syphon(Syphoning):
 
     def _begin(self, queue: str, tenure: Tenure, stop: asyncio.Event, ending: asyncio.Event) -> "asyncio.Task[None]":
         def may_work() -> bool:
-            return not stop.is_set() and not ending.is_set() and tenure.may_serve(queue)
+            return not (stop.is_set() or ending.is_set() or self._is_over) and tenure.may_serve(queue)
 
         tenure.begin(queue)
         name = f"pairing-syphon-{queue.rsplit('/', 1)[-1]}"

@@ -39,13 +39,14 @@ class OnAThread:
     def __call__(self, function, *arguments):
         return function(*arguments)
 
-    def start(self, syphon) -> Callable[[], None]:
+    def start(self, syphon, *, stopping=True) -> Callable[[], None]:
         stop = threading.Event()
         thread = threading.Thread(target=syphon.run, args=(stop,))
         thread.start()
 
         def end() -> None:
-            stop.set()
+            if stopping:
+                stop.set()
             thread.join(15)
             assert not thread.is_alive()
 
@@ -72,12 +73,13 @@ class OnALoop:
 
         return asyncio.run_coroutine_threadsafe(call(), self.loop).result(30)
 
-    def start(self, syphon) -> Callable[[], None]:
+    def start(self, syphon, *, stopping=True) -> Callable[[], None]:
         stop = self(asyncio.Event)
         running = asyncio.run_coroutine_threadsafe(syphon.run(stop), self.loop)
 
         def end() -> None:
-            self.loop.call_soon_threadsafe(stop.set)
+            if stopping:
+                self.loop.call_soon_threadsafe(stop.set)
             running.result(15)
 
         return end
@@ -377,6 +379,17 @@ def test_stopping_takes_less_than_two_seconds_while_messages_flow(home, primary,
     got = numbers(primary.receive(queue, 1000))
     assert set(got) == set(range(1000))
     assert progress.dead_lettered == 0
+
+
+@both_worlds
+def test_a_syphon_ends_with_its_client(home):
+    here = home()
+    syphon = here.world(here.world.module.Syphon, here.client)
+    has_ended = here.world.start(syphon, stopping=False)
+    eventually(lambda: here.backlog in syphon.progress)
+    here.close()
+    has_ended()
+    assert here.told[-1] == "syphon_stopped"
 
 
 def test_a_rate_is_kept(home, primary, queue):

@@ -1,0 +1,54 @@
+"""A close that is cancelled still leaves nothing behind (docs/specification.md, section 9)."""
+
+import asyncio
+import contextlib
+from datetime import timedelta
+
+import pytest
+from azure.servicebus import ServiceBusMessage
+
+from pairing import SendAvailabilityOptions
+from pairing.aio import PairedServiceBusClient
+
+
+@pytest.fixture
+async def client(primary, secondary):
+    options = SendAvailabilityOptions(
+        primary_namespace="contoso-closing",
+        secondary_namespace="contoso-dr",
+        backlog_queue_count=1,
+        enable_syphon=True,
+        creation_retry_interval=timedelta(0),
+    )
+    strings = primary.connection_string, secondary.connection_string
+    client = PairedServiceBusClient.from_connection_string(*strings, options=options)
+    await client.open()
+    yield client
+    await client.close()
+
+
+async def test_a_cancelled_close_is_finished_in_the_background_and_awaited_by_the_next(client, queue):
+    await client.get_queue_sender(queue).send_messages(ServiceBusMessage("x"))
+    others = asyncio.all_tasks()
+    closing = asyncio.create_task(client.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await closing
+    await client.close()
+    assert (client.state, client.primary.state, client.secondary.state) == ("closed", "closed", "closed")
+    assert not [task for task in others if task.get_name().startswith("pairing-") and not task.done()]
+
+
+async def test_a_tick_that_fails_is_not_the_last(client, monkeypatch):
+    ticks, twice = [], asyncio.Event()
+
+    def tick():
+        ticks.append(None)
+        if len(ticks) == 2:
+            twice.set()
+        raise RuntimeError
+
+    monkeypatch.setattr(client, "_tick", tick)
+    async with asyncio.timeout(10):
+        await twice.wait()
