@@ -11,6 +11,8 @@ from dashboard.charts import Point, Series, Window, depth_chart, sparkline, thin
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
 
 HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
+SPANS = tuple(timedelta(minutes=minutes) for minutes in (10, 12, 16, 20, 24, 30, 40, 60))
+"""How long a young chart is: its quarters are numbers one likes to read."""
 SPARK_BUCKETS, CHART_BUCKETS, TABLE_ROWS, NAMED_LINES = 60, 180, 12, 5
 Samples = Mapping[int, Sequence[Point]]
 
@@ -38,9 +40,9 @@ def waiting_samples(entities: Iterable[EntityHealth], since: datetime) -> Sample
 
 
 def last_hour(now: datetime, *measured: Samples) -> Window:
-    """The last hour, or what there is of it since measuring began, but never less than ten minutes."""
+    """The last hour, or the shortest of the spans that holds all since measuring began."""
     began = min((points[0][0] for samples in measured for points in samples.values() if points), default=now - HOUR)
-    return Window(min(max(began, now - HOUR), now - LEAST), now)
+    return Window.last(next((span for span in SPANS if now - began <= span), HOUR), now)
 
 
 def pair_chart(pair: Pair, total: Sequence[Point], parts: Mapping[str, Sequence[Point]], window: Window) -> Chart:
