@@ -134,12 +134,16 @@ class PathAvailability:
 
     def sent(self, now: float) -> list[Transition]:
         """The primary accepted a message: the entity exists, and a failing one is healthy again."""
-        self.known = True
-        self.last_sent_at = now
-        self.refused_since = None
+        self.accepted(now)
         if self.state is not FAILING:
             return []
         return [self._recover("a send was accepted before the failover interval was over", now)]
+
+    def accepted(self, now: float) -> None:
+        """Note that a message was accepted, whatever the state: it stays what it is."""
+        self.known = True
+        self.last_sent_at = now
+        self.refused_since = None
 
     def failed(self, now: float, reason: str, *, began: float) -> list[Transition]:
         """A send that began at ``began`` failed in a way that qualifies."""

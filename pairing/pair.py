@@ -1,7 +1,8 @@
 """What a paired client knows, in either world: the health of its entities, its rotation, its events. No network.
 
 The pure machines are guarded by one lock here, for senders, pings, ticks and the fleet's news meet in them from many
-threads; what they decide is told to callbacks and to the fleet only after the lock is released.
+threads. What they decide goes into the fleet's outbox, which never blocks, in its order; callbacks are told after the
+lock is released.
 """
 
 import logging
@@ -73,7 +74,7 @@ class Pair:
         """Held for every change; notified after each."""
         self.rotation = Rotation((), probation_s=seconds(options.backlog_probation), random=random)
         self.on_change: Callable[[Change], None] = lambda change: None
-        """Told of each state that this process brought about."""
+        """Told of each state that this process brought about, in their order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None
         """Told of each event that the fleet does not know yet."""
         self._machines: dict[str, PathAvailability] = {}
@@ -148,13 +149,12 @@ class Pair:
         with self.condition:
             was_failing = machine.state is FAILING
             transitions = step(self.clock.now())
-            change = self._change(machine, transitions, recovers=not was_failing) if transitions else None
             if transitions:
                 self.condition.notify_all()
+            if not all(transition.adopted for transition in transitions):  # in their order, so under the lock
+                self.on_change(self._change(machine, transitions, recovers=not was_failing))
         for transition in transitions:
             self._announce(transition)
-        if change is not None and not all(transition.adopted for transition in transitions):
-            self.on_change(change)
 
     def _change(self, machine: PathAvailability, transitions: list[Transition], *, recovers: bool) -> Change:
         by_hand = any(transition.operator is not None for transition in transitions)
@@ -280,8 +280,8 @@ class GuardedEntity:
         machine = self._machine
         if machine.state is FAILING:
             self._pair.apply(machine, machine.sent)
-        else:
-            machine.sent(now)
+        else:  # only noted: another thread may make it a failing one just now, and must be the one to tell
+            machine.accepted(now)
 
     def failed(self, now: float, error: BaseException, began: float) -> bool:
         """A qualifying failure; whether the entity is failed over now."""

@@ -1,0 +1,57 @@
+"""What many threads see of an entity is told once, and in its order (docs/specification.md, sections 5 and 11)."""
+
+import threading
+from datetime import timedelta
+
+from pairing import SendAvailabilityOptions
+from pairing.flows import PingResult
+from pairing.pair import GuardedEntity, Pair
+from pairing.testing import ManualClock
+
+
+def pair(**options) -> Pair:
+    return Pair(SendAvailabilityOptions(**options), "contoso", "host:1:abc", ManualClock())
+
+
+def test_a_callback_that_blocks_delays_and_reorders_nothing_for_the_fleet():
+    here = pair(failover_interval=timedelta(0))
+    changes, gate, blocked = [], threading.Event(), threading.Event()
+
+    def block(event):
+        if event.kind == "failed_over":
+            blocked.set()
+            gate.wait(20.0)
+
+    here.on_change = lambda change: changes.append(change.state)
+    here.on_event(block)
+    entity = GuardedEntity(here, "orders")
+    failing = threading.Thread(target=entity.failed, args=(0.0, OSError("away"), 0.0))
+    failing.start()
+    assert blocked.wait(10.0)
+    here.pinged(PingResult("orders", True, "accepted"))
+    gate.set()
+    failing.join(10.0)
+    assert changes == ["failed_over", "healthy"]
+
+
+class _ChangesUnderOurEyes:
+    """A machine that another thread makes failing right after it was looked at."""
+
+    def __init__(self, machine, change) -> None:
+        self._machine, self._change = machine, change
+
+    def __getattr__(self, name):
+        found = getattr(self._machine, name)
+        if name == "state" and self._change is not None:
+            change, self._change = self._change, None
+            change()
+        return found
+
+
+def test_a_failure_that_comes_beside_a_success_is_never_cleared_in_silence():
+    here, told = pair(), []
+    here.on_event(lambda event: told.append(event.kind))
+    entity, other = GuardedEntity(here, "orders"), GuardedEntity(here, "orders")
+    entity._machine = _ChangesUnderOurEyes(entity._machine, lambda: other.failed(0.0, OSError("away"), 0.0))
+    entity.sent(0.0)
+    assert (told, here.health("orders").state) in [(["failing"], "failing"), (["failing", "recovered"], "healthy")]
