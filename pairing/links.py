@@ -339,6 +339,11 @@ class Link:
             raise
         finally:
             self._opening = None
+        if self._closed:  # meanwhile: nobody would close it any more
+            break_transport(sender)
+            with contextlib.suppress(Exception):
+                sender.close()
+            raise ServiceBusError("The link has been closed.")
         self._interrupted = False
         self._sender = sender
         self._tended_at = time.monotonic()

@@ -191,6 +191,9 @@ class Link:
             raise
         finally:
             self._opening = None
+        if self._closed:  # meanwhile: nobody would close it any more
+            self._part(sender, torn=True)
+            raise ServiceBusError("The link has been closed.")
         self.sender = sender
         self._tended_at = time.monotonic()
         return sender

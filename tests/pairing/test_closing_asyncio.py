@@ -9,6 +9,7 @@ from azure.servicebus import ServiceBusMessage
 
 from pairing import SendAvailabilityOptions
 from pairing.aio import PairedServiceBusClient
+from pairing.aio.links import Background, Link
 
 
 @pytest.fixture
@@ -52,3 +53,36 @@ async def test_a_tick_that_fails_is_not_the_last(client, monkeypatch):
     monkeypatch.setattr(client, "_tick", tick)
     async with asyncio.timeout(10):
         await twice.wait()
+
+
+class SlowSender:
+    """A sender of the SDK whose opening waits for the test."""
+
+    def __init__(self):
+        self.opening, self.gate, self.closed, self.sent = asyncio.Event(), asyncio.Event(), asyncio.Event(), []
+
+    async def __aenter__(self):
+        self.opening.set()
+        await self.gate.wait()
+
+    async def send_messages(self, message):
+        self.sent.append(message)
+
+    async def close(self):
+        self.closed.set()
+
+
+async def test_a_link_that_is_closed_while_it_opens_keeps_nothing_open():
+    sender = SlowSender()
+
+    async def make():
+        return sender
+
+    link = Link(make, Background())
+    sending = asyncio.create_task(link.send("a", 10.0))
+    await sender.opening.wait()
+    await link.close(0.0)
+    sender.gate.set()
+    assert "closed" in str((await sending).error)
+    await asyncio.wait_for(sender.closed.wait(), 5.0)
+    assert (link.sender, sender.sent) == (None, [])

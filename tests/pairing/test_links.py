@@ -135,6 +135,27 @@ def test_a_closed_link_opens_no_more(watchdog):
     assert "closed" in str(link.send("a", 1.0).error)
 
 
+def test_a_link_that_is_closed_while_it_opens_keeps_nothing_open(watchdog):
+    opening, gate = threading.Event(), threading.Event()
+
+    def opens():
+        opening.set()
+        gate.wait(10.0)
+
+    sender, failures = Sender(opens=opens), []
+    link = link_to(sender, watchdog)
+    sending = threading.Thread(target=lambda: failures.append(link.send("a", 10.0)))
+    sending.start()
+    assert opening.wait(5.0)
+    link.close(0.0)
+    gate.set()
+    sending.join(10.0)
+    assert "closed" in str(failures[0].error)
+    assert sender.closed.wait(5.0)
+    assert link.sender is None
+    assert sender.sent == []
+
+
 def test_a_watchdog_whose_tick_fails_goes_on():
     ticks, twice = [], threading.Event()
 
