@@ -57,4 +57,8 @@ class Event:
         fields: dict[str, Any] = json.loads(text)
         when = datetime.fromisoformat(fields["time"])
         known: dict[str, Any] = {name: fields[name] for name in ("id", "pair", "entity", "kind", "reason", "process")}
-        return cls(time=when, operator=fields.get("operator"), **known)
+        operator = fields.get("operator")
+        texts = (*known.values(), operator or "")
+        if when.tzinfo is None or not all(isinstance(text, str) for text in texts):
+            raise ValueError("not an event: a field is of the wrong type")
+        return cls(time=when, operator=operator, **known)

@@ -75,7 +75,20 @@ class UsageRecord:
     def from_json(cls, text: str | builtins.bytes) -> "UsageRecord":
         """The record that ``to_json`` wrote; ValueError or TypeError where the text is none."""
         fields: Mapping[str, Any] = json.loads(text)
-        return cls(**{**fields, "minute": datetime.fromisoformat(fields["minute"])})
+        record = cls(**{**fields, "minute": datetime.fromisoformat(fields["minute"])})
+        if record.minute.tzinfo is None or not all(_fits(getattr(record, name), kind) for name, kind in _TYPES.items()):
+            raise ValueError("not a usage record: a field is of the wrong type")
+        return record
+
+
+_TEXTS = ("record_id", "scope", "pair", "namespace", "entity", "kind", "reporter")
+_NUMBERS = ("seq", "operations", "messages", "bytes", "billing_units")
+_TYPES: dict[str, type] = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(_NUMBERS, int)}
+
+
+def _fits(value: Any, kind: type) -> bool:
+    """Whether a column of this kind takes the value: whole numbers have 64 bits there."""
+    return type(value) is kind and (not isinstance(value, int) or -(2**63) <= value < 2**63)
 
 
 class UsageMeter:

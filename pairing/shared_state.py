@@ -6,6 +6,7 @@ sends never undoes a failover. Versions and fencing tokens follow Redis's clock 
 that they go on rising after Redis was restarted empty.
 """
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -139,8 +140,12 @@ class SharedState:
     # Health --------------------------------------------------------------------------------------------------------
 
     def health(self) -> dict[str, SharedHealth]:
-        """What is known of each entity that ever failed, by path."""
-        return {path: SharedHealth.from_json(text) for path, text in self._hash("health").items()}
+        """What is known of each entity that ever failed, by path; what cannot be read hides no other entity."""
+        found = {}
+        for path, text in self._hash("health").items():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                found[path] = SharedHealth.from_json(text)
+        return found
 
     def health_texts(self) -> dict[str, str]:
         """``health`` as its JSON, for those who compare before they parse."""

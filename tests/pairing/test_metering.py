@@ -1,5 +1,6 @@
 """Usage is counted cheaply and told exactly once after deduplication (docs/specification.md, section 10)."""
 
+import json
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -159,3 +160,13 @@ def test_after_deduplication_every_operation_is_told_exactly_once(steps):
     told += meter.drain(clock.now(), everything=True)
     latest = {record.record_id: record for record in sorted(told, key=lambda record: record.seq)}
     assert sum(record.operations for record in latest.values()) == counted
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"operations": "1"}, {"bytes": 2**63}, {"seq": None}, {"entity": 7}, {"minute": "2026-11-21T12:00:00"}]
+)
+def test_a_record_that_no_file_could_hold_is_none(wrong):
+    record = UsageRecord("r", datetime(2026, 11, 21, 12, tzinfo=UTC), "s", "p", "n", "e", "send", "me", 1, 1, 1, 1, 1)
+    assert UsageRecord.from_json(record.to_json()) == record
+    with pytest.raises((ValueError, TypeError)):
+        UsageRecord.from_json(json.dumps(json.loads(record.to_json()) | wrong))

@@ -104,3 +104,21 @@ def test_an_unreadable_report_does_not_stop_the_readable_ones(reader: Reader, fl
     collect(reader)
     assert FailoverEvent.objects.count() == 1
     assert fleet.xlen("pairing:events") == 0
+
+
+@pytest.mark.parametrize("wrong", [{"entity": None}, {"reason": 7}, {"time": "2026-11-21T12:00:00"}, {"operator": 1}])
+def test_a_report_of_the_wrong_types_holds_up_no_other(reader: Reader, fleet: redis.Redis, wrong: dict) -> None:
+    fleet.xadd("pairing:events", {"event": json.dumps(json.loads(event("c").to_json()) | wrong)})
+    SharedState(fleet, "contoso").report(event("d"))
+    collect(reader)
+    assert list(FailoverEvent.objects.values_list("event_id", flat=True)) == ["d" * 32]
+    assert fleet.xlen("pairing:events") == 0
+
+
+def test_a_state_that_cannot_be_read_holds_up_no_event(reader: Reader, fleet: redis.Redis) -> None:
+    shared = SharedState(fleet, "contoso")
+    fleet.hset("pairing:{contoso}:health", "payments", '{"path": "payments"}')
+    shared.report(event("e"))
+    collect(reader)
+    assert FailoverEvent.objects.count() == 1
+    assert fleet.xlen("pairing:events") == 0
