@@ -23,6 +23,19 @@ PING_BYTES = 160
 """What a ping takes on the wire, about."""
 
 
+class Turns:
+    """Whose turn it is where not all can be tried at once: who was tried the longest ago, whatever came of it."""
+
+    def __init__(self) -> None:
+        self._tried_at: dict[str, float] = {}
+
+    def next(self, due: list[PathAvailability]) -> list[PathAvailability]:
+        """As many as may be pinged at once."""
+        chosen = sorted(due, key=lambda machine: self._tried_at.get(machine.path, 0.0))[:MOST_AT_ONCE]
+        self._tried_at |= dict.fromkeys((machine.path for machine in chosen), time.monotonic())
+        return chosen
+
+
 def ping_timeout_s(ping_timeout: float, interval: float) -> float:
     """A ping is over before the next one of its entity may begin, in whichever process."""
     return min(ping_timeout, max(interval, 2.0))
@@ -38,6 +51,7 @@ class Pinger(threading.Thread):
         self._lock = threading.Lock()
         self._under_way: set[str] = set()
         self._claim_again_at: dict[str, float] = {}
+        self._turns = Turns()
 
     def run(self) -> None:
         """Ping what is due until stopped."""
@@ -55,7 +69,7 @@ class Pinger(threading.Thread):
         results: list[PingResult] = []
         threads = [
             threading.Thread(target=self._claim_and_ping, args=(machine, grace_s, results), daemon=True)
-            for machine in self._due()[:MOST_AT_ONCE]
+            for machine in self._turns.next(self._due())
         ]
         for thread in threads:
             thread.start()

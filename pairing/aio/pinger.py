@@ -12,7 +12,7 @@ from pairing.faults import describe
 from pairing.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, ping_flow
 from pairing.links import LinkFailure
 from pairing.messages import ping_message
-from pairing.pinger import CLAIMS_PER_INTERVAL, MOST_AT_ONCE, MOST_GRACE_S, PING_BYTES, TICK_S, ping_timeout_s
+from pairing.pinger import CLAIMS_PER_INTERVAL, MOST_AT_ONCE, MOST_GRACE_S, PING_BYTES, TICK_S, Turns, ping_timeout_s
 
 if TYPE_CHECKING:
     from pairing.aio.client import PairedServiceBusClient
@@ -25,6 +25,7 @@ class Pinger:
         self._client = client
         self._under_way: set[str] = set()
         self._claim_again_at: dict[str, float] = {}
+        self._turns = Turns()
 
     async def run(self) -> None:
         """Ping what is due until cancelled."""
@@ -34,7 +35,7 @@ class Pinger:
 
     async def ping_due(self, grace_s: float = 0.0) -> list[PingResult]:
         """Ping every entity whose ping is due and can be claimed; returns when all have answered."""
-        due = self._due()[:MOST_AT_ONCE]
+        due = self._turns.next(self._due())
         results = await asyncio.gather(*(self._claim_and_ping(machine, grace_s) for machine in due))
         return [result for result in results if result is not None]
 
