@@ -90,7 +90,7 @@ class Stage:
         folder = self.options.folder
         lock = folder / "demo.lock"
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _made(folder)
             if not lock.exists() and any(folder.iterdir()):
                 raise DemoError(f"DEMO_DIR is {folder}, which holds other files: name an empty folder.")
             with lock.open("a") as held:
@@ -150,6 +150,15 @@ class Stage:
             guardian.DEMO: self.run_id,
             **self._told,
         }
+
+
+def _made(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise DemoError(f"DEMO_DIR cannot be used: {folder} cannot be made ({error.strerror}); name another.") from None
 
 
 def require_free(port: int) -> None:

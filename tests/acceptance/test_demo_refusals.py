@@ -57,6 +57,13 @@ def test_a_folder_with_somebody_elses_files(tmp_path: Path, free_port: int) -> N
     assert (tmp_path / "thesis.txt").exists()
 
 
+def test_a_folder_that_cannot_be_made(tmp_path: Path, free_port: int) -> None:
+    said = start_demo(tmp_path / ("too-long" * 40), DEMO_PORT=str(free_port))
+
+    assert said.startswith("error: DEMO_DIR cannot be used:")
+    assert "name another" in said
+
+
 def test_another_demo_in_the_same_folder(tmp_path: Path, free_port: int) -> None:
     folder = tmp_path / "demo"
     folder.mkdir()
