@@ -77,6 +77,13 @@ def test_a_wrong_argument_is_told_in_one_sentence(arguments: list[str], sentence
 
 
 @pytest.mark.django_db
+def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is no folder: name the one that holds usage/"):
+        call_command("compute_charges", month="2026-10", usage=str(tmp_path / "mistyped"))
+    assert not ChargeRun.objects.exists()
+
+
+@pytest.mark.django_db
 def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

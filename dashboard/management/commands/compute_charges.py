@@ -31,7 +31,10 @@ class Command(BaseCommand):
 
     requires_system_checks = ()
     requires_migrations_checks = False
-    help = "Compute the charges of a month from the usage records, on Spark, and store them."
+    help = (
+        "Compute the charges of a month from the usage records, on Spark, and store them. "
+        "For example: manage.py compute_charges --month 2026-10 --output charges.csv"
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
@@ -42,8 +45,18 @@ class Command(BaseCommand):
         )
         parser.add_argument("--prices", default="", help="answer of the Retail Prices API (default: PRICES_FILE)")
         parser.add_argument("--region", default="", help="armRegionName, where the price list has several")
-        parser.add_argument("--rule", choices=("published", "settlements"), default="published")
-        parser.add_argument("--allocation", choices=("time", "pro-rata"), default="time")
+        parser.add_argument(
+            "--rule",
+            choices=("published", "settlements"),
+            default="published",
+            help="the counting rule shown first: whether settlements are billed (default: published, they are not)",
+        )
+        parser.add_argument(
+            "--allocation",
+            choices=("time", "pro-rata"),
+            default="time",
+            help="who gets the included operations: the first of the month, or all by their share (default: time)",
+        )
         parser.add_argument(
             "--hours-in-month", type=int, help="divisor of the connection peaks (default: the calendar's)"
         )
@@ -67,6 +80,8 @@ class Command(BaseCommand):
                 self.stderr.write(f"{run.month}: {error}")
 
     def _compute(self, options: dict[str, Any]) -> None:
+        if options["usage"] and "://" not in options["usage"] and not Path(options["usage"]).is_dir():
+            raise CommandError(f"--usage {options['usage']} is no folder: name the one that holds usage/.")
         names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month")
         request = ChargesRequest(**{name: options[name] for name in names}, started_by="command")
         try:
