@@ -7,22 +7,31 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from playwright.sync_api import Browser, sync_playwright
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
-COSTLY = {"running_demo": "demo", "spark": "spark"}
-"""Fixtures that only one worker of a parallel run should have, and the name of the group that has them."""
+TOGETHER = {
+    "tests/acceptance/test_browser.py": "demo",
+    "tests/acceptance/test_outage_stories.py": "demo",
+    "tests/pipeline/": "spark",
+}
+"""What one worker of a parallel run (`make test`) does alone, because it shares something costly; else a file does."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In a parallel run (`make test`) a file stays together, and so do all tests of a costly fixture."""
-    for item in items:
-        costly = COSTLY.keys() & set(getattr(item, "fixturenames", ()))
-        group = COSTLY[costly.pop()] if costly else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+class ByCost(LoadScopeScheduling):
+    """Gives a worker whole files, and all files that share a demo or a Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
+    return ByCost(config, log)
 
 
 def free_port() -> int:

@@ -269,7 +269,7 @@ def start_guardian() -> None:
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": ("run", ["manage.py", "demo"]),
     # Most of a test's time is waiting for sockets and deadlines, so there are more workers than cores.
-    "test": ("test", ["-m", "pytest", "-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder"]),
+    "test": ("test", ["-m", "pytest", "-n", "4", "--dist", "loadscope", "--no-loadscope-reorder"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
     "check": ("test", ["tools/check.py"]),
     "setup": ("test", []),
