@@ -105,8 +105,8 @@ def mark_healthy(request: Request) -> Outcome:
 
     def deed(shared: SharedState) -> Outcome:
         known = shared.health().get(request.target)
-        if known is None or known.state == "healthy":
-            return Outcome("unchanged", f"{request.target} is healthy already.")
+        if known is None or known.state != "failed_over":
+            return Outcome("unchanged", f"{request.target} is not failed over.")
         health = shared.mark_healthy(request.target, operator=request.operator, process=process())
         return _changed(request, health, "recovered", f"{request.target} is marked healthy: sends go to the primary.")
 

@@ -206,8 +206,8 @@ class PathAvailability:
         return self._released("released", operator, now)
 
     def mark_healthy(self, now: float, *, operator: str) -> list[Transition]:
-        """End hold and failover together."""
-        if self.state is HEALTHY:
+        """End hold and failover together. A failing entity stays failing: nobody can forbid an organic failover."""
+        if self.state is not FAILED_OVER:
             return []
         return [self._recover("marked healthy by hand", now, operator=operator)]
 

@@ -172,8 +172,17 @@ class PairedClient:
     # Sending -------------------------------------------------------------------------------------------------------
 
     def failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
-        """A failure of the primary as the flows see it; a busy server's error gets ``retry_after``, in seconds."""
-        return self._classified(error, self.pair_state.classify(error, path), reused)
+        """A failure of the primary as the flows see it; a busy server's error gets ``retry_after``, in seconds.
+
+        The SDK's text for refused credentials tells nobody what to do: a note on the error does.
+        """
+        fault = self.pair_state.classify(error, path)
+        if fault is Fault.CONFIGURATION and not getattr(error, "__notes__", None):
+            error.add_note(
+                f"{path} in namespace {self.primary.namespace}: {describe(error)}. "
+                "Check the connection string or the credential's rights, and the entity's name."
+            )
+        return self._classified(error, fault, reused)
 
     def backlog_failed(self, error: Exception, *, reused: bool) -> Failed:
         """A failure of a backlog queue as the flows see it."""

@@ -62,7 +62,7 @@ elseif verb == 'release' then
   if not is_over then return {0, written} end
   current.held_by, current.expires = cjson.null, cjson.null
 elseif verb == 'mark_healthy' then
-  if not current or current.state == 'healthy' then return {0, written} end
+  if not is_over then return {0, written} end
 elseif verb == 'restore' then
   if current and current.version >= change.version then return {0, written} end
 end

@@ -73,7 +73,7 @@ TABLE = [
     ("failing", "a ping is refused", FAILING, []),
     ("failing", "a ping is accepted", FAILING, []),
     ("failing", "an operator forces", FAILED_OVER, ["forced"]),
-    ("failing", "an operator marks healthy", HEALTHY, ["recovered"]),
+    ("failing", "an operator marks healthy", FAILING, []),
     ("failing", "an operator holds", FAILING, []),
     ("failing", "an operator releases", FAILING, []),
     ("failed over", "a message is sent", FAILED_OVER, []),

@@ -251,8 +251,9 @@ async def test_a_queue_that_has_vanished_fails_over(world, primary, secondary, q
 async def test_refused_credentials_do_not_fail_over(world, primary, queue):
     client = await world.open()
     primary.fault(entity=queue, operation="cbs", effect="status", status=401)
-    with pytest.raises(sdk.ServiceBusAuthenticationError):
+    with pytest.raises(sdk.ServiceBusAuthenticationError) as refused:
         await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=8)
+    assert "Check the connection string" in refused.value.__notes__[0]
     health = client.entity_health(queue)
     assert (health.state, "wrong key" in health.reason) == ("healthy", True)
 
