@@ -2,6 +2,9 @@
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
+from django.db.models.signals import post_migrate
+
+from dashboard.groups import keep_groups
 
 
 class DashboardConfig(AppConfig):
@@ -10,6 +13,9 @@ class DashboardConfig(AppConfig):
     name = "dashboard"
     verbose_name = "Control plane"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        post_migrate.connect(keep_groups, sender=self)
 
 
 class ControlPlaneAdminConfig(AdminConfig):
