@@ -6,6 +6,7 @@ decoded value these types back. Without a description values are retyped by what
 number beyond 32 bits becomes a long. A type is one letter; of a list or a map there is an object, by position.
 """
 
+import calendar
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -150,8 +151,8 @@ def from_milliseconds(milliseconds: int) -> datetime | None:
 
 
 def to_milliseconds(when: datetime) -> int:
-    """The AMQP timestamp of a time; one without zone counts as UTC, as in the SDK."""
-    return ((when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+    """The AMQP timestamp of a time as the SDK encodes it, its rounding of far years included; no zone means UTC."""
+    return int(calendar.timegm(when.utctimetuple()) * 1000 + when.microsecond / 1000)
 
 
 def text(value: bytes | str) -> str:

@@ -9,7 +9,7 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from azure.servicebus.amqp import AmqpAnnotatedMessage
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pairing.messages import RESERVED, as_message, copy_for_send, restore, to_backlog
@@ -120,6 +120,7 @@ def messages(draw: st.DrawFn) -> ServiceBusMessage:
 
 @settings(max_examples=600, deadline=None)
 @given(messages())
+@example(ServiceBusMessage(b"", scheduled_enqueue_time_utc=datetime(6430, 1, 1, 0, 0, 0, 106985, tzinfo=UTC)))
 def test_a_message_comes_home_from_a_backlog_queue_byte_for_byte(message):
     path, restored = restore(through_the_wire(to_backlog(message, "contoso/orders")))
     assert path == "contoso/orders"
