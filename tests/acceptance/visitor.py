@@ -202,7 +202,15 @@ class Visitor:
         answer = httpx.post(f"http://{address[1]}/$emulator/faults", json=fault, trust_env=False)
         assert answer.status_code < 300, answer.text
 
-    def holder_of_the_leases(self) -> int:
-        """The process that moves the first backlog queue; 0 where none does."""
+    def holder_of_the_leases(self) -> int | None:
+        """The worker that moves the first backlog queue; None where none does."""
         owner = self.demo.redis().get("pairing:{contoso}:lease:contoso/x-servicebus-transfer/0")
-        return int(owner.decode().split(":")[1]) if owner else 0
+        return int(owner.decode().split(":")[1]) if owner else None
+
+    def kill_the_holder_of_the_leases(self, limit_s: float) -> int:
+        """Kills one worker process, and never what is not one: os.kill(0) would end this run and whatever began it."""
+        eventually(lambda: self.holder_of_the_leases() is not None, limit_s, "a worker moves the first backlog queue")
+        holder = self.holder_of_the_leases()
+        assert holder is not None and holder in self.demo.processes("celery"), f"{holder} is a worker of this demo"
+        os.kill(holder, signal.SIGKILL)
+        return holder
