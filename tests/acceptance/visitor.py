@@ -211,6 +211,7 @@ class Visitor:
         """Kills one worker process, and never what is not one: os.kill(0) would end this run and whatever began it."""
         eventually(lambda: self.holder_of_the_leases() is not None, limit_s, "a worker moves the first backlog queue")
         holder = self.holder_of_the_leases()
-        assert holder is not None and holder in self.demo.processes("celery"), f"{holder} is a worker of this demo"
+        assert holder is not None
+        assert holder in self.demo.processes("celery")
         os.kill(holder, signal.SIGKILL)
         return holder
