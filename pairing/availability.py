@@ -13,7 +13,7 @@ not a state but a note on one: a held entity is pinged and stays where it is. Wh
 Every method that changes something returns the transitions in their order, for the shell to tell the world.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -47,6 +47,8 @@ class Transition:
     operator: str | None = None
     adopted: bool = False
     """Whether another process had it first, and has told everybody."""
+    everywhere: bool = False
+    """Whether every process of the fleet sees it by itself, at this same time: one fact, however many tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,9 @@ class PathAvailability:
         if self.state is FAILING and now >= self.since + self._interval_s:
             return [self._fail_over(self.since + self._interval_s, self.reason)]
         if self.expires is not None and now >= self.expires:
-            return self._released("the hold has expired", None, now)
+            return [
+                replace(step, everywhere=True) for step in self._released("the hold has expired", None, self.expires)
+            ]
         return []
 
     # What a sender sees --------------------------------------------------------------------------------------------
@@ -286,8 +290,7 @@ class PathAvailability:
         self.ping_at = now
         if not was_held:
             return []
-        step = self._step("released", now, operator=operator)
-        return [Transition(step.path, step.kind, reason, step.at, step.state, operator)]
+        return [replace(self._step("released", now, operator=operator), reason=reason)]
 
     def _enter(self, state: State, at: float, reason: str) -> None:
         self.state, self.since, self.reason = state, at, reason

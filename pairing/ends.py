@@ -85,6 +85,12 @@ class Endpoint:
         return None if not first or first == "localhost" or _is_address(name) else first
 
     @property
+    def address(self) -> str:
+        """Where it is, in one form: the SDK keeps the port of an emulator only."""
+        where = urlsplit(f"//{self.host}")
+        return self.host.lower() if self.emulator else (where.hostname or "").rstrip(".")
+
+    @property
     def is_websocket(self) -> bool:
         """Whether AMQP goes through a WebSocket, which a custom endpoint does unless told otherwise."""
         told = self.keywords.get("transport_type")

@@ -8,10 +8,10 @@ lock is released.
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pairing.availability import FAILED_OVER, FAILING, HEALTHY, News, Origin, PathAvailability, State, Transition
 from pairing.backlog import Rotation, RotationEvent
@@ -188,7 +188,9 @@ class Pair:
     # What operators and the fleet bring ----------------------------------------------------------------------------
 
     def fail_over(self, path: str, reason: str, hold: bool, expires: timedelta | datetime | None, by: str) -> None:
-        """Fail an entity over by hand."""
+        """Fail an entity over by hand; ValueError for the end of a hold that there is not."""
+        if expires is not None and not hold:
+            raise ValueError("expires says when a hold ends: give it with hold=True, or leave it out")
         machine = self.availability(path)
         until = self._moment(expires)
         self.apply(machine, lambda now: machine.force(reason, now, operator=by, hold=hold, expires=until))
@@ -237,10 +239,18 @@ class Pair:
 
     def _announce(self, step: Transition) -> None:
         event = self._event(step.kind, step.path, step.reason, step.at, step.operator)
+        if step.everywhere:
+            event = replace(event, id=self._fact(event))
         self._deliver(event, adopted=step.adopted)
 
     def _event(self, kind: str, entity: str, reason: str, at: float, operator: str | None) -> Event:
         return Event(uuid4().hex, self.clock.utc(at), self.name, entity, kind, reason, self.process, operator)
+
+    @staticmethod
+    def _fact(event: Event) -> str:
+        """The identity that every process gives an event that all of them see by themselves: it is stored once."""
+        second = round(event.time.timestamp())  # each has converted it to its own steady clock and back
+        return uuid5(NAMESPACE_URL, f"{event.pair}/{event.entity.lower()}/{event.kind}/{second}").hex
 
     def _deliver(self, event: Event, *, adopted: bool) -> None:
         if not adopted:

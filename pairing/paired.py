@@ -42,6 +42,11 @@ class PairedClient:
             raise TypeError(f"options must be SendAvailabilityOptions or None, not {type(options).__name__}")
         self.options = options or SendAvailabilityOptions()
         self.clock: Clock = clock or SystemClock()
+        if primary.address == secondary.address:
+            raise ValueError(
+                f"primary and secondary are the same namespace, {primary.host}: an outage would take both; "
+                "give the connection string of a second namespace as the secondary"
+            )
         name = self.options.primary_namespace or primary.label
         if name is None:
             raise ValueError(
@@ -128,6 +133,12 @@ class PairedClient:
         """Raise what stands in the way of a call."""
         if self.refusal is not None:
             raise self.refusal
+
+    def _check_name(self, what: str, name: str) -> None:
+        """Raise where no sender can be made: no entity is named so, or the client is of no more use."""
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"{what} must be the name of an entity, not {name!r}")
+        self.check_usable()
 
     def check_usable(self) -> None:
         """Raise where the client is of no more use; before it is opened it may still be prepared."""
@@ -234,7 +245,10 @@ class PairedClient:
         *,
         operator: str | None = None,
     ) -> None:
-        """Send what is meant for the entity to the backlog; with ``hold`` until released, marked healthy or expired."""
+        """Send what is meant for the entity to the backlog; with ``hold`` until released, marked healthy or expired.
+
+        ValueError for ``expires`` without ``hold``: only a hold has an end of its own.
+        """
         self._check_faulted()
         self.pair_state.fail_over(path, reason, hold, expires, operator or self.process)
 

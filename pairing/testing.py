@@ -149,12 +149,13 @@ class InMemoryPairedClient(PairedClient):
 
     def get_queue_sender(self, queue_name: str) -> "InMemoryPairedSender":
         """A sender for a queue."""
-        self.check_usable()
+        self._check_name("queue_name", queue_name)
         return InMemoryPairedSender(self, queue_name)
 
     def get_topic_sender(self, topic_name: str) -> "InMemoryPairedSender":
         """A sender for a topic."""
-        return self.get_queue_sender(topic_name)
+        self._check_name("topic_name", topic_name)
+        return InMemoryPairedSender(self, topic_name)
 
     def tick(self) -> None:
         """Let the clock's time tell: overdue entities fail over, holds and probations end."""

@@ -277,16 +277,17 @@ class PairedServiceBusClient(PairedClient):
         self, queue_name: str, *, client_identifier: str | None = None, socket_timeout: float | None = None
     ) -> PairedSender:
         """A sender for a queue; nothing is opened before the first send."""
+        self._check_name("queue_name", queue_name)
         return self._sender(queue_name, client_identifier=client_identifier, socket_timeout=socket_timeout)
 
     def get_topic_sender(
         self, topic_name: str, *, client_identifier: str | None = None, socket_timeout: float | None = None
     ) -> PairedSender:
         """A sender for a topic; nothing is opened before the first send."""
+        self._check_name("topic_name", topic_name)
         return self._sender(topic_name, client_identifier=client_identifier, socket_timeout=socket_timeout)
 
     def _sender(self, name: str, **keywords: Any) -> PairedSender:
-        self.check_usable()
         return PairedSender(self, name, lambda: self.sdk_sender("primary", name, **keywords))
 
     async def sdk_sender(self, role: Role, name: str, **keywords: Any) -> ServiceBusSender:

@@ -109,8 +109,9 @@ class PairLife(RuleBasedStateMachine):
         results = self.client.ping_due()
         assert {result.path for result in results} == due
 
-    @rule(entity=entities, hold=st.booleans(), expires=st.sampled_from([None, timedelta(seconds=30)]))
-    def force(self, entity, hold, expires):
+    @rule(entity=entities, hold=st.sampled_from([(True, None), (True, timedelta(seconds=30)), (False, None)]))
+    def force(self, entity, hold):
+        hold, expires = hold
         self.client.fail_over(entity, "maintenance", hold, expires, operator="ann")
         assert self.client.entity_health(entity).state == "failed_over"
 

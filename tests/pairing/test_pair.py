@@ -3,6 +3,8 @@
 import threading
 from datetime import timedelta
 
+import pytest
+
 from pairing import SendAvailabilityOptions
 from pairing.flows import PingResult
 from pairing.pair import GuardedEntity, Pair
@@ -55,3 +57,33 @@ def test_a_failure_that_comes_beside_a_success_is_never_cleared_in_silence():
     entity._machine = _ChangesUnderOurEyes(entity._machine, lambda: other.failed(0.0, OSError("away"), 0.0))
     entity.sent(0.0)
     assert (told, here.health("orders").state) in [(["failing"], "failing"), (["failing", "recovered"], "healthy")]
+
+
+class ClockStartedLater(ManualClock):
+    """The clock of a process whose steady time began at another moment."""
+
+    def utc(self, at):
+        return super().utc(at + 1234.567)
+
+    def at(self, when):
+        return super().at(when) - 1234.567
+
+
+def test_a_hold_that_expires_in_every_process_of_a_fleet_is_one_event():
+    told = []
+    expires = ManualClock().utc(1500.25)
+    for clock in (ManualClock(), ClockStartedLater()):
+        process = Pair(SendAvailabilityOptions(), "contoso", f"host:{id(clock)}", clock)
+        process.on_report = told.append
+        process.fail_over("orders", "maintenance", True, expires, "ann")
+        clock.advance(clock.at(expires) + 0.2)
+        process.tick()
+    released = [event for event in told if event.kind == "released"]
+    assert [(event.time, event.reason) for event in released] == [(expires, "the hold has expired")] * 2
+    assert len({event.id for event in released}) == 1
+    assert len({event.id for event in told}) == 3
+
+
+def test_the_end_of_a_hold_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="expires says when a hold ends"):
+        pair().fail_over("orders", "maintenance", False, timedelta(minutes=5), "ann")

@@ -291,13 +291,56 @@ def test_a_missing_connection_string_is_called_empty(nothing):
 
 def test_options_of_another_type_are_refused_at_once():
     good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
+    other = good.replace("contoso", "contoso-dr")
     with pytest.raises(TypeError, match="options must be SendAvailabilityOptions or None, not dict"):
-        PairedServiceBusClient.from_connection_string(good, good, options={"backlog_queue_count": 3})
+        PairedServiceBusClient.from_connection_string(good, other, options={"backlog_queue_count": 3})
+
+
+KEY = "SharedAccessKeyName=a;SharedAccessKey=s3cret"
+TWINS = {
+    "the same string": ("Endpoint=sb://contoso.example;", "Endpoint=sb://contoso.example;"),
+    "another case": ("Endpoint=sb://contoso.example;", "Endpoint=sb://Contoso.Example/;"),
+    "a port that the SDK drops": ("Endpoint=sb://contoso.example;", "Endpoint=sb://contoso.example:5671;"),
+    "one emulator": (
+        "Endpoint=sb://127.0.0.1:5672;UseDevelopmentEmulator=true;",
+        "Endpoint=sb://127.0.0.1:5672/;UseDevelopmentEmulator=true;",
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), TWINS.values(), ids=TWINS.keys())
+@pytest.mark.parametrize("class_", [PairedServiceBusClient, AsyncPairedServiceBusClient], ids=["blocking", "asyncio"])
+def test_a_namespace_cannot_be_paired_with_itself(class_, first, second):
+    options = SendAvailabilityOptions(primary_namespace="contoso")
+    with pytest.raises(ValueError, match="the same namespace") as raised:
+        class_.from_connection_string(first + KEY, second + KEY, options=options)
+    assert "s3cret" not in str(raised.value)
+
+
+def test_two_emulators_on_one_host_are_two_namespaces():
+    strings = [f"Endpoint=sb://127.0.0.1:{port};UseDevelopmentEmulator=true;{KEY}" for port in (5672, 5673)]
+    options = SendAvailabilityOptions(primary_namespace="contoso")
+    assert PairedServiceBusClient.from_connection_string(*strings, options=options).state == "created"
+
+
+def test_a_host_given_twice_is_refused_too():
+    with pytest.raises(ValueError, match="the same namespace"):
+        PairedServiceBusClient("contoso.example", "contoso.example", object())
+
+
+@pytest.mark.parametrize("name", ["", " ", None])
+@pytest.mark.parametrize("class_", [PairedServiceBusClient, AsyncPairedServiceBusClient], ids=["blocking", "asyncio"])
+def test_a_sender_without_an_entity_is_refused_by_name(class_, name):
+    client = class_("contoso.example", "contoso-dr.example", object())
+    with pytest.raises(ValueError, match="queue_name must be the name of an entity"):
+        client.get_queue_sender(name)
+    with pytest.raises(ValueError, match="topic_name must be the name of an entity"):
+        client.get_topic_sender(name)
 
 
 def test_no_repr_holds_a_credential():
     good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
-    client = PairedServiceBusClient.from_connection_string(good, good)
+    client = PairedServiceBusClient.from_connection_string(good, good.replace("contoso", "contoso-dr"))
     shown = [repr(thing) for thing in (client, client.primary, client.primary.endpoint, client.options, vars(client))]
     assert "s3cret" not in "".join(shown)
 
