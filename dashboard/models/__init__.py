@@ -3,6 +3,7 @@
 from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
 from dashboard.models.charge import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice, Outage
+from dashboard.models.cleanup import DeadLetterJob, DiscardedMessage, QueueDeletion, QueueDrain
 from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
@@ -17,7 +18,9 @@ __all__ = [
     "Charge",
     "ChargeRun",
     "DailyCharge",
+    "DeadLetterJob",
     "DepthSample",
+    "DiscardedMessage",
     "EntityHealth",
     "FailoverEvent",
     "Heartbeat",
@@ -25,6 +28,8 @@ __all__ = [
     "Outage",
     "Pair",
     "PairDepth",
+    "QueueDeletion",
+    "QueueDrain",
     "SyphonPause",
     "WaitingSample",
 ]
