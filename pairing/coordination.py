@@ -22,13 +22,14 @@ from redis.retry import Retry
 
 from pairing.events import Event
 from pairing.metering import UsageRecord
-from pairing.shared_health import Pause, PingRecord, SharedHealth
+from pairing.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.shared_state import EVENTS, USAGE, SharedState
 
 __all__ = [
     "EVENTS",
     "USAGE",
     "Coordination",
+    "Pace",
     "Pause",
     "PingRecord",
     "RedisCoordination",
@@ -83,6 +84,8 @@ class RedisCoordination:
         self.shared: SharedState = SharedState(client, pair)
         self.is_connected = False
         """Whether Redis answered last time; while it does not, usage is better left in its meter."""
+        self.rotation: Callable[[], Iterable[str]] = tuple
+        """The backlog queues this process uses, told every few seconds: none of them is an orphan."""
         self.dropped = 0
         """Facts that the full outbox had no room for."""
         self._redis = client
@@ -233,6 +236,7 @@ class RedisCoordination:
         """Reads what was missed, and tells a Redis that has forgotten; a single key tells that nothing changed."""
         with self._lock:
             self._must_read = False
+        self._tell_rotation()
         latest = self.shared.latest_version()
         if latest is not None and latest == self._latest:
             return
@@ -244,6 +248,10 @@ class RedisCoordination:
             if known.state != "failing":
                 self.shared.restore(known)
         self._texts, self._latest = texts, latest
+
+    def _tell_rotation(self) -> None:
+        if paths := list(self.rotation()):
+            self.shared.report_rotation(self._process, paths)
 
     def _listen(self) -> None:
         while not self._is_closing:

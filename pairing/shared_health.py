@@ -94,6 +94,27 @@ class Pause:
         return cls(fields["by"], fields["reason"], datetime.fromisoformat(fields["at"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast an operator lets the syphon go, why and since when."""
+
+    rate: float
+    """Messages a second, at most; over all processes of the fleet together."""
+    by: str
+    reason: str
+    at: datetime
+
+    def to_json(self) -> str:
+        """The record as the hash carries it."""
+        return json.dumps(asdict(self) | {"at": _iso(self.at)})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Pace":
+        """The record that ``to_json`` wrote."""
+        fields: dict[str, Any] = json.loads(text)
+        return cls(float(fields["rate"]), fields["by"], fields["reason"], datetime.fromisoformat(fields["at"]))
+
+
 def _iso(when: datetime) -> str:
     """Always of one form, so that texts compare as times do."""
     return when.astimezone(UTC).isoformat(timespec="microseconds")

@@ -7,6 +7,8 @@ that they go on rising after Redis was restarted empty.
 """
 
 import contextlib
+import json
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +18,7 @@ import redis
 
 from pairing.events import Event
 from pairing.metering import UsageRecord
-from pairing.shared_health import Pause, PingRecord, SharedHealth
+from pairing.shared_health import Pace, Pause, PingRecord, SharedHealth
 
 EVENTS = "pairing:events"
 USAGE = "pairing:usage"
@@ -116,6 +118,17 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return string.format('%.0f', fence)
 """
 )
+# KEYS rotations; ARGV process, paths as JSON. What was said an hour ago is forgotten.
+_ROTATE = (
+    _CLOCK
+    + """
+local said = redis.call('HGETALL', KEYS[1])
+for i = 1, #said, 2 do
+  if cjson.decode(said[i + 1]).at < now - 3600000 then redis.call('HDEL', KEYS[1], said[i]) end
+end
+redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "paths": %s}', now, ARGV[2]))
+"""
+)
 _RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0"
 _RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
 
@@ -136,6 +149,7 @@ class SharedState:
         self._acquire = client.register_script(_ACQUIRE)
         self._renew = client.register_script(_RENEW)
         self._release = client.register_script(_RELEASE)
+        self._rotate = client.register_script(_ROTATE)
 
     # Health --------------------------------------------------------------------------------------------------------
 
@@ -231,8 +245,30 @@ class SharedState:
         return bool(self.redis.hdel(self._key("syphon"), queue or "*"))
 
     def paused(self) -> dict[str, Pause]:
-        """The pauses by backlog queue path; ``*`` is the whole pair's."""
-        return {queue: Pause.from_json(text) for queue, text in self._hash("syphon").items()}
+        """The pauses by backlog queue path; ``*`` is the whole pair's. One that cannot be read pauses all the same."""
+        return {queue: _pause(text) for queue, text in self._hash("syphon").items()}
+
+    def pace_syphon(self, target: str | None, rate: float | None, operator: str, reason: str) -> None:
+        """Lets the syphons of the fleet together move at most ``rate`` messages a second; None lifts the limit.
+
+        ``target`` is the path of an entity they send to or of a backlog queue they empty, None the whole pair. Obeyed
+        within 2 s. A ValueError names a rate that is not above 0: to stop is ``pause_syphon``.
+        """
+        if rate is None:
+            self.redis.hdel(self._key("pace"), target or "*")
+            return
+        if not (rate > 0 and math.isfinite(rate)):
+            raise ValueError(f"rate must be a number above 0, got {rate!r}")
+        pace = Pace(float(rate), operator, reason, datetime.now(UTC))
+        self.redis.hset(self._key("pace"), target or "*", pace.to_json())
+
+    def paces(self) -> dict[str, Pace]:
+        """The limits that operators have set, by entity or backlog queue path; ``*`` is the whole pair's."""
+        found = {}
+        for target, text in self._hash("pace").items():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                found[target] = Pace.from_json(text)
+        return found
 
     def ledgers(self) -> dict[str, str]:
         """The books of the backlog queues as JSON, by path, as their syphons have kept them."""
@@ -241,6 +277,19 @@ class SharedState:
     def keep_ledger(self, queue: str, books: str) -> None:
         """Keeps the books of a backlog queue for the next syphon, and for people."""
         self.redis.hset(self._key("ledger"), queue, books)
+
+    # Rotations ------------------------------------------------------------------------------------------------------
+
+    def report_rotation(self, process: str, paths: Iterable[str]) -> None:
+        """Tells which backlog queues a process sends to when it has to; to be repeated every few seconds."""
+        self._rotate(keys=[self._key("rotations")], args=[process, json.dumps(list(paths))])
+
+    def rotations(self, *, within_s: float = 30.0) -> dict[str, list[str]]:
+        """The backlog queues that each process has in its rotation, as told in the last ``within_s`` seconds."""
+        now_s, microseconds = self.redis.time()
+        since = (now_s + microseconds / 1e6 - within_s) * 1000
+        told = {process: json.loads(text) for process, text in self._hash("rotations").items()}
+        return {process: one["paths"] for process, one in told.items() if one["at"] >= since}
 
     # Leases --------------------------------------------------------------------------------------------------------
 
@@ -314,6 +363,13 @@ class SharedState:
     def _after(self, verb: str, word: SharedHealth) -> SharedHealth:
         now = self._run(verb, word)[1]
         return now or replace(word, state="healthy", reason="", held_by=None, expires=None, origin="organic")
+
+
+def _pause(text: str) -> Pause:
+    try:
+        return Pause.from_json(text)
+    except (ValueError, KeyError, TypeError):
+        return Pause("?", "a pause that cannot be read", datetime.now(UTC))
 
 
 def _ms(seconds: float) -> int:

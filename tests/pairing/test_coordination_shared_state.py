@@ -214,6 +214,33 @@ def test_a_pause_of_the_pair_and_of_one_queue_are_two_pauses(shared):
     assert list(shared.paused()) == ["contoso/x-servicebus-transfer/0"]
 
 
+def test_a_pace_stands_until_it_is_lifted(shared):
+    shared.pace_syphon("orders", 50, "ada", "receivers cannot keep up")
+    shared.pace_syphon(None, 200.5, operator="grace", reason="night shift")
+    paces = shared.paces()
+    assert [(target, pace.rate, pace.by, pace.reason) for target, pace in sorted(paces.items())] == [
+        ("*", 200.5, "grace", "night shift"),
+        ("orders", 50, "ada", "receivers cannot keep up"),
+    ]
+    shared.pace_syphon(None, None, operator="grace", reason="morning")
+    assert list(shared.paces()) == ["orders"]
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
+def test_a_pace_that_is_none_is_refused(shared, rate):
+    with pytest.raises(ValueError, match="rate must be a number above 0"):
+        shared.pace_syphon("orders", rate, "ada", "")
+    assert shared.paces() == {}
+
+
+def test_what_cannot_be_read_hides_no_other_pace_and_lifts_no_pause(shared, redis_client):
+    shared.pace_syphon("orders", 50, "ada", "slow")
+    redis_client.hset("pairing:{contoso}:pace", "payments", "fast")
+    redis_client.hset("pairing:{contoso}:syphon", "*", "yes")
+    assert list(shared.paces()) == ["orders"]
+    assert shared.paused()["*"].reason == "a pause that cannot be read"
+
+
 def test_a_lease_has_one_owner_and_a_token_that_only_rises(shared, redis_client):
     first = shared.acquire_lease("queue-0", "a", 60)
     assert shared.acquire_lease("queue-0", "b", 60) is None
