@@ -29,7 +29,9 @@ class Fleet:
         if url is not None:
             from pairing.coordination import RedisCoordination  # redis is an extra of the package
 
-            self.join(cast("Coordination", RedisCoordination(url, pair.name, pair.process)))
+            coordination = RedisCoordination(url, pair.name, pair.process)
+            coordination.rotation = lambda: pair.rotation.paths
+            self.join(cast("Coordination", coordination))
 
     def join(self, coordination: "Coordination") -> None:
         """Use this coordination; before ``start``."""
