@@ -23,6 +23,8 @@ PAIR_KEYS = {
     "failover_interval_s": "seconds from 0 to 3600",
     "ping_primary_interval_s": "seconds from 1 to 1800",
     "syphon_retry_interval_s": "seconds from 1 to 120",
+    "bandwidth_per_gb": "the price of a GB between the two regions, from 0 to 100",
+    "bandwidth_meter": "the name of a meter of the price list",
     "entities": 'a list such as ["orders", "topic:shipments"], or "*"',
 }
 ENDPOINT_KEYS = (
@@ -32,6 +34,7 @@ ENDPOINT_KEYS = (
     "subscription",
     "region",
     "tier",
+    "messaging_units",
 )
 TIERS = ("basic", "standard", "premium")
 
@@ -58,6 +61,7 @@ class EndpointConfig:
     subscription: str | None
     region: str | None
     tier: str
+    messaging_units: int = 1
 
     def connection_string(self, variables: Mapping[str, str] | None = None) -> str:
         """The connection string, from the environment at this moment. Raises PairsFileError where it is not set."""
@@ -94,6 +98,14 @@ class PairConfig:
     syphon_retry_interval: timedelta
     entities: tuple[EntityConfig, ...]
     watches_all: bool
+    bandwidth_per_gb: float | None = None
+    bandwidth_meter: str = ""
+
+    @property
+    def crosses_regions(self) -> bool:
+        """Whether the namespaces are known to be in two regions."""
+        regions = {(end.region or "").lower() for end in (self.primary, self.secondary)}
+        return len(regions) == 2 and "" not in regions
 
     def scope(self, namespace: str) -> str:
         """The billing scope of one of the pair's namespaces: its subscription, or the pair's name without one."""
@@ -156,6 +168,10 @@ class _Reader:
             syphon_retry_interval=timedelta(seconds=self.number(where, table, "syphon_retry_interval_s", 1, 1, 120)),
             entities=() if entities == "*" else self.entities(where, entities),
             watches_all=entities == "*",
+            bandwidth_per_gb=(
+                self.number(where, table, "bandwidth_per_gb", 0, 0, 100) if "bandwidth_per_gb" in table else None
+            ),
+            bandwidth_meter=self.text(where, table, "bandwidth_meter"),
         )
         if pair.primary.namespace == pair.secondary.namespace:
             raise self.error(f"{where}: primary and secondary are the same namespace, {pair.primary.namespace}.")
@@ -166,7 +182,8 @@ class _Reader:
         if not isinstance(end, dict):
             raise self.error(f'{where} is missing; write {role} = {{ connection_string_env = "…" }}.')
         self.refuse_unknown(where, end, ENDPOINT_KEYS)
-        wrong = next((key for key, value in end.items() if not isinstance(value, str) or not value), None)
+        texts = {key: value for key, value in end.items() if key != "messaging_units"}
+        wrong = next((key for key, value in texts.items() if not isinstance(value, str) or not value), None)
         if wrong:
             raise self.error(f"{where}: {wrong} must be a text that is not empty.")
         if ("connection_string_env" in end) == ("fully_qualified_namespace" in end):
@@ -181,7 +198,20 @@ class _Reader:
             subscription=end.get("subscription"),
             region=end.get("region"),
             tier=tier,
+            messaging_units=self.messaging_units(where, end),
         )
+
+    def messaging_units(self, where: str, end: dict[str, Any]) -> int:
+        units = end.get("messaging_units", 1)
+        if not isinstance(units, int) or isinstance(units, bool) or not 1 <= units <= 64:
+            raise self.error(f"{where}: messaging_units is {units!r}; write a whole number from 1 to 64.")
+        return units
+
+    def text(self, where: str, table: dict[str, Any], key: str) -> str:
+        value = table.get(key, "")
+        if not isinstance(value, str):
+            raise self.error(f"{where}: {key} is {value!r}; write {PAIR_KEYS[key]}.")
+        return value
 
     def namespace(self, where: str, end: dict[str, str], fallback: str | None) -> str:
         """The namespace's name: given, or the first label of its host; of a bare address the host tells nothing."""

@@ -15,7 +15,7 @@ from pipeline import outages, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.hourly import HourlyTable, full, incremental
-from pipeline.invoice import Connections, Terms, Usage, invoice
+from pipeline.invoice import Connections, Terms, Usage, invoice, shared_price
 from pipeline.months import Month
 from pipeline.outages import Episode, availability
 from pipeline.prices import PriceList
@@ -23,6 +23,7 @@ from pipeline.progress import Progress, silent
 from pipeline.results import Day, Outcome, Priced
 from pipeline.schemas import ALLOCATIONS, CONNECTIONS, RULES
 from pipeline.sources import list_month, read_files
+from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Request:
     incremental: bool = False
     events: str = ""
     inventory: tuple[tuple[str, str], ...] = ()
+    tariffs: Tariffs = NOTHING_KNOWN
 
     def terms(self, rule: str) -> Terms:
         return Terms(
@@ -49,6 +51,7 @@ class Request:
             rule=rule,
             allocation=self.allocation,
             hours_in_month=self.hours_in_month,
+            tariffs=self.tariffs,
         )
 
 
@@ -60,7 +63,7 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     counts = total([table.counts, connection_counts])
     refuse_too_much(counts, request.max_quarantined)
     progress("pricing", 0.8, counts.read)
-    rows = _placed(table, request.prices.operations.starts).collect() if table.counts.accepted else []
+    rows = _placed(table, request).collect() if table.counts.accepted else []
     episodes = _outages(spark, request, table, now, progress) if request.events else []
     known = availability(episodes, request.inventory, request.month, now) if request.events else []
     progress("done", 1.0, counts.read)
@@ -92,15 +95,29 @@ def _table(spark: SparkSession, request: Request, now: datetime, progress: Progr
     return full(spark, root, request.month, now, progress)
 
 
-def _placed(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
-    """The month's sums with their units in the tiers: see `transforms.totals`."""
+def _placed(table: HourlyTable, request: Request) -> DataFrame:
+    """The month's sums with their units in the tiers: see `transforms.totals`. Only Standard units climb the ladder."""
+    starts, tariffs = request.prices.operations.starts, request.tariffs
+    others = [*tariffs.of(BASIC), *tariffs.of(PREMIUM)]
     billed = transforms.by_rule(table.hours)
+    if not others:
+        return transforms.totals(_on_the_ladder(billed, table, starts, others), len(starts))
+    elsewhere = F.col("namespace").isin(*others)
+    on_it = transforms.with_places_beside(_on_the_ladder(billed.where(~elsewhere), table, starts, others), len(starts))
+    beside = transforms.beside_the_ladder(billed.where(elsewhere), len(starts), tariffs.of(BASIC))
+    return transforms.totals(on_it.unionByName(beside), len(starts) + 2)
+
+
+def _on_the_ladder(billed: DataFrame, table: HourlyTable, starts: tuple[int, ...], others: list[str]) -> DataFrame:
     ladder = transforms.hours_on_the_ladder(billed, starts).persist()
     placed = transforms.in_one_tier(billed, ladder, starts)
     split = ladder.where("lowest < highest").select(F.date_format("hour", "yyyy-MM-dd").alias("day")).distinct()
     if days := [row["day"] for row in split.collect()]:
-        placed = placed.unionByName(transforms.across_tiers(table.minutes_of(days), ladder, starts))
-    return transforms.totals(placed, len(starts))
+        minutes = table.minutes_of(days)
+        if others:
+            minutes = minutes.where(~F.col("namespace").isin(*others))
+        placed = placed.unionByName(transforms.across_tiers(minutes, ladder, starts))
+    return placed
 
 
 def _connections(spark: SparkSession, request: Request) -> tuple[dict[str, list[Connections]], Counts]:
@@ -124,7 +141,7 @@ def _connections(spark: SparkSession, request: Request) -> tuple[dict[str, list[
 
 
 def _price(request: Request, rows: Sequence[Row], connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
-    tiers = len(request.prices.operations.tiers)
+    tiers = len(request.terms(RULES[0]).rates)
     usage = _grouped(sorted((row for row in rows if row["date"] is None), key=_by_key))
     days = _grouped(sorted((row for row in rows if row["date"] is not None), key=_by_day))
     for rule in RULES:
@@ -170,14 +187,9 @@ def _tiers(row: Row, tiers: int) -> tuple[int, ...]:
 
 def _days(terms: Terms, month: tuple[int, ...], rows: Iterable[Row]) -> Iterator[Day]:
     """The operations' charge by day and kind, shared as the allocation says."""
-    ladder, total = terms.prices.operations, sum(month)
     for row in rows:
-        by_share = terms.allocation == "pro-rata" and total
-        exact = (
-            ladder.price_of(month) * Fraction(row["units"], total)
-            if by_share
-            else ladder.price_of(_tiers(row, len(month)))
-        )
+        tiers = _tiers(row, len(month))
+        exact = shared_price(terms, month, tiers)
         yield Day(date=row["date"], kind=row["kind"], operations=row["operations"], units=row["units"], exact=exact)
 
 

@@ -11,14 +11,16 @@ from pipeline.errors import PriceError
 from pipeline.months import Month
 from pipeline.prices import PriceList
 from pipeline.schemas import ALLOCATIONS, RULES
+from pipeline.tariffs import BASIC, CROSSING_KINDS, NOTHING_KNOWN, PREMIUM, STANDARD, Tariffs
 
-BASE_KIND, CONNECTIONS_KIND = "base", "connections"
+BASE_KIND, CONNECTIONS_KIND, BANDWIDTH_KIND = "base", "connections", "bandwidth"
+GIGABYTE = 10**9
 SYSTEM, ANY = "$system", "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one namespace, entity and kind used in the month; `tiers`: its billable units, tier by tier."""
+    """What one namespace, entity and kind used in the month; `tiers`: its billable units, one for each of the rates."""
 
     namespace: str
     entity: str
@@ -64,7 +66,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoice:
-    """What one billing scope owes for one month under one counting rule; `cents` was rounded once, half up."""
+    """What one billing scope owes for one month under one counting rule; `cents` was rounded once, half up.
+
+    `unpriced_bytes` crossed regions, and neither configuration nor price list says what that costs.
+    """
 
     month: Month
     scope: str
@@ -75,6 +80,7 @@ class Invoice:
     cents: int
     tiers: tuple[int, ...]
     lines: tuple[Line, ...]
+    unpriced_bytes: int = 0
 
     @property
     def units(self) -> int:
@@ -90,6 +96,7 @@ class Terms:
     rule: str = "published"
     allocation: str = "time"
     hours_in_month: int | None = None
+    tariffs: Tariffs = NOTHING_KNOWN
 
     def __post_init__(self) -> None:
         if self.rule not in RULES or self.allocation not in ALLOCATIONS:
@@ -99,13 +106,30 @@ class Terms:
     def connection_divisor(self) -> int:
         return self.hours_in_month or self.month.hours
 
+    @property
+    def rates(self) -> tuple[Fraction, ...]:
+        """The price of a unit in each place of `tiers`: the ladder's, then Basic's and Premium's if there are such."""
+        ladder = tuple(tier.price for tier in self.prices.operations.tiers)
+        basic = self._basic_rate if self.tariffs.of(BASIC) else Fraction(0)
+        return (*ladder, basic, Fraction(0)) if self.tariffs.of(BASIC) or self.tariffs.of(PREMIUM) else ladder
+
+    @property
+    def _basic_rate(self) -> Fraction:
+        if self.prices.basic is None or len(self.prices.basic.tiers) != 1:
+            raise PriceError(
+                "The price list has no single row for “Basic Messaging Operations”, and a namespace is Basic."
+            )
+        return self.prices.basic.tiers[0].price
+
 
 def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Sequence[Connections]) -> Invoice:
     """The scope's invoice, its lines summing to it to the cent."""
-    tiers = _add_tiers(usage, len(terms.prices.operations.tiers))
+    tiers = _add_tiers(usage, len(terms.rates))
     lines = [*_operation_lines(terms, usage, tiers), *_connection_lines(terms, connections)]
+    crossing = _crossing(terms, usage)
+    lines += _bandwidth_lines(terms, crossing)
     if usage:
-        lines.append(_base_line(terms))
+        lines += _base_lines(terms, scope, usage)
     exact = sum((line.exact for line in lines), Fraction(0))
     cents = round_half_up(exact * 100)
     shares = largest_remainder(cents, {line.key: line.exact * 100 for line in lines})
@@ -119,6 +143,7 @@ def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Seque
         cents=cents,
         tiers=tiers,
         lines=tuple(replace(line, cents=shares[line.key]) for line in lines),
+        unpriced_bytes=sum(row.bytes for row in crossing if terms.tariffs.bandwidth_of(row.pair, terms.prices) is None),
     )
 
 
@@ -130,18 +155,43 @@ def _add_tiers(usage: Iterable[Usage], count: int) -> tuple[int, ...]:
     return tuple(sums)
 
 
+def price_of(rates: Sequence[Fraction], tiers: Sequence[int]) -> Fraction:
+    """What units in their places cost; exact."""
+    return sum((rate * units for rate, units in zip(rates, tiers, strict=True)), Fraction(0))
+
+
+def shared_price(terms: Terms, month: Sequence[int], tiers: Sequence[int]) -> Fraction:
+    """What some of the month's units cost: by their own places, or the ladder's by their share of the units on it."""
+    rates, steps = terms.rates, len(terms.prices.operations.tiers)
+    total = sum(month[:steps])
+    if terms.allocation == "time" or not total:
+        return price_of(rates, tiers)
+    on_the_ladder = price_of(rates[:steps], month[:steps]) * Fraction(sum(tiers[:steps]), total)
+    return on_the_ladder + price_of(rates[steps:], tiers[steps:])
+
+
 def _operation_lines(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> list[Line]:
-    ladder = terms.prices.operations
-    if terms.allocation == "time":
-        return [_line(row, ladder.price_of(row.tiers), int(ladder.included(row.tiers))) for row in usage]
-    total = sum(tiers)
-    if total == 0:
-        return [_line(row, Fraction(0), 0) for row in usage]
-    charge, included = ladder.price_of(tiers), ladder.included(tiers)
-    by_key = {(row.namespace, row.entity, row.kind): Fraction(row.units, total) for row in usage}
-    shared = largest_remainder(int(included), {key: included * share for key, share in by_key.items()})
-    keyed = zip(by_key.items(), usage, strict=True)
-    return [_line(row, charge * share, shared[key]) for (key, share), row in keyed]
+    included = _included(terms, usage, tiers)
+    return [_line(row, shared_price(terms, tiers, row.tiers), included[_place(row)]) for row in usage]
+
+
+def _place(row: Usage) -> tuple[str, ...]:
+    return (row.namespace, row.entity, row.kind)
+
+
+def _included(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> dict[tuple[str, ...], int]:
+    """Each row's units priced at 0; under pro-rata those of the ladder are shared out by units, as the charge is."""
+    rates, steps = terms.rates, len(terms.prices.operations.tiers)
+    total = sum(tiers[:steps])
+    if terms.allocation == "time" or not total:
+        return {_place(row): _free(rates, row.tiers) for row in usage}
+    shared = _free(rates[:steps], tiers[:steps])
+    parts = largest_remainder(shared, {_place(row): Fraction(shared * sum(row.tiers[:steps]), total) for row in usage})
+    return {_place(row): parts[_place(row)] + _free(rates[steps:], row.tiers[steps:]) for row in usage}
+
+
+def _free(rates: Sequence[Fraction], tiers: Sequence[int]) -> int:
+    return sum(units for rate, units in zip(rates, tiers, strict=True) if rate == 0)
 
 
 def _line(row: Usage, exact: Fraction, included: int) -> Line:
@@ -161,15 +211,65 @@ def _line(row: Usage, exact: Fraction, included: int) -> Line:
     )
 
 
-def _base_line(terms: Terms) -> Line:
+def _base_lines(terms: Terms, scope: str, usage: Sequence[Usage]) -> list[Line]:
+    """Standard's base once for the scope, if it has a Standard namespace; Premium's messaging units by namespace."""
     hours = terms.month.hours
-    exact = terms.prices.base_per_hour * hours
-    return Line(namespace=SYSTEM, entity=ANY, kind=BASE_KIND, exact=exact, quantity=Fraction(hours))
+    lines = []
+    if any(terms.tariffs.tier_of(row.namespace) == STANDARD for row in usage):
+        exact = terms.prices.base_per_hour * hours
+        lines.append(Line(namespace=SYSTEM, entity=ANY, kind=BASE_KIND, exact=exact, quantity=Fraction(hours)))
+    for namespace in terms.tariffs.premium_of(scope):
+        if terms.prices.premium_per_hour is None:
+            raise PriceError("The price list has no row for “Premium Messaging Unit”, and a namespace is Premium.")
+        unit_hours = hours * namespace.messaging_units
+        exact = terms.prices.premium_per_hour * unit_hours
+        lines.append(
+            Line(namespace=namespace.name, entity=ANY, kind=BASE_KIND, exact=exact, quantity=Fraction(unit_hours))
+        )
+    return lines
+
+
+def _crossing(terms: Terms, usage: Iterable[Usage]) -> list[Usage]:
+    """The rows whose bytes left a region."""
+    return [row for row in usage if row.kind in CROSSING_KINDS and row.pair in terms.tariffs.crossings and row.bytes]
+
+
+def _bandwidth_lines(terms: Terms, crossing: Sequence[Usage]) -> list[Line]:
+    """One line per namespace and entity whose messages left a region, by the bytes that did."""
+    sums: dict[tuple[str, str, str], int] = {}
+    for row in crossing:
+        place = (row.pair, row.namespace, row.entity)
+        sums[place] = sums.get(place, 0) + row.bytes
+    total: dict[str, int] = {}
+    for (pair, _, _), size in sums.items():
+        total[pair] = total.get(pair, 0) + size
+    lines = []
+    for (pair, namespace, entity), size in sorted(sums.items()):
+        ladder = terms.tariffs.bandwidth_of(pair, terms.prices)
+        if ladder is None:
+            continue
+        charge = ladder.charge(Fraction(total[pair], GIGABYTE))
+        lines.append(
+            Line(
+                namespace=namespace,
+                entity=entity,
+                kind=BANDWIDTH_KIND,
+                pair=pair,
+                bytes=size,
+                quantity=Fraction(size, GIGABYTE),
+                exact=charge * Fraction(size, total[pair]),
+            )
+        )
+    return lines
 
 
 def _connection_lines(terms: Terms, connections: Sequence[Connections]) -> list[Line]:
-    """One line per namespace with connections, sharing the scope's charge by its peaks; one line of zero without."""
-    total = sum(row.hours for row in connections)
+    """One line per namespace with connections, sharing the scope's charge by its peaks; one line of zero without.
+
+    Only Standard pays for connections: Basic's are included up to its limit, Premium's are not charged.
+    """
+    paying = [row for row in connections if terms.tariffs.tier_of(row.namespace) == STANDARD]
+    total = sum(row.hours for row in paying)
     if total == 0:
         return [Line(namespace=ANY, entity=ANY, kind=CONNECTIONS_KIND)]
     if terms.prices.connections is None:
@@ -183,5 +283,5 @@ def _connection_lines(terms: Terms, connections: Sequence[Connections]) -> list[
             quantity=Fraction(row.hours, terms.connection_divisor),
             exact=charge * Fraction(row.hours, total),
         )
-        for row in connections
+        for row in paying
     ]

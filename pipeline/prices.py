@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ from pipeline.months import Month
 BASE = "Standard Base Unit"
 OPERATIONS = "Standard Messaging Operations"
 CONNECTIONS = "Standard Brokered Connection"
+BASIC_OPERATIONS = "Basic Messaging Operations"
+PREMIUM_UNIT = "Premium Messaging Unit"
+SKUS = {
+    BASE: "Standard",
+    OPERATIONS: "Standard",
+    CONNECTIONS: "Standard",
+    BASIC_OPERATIONS: "Basic",
+    PREMIUM_UNIT: "Premium",
+}
+BANDWIDTH = re.compile(r".*Data Transfer Out")
 MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
@@ -40,13 +51,19 @@ class PriceRow:
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The Standard tier's prices valid in one month, in one currency."""
+    """The prices valid in one month, in one currency. What only some need, may be missing: it is asked for by name.
+
+    `bandwidth`: of each meter for data that leaves a region, the price of a GB.
+    """
 
     currency: str
     base_per_hour: Fraction
     operations: Ladder
     connections: Ladder | None
     rows: tuple[PriceRow, ...]
+    basic: Ladder | None = None
+    premium_per_hour: Fraction | None = None
+    bandwidth: Mapping[str, Ladder] = field(default_factory=dict)
 
 
 def read_prices(path: Path, month: Month, region: str | None = None) -> PriceList:
@@ -90,7 +107,7 @@ def _items(page: Any) -> Iterator[dict[str, Any]]:
 
 
 def price_list(items: Sequence[dict[str, Any]], month: Month, region: str | None = None) -> PriceList:
-    """The Standard prices among the items, those valid in the month."""
+    """The prices among the items that can be needed, those valid in the month."""
     rows = [row for row in map(_row, items) if row is not None and _wanted(row, region)]
     _one("currencies", {row.currency for row in rows}, "ask the API for one (currencyCode)")
     _one("regions", {row.region for row in rows if row.region}, "name one with --region")
@@ -101,22 +118,39 @@ def price_list(items: Sequence[dict[str, Any]], month: Month, region: str | None
     for needed, found in ((f"{BASE} per hour", base), (OPERATIONS, operations)):
         if not found:
             raise PriceError(f"it has no row for “{needed}” valid in {month}.")
+    basic = _current([row for row in valid if row.meter == BASIC_OPERATIONS], month)
+    premium = _current([row for row in valid if row.meter == PREMIUM_UNIT and per_hour(row.unit)], month)
+    bandwidth = dict(_bandwidth(valid, month))
     return PriceList(
         currency=operations[0].currency,
         base_per_hour=Fraction(base[0].price),
         operations=_ladder(operations),
         connections=_ladder(connections) if connections else None,
-        rows=(*base, *operations, *connections),
+        rows=(*base, *operations, *connections, *basic, *premium, *chain.from_iterable(bandwidth.values())),
+        basic=_ladder(basic) if basic else None,
+        premium_per_hour=Fraction(premium[0].price) if premium else None,
+        bandwidth={meter: _ladder(rows) for meter, rows in bandwidth.items()},
     )
+
+
+def _bandwidth(valid: Sequence[PriceRow], month: Month) -> Iterator[tuple[str, list[PriceRow]]]:
+    """The meters of leaving a region; one with several prices (by routing, say) is left out: nobody knows which."""
+    for meter in sorted({row.meter for row in valid if BANDWIDTH.fullmatch(row.meter)}):
+        with suppress(PriceError):
+            rows = _current([row for row in valid if row.meter == meter], month)
+            _ladder(rows)
+            yield meter, rows
 
 
 def _row(item: dict[str, Any]) -> PriceRow | None:
     """The item as a price row; None where it is no pay-as-you-go price."""
-    if item.get("type", "Consumption") != "Consumption" or item.get("skuName") != "Standard":
+    meter = str(item.get("meterName"))
+    is_known = SKUS.get(meter, "") == item.get("skuName") or BANDWIDTH.fullmatch(meter)
+    if item.get("type", "Consumption") != "Consumption" or not is_known:
         return None
     try:
         return PriceRow(
-            sku=item["skuName"],
+            sku=str(item.get("skuName", "")),
             meter=item["meterName"],
             unit=str(item["unitOfMeasure"]),
             minimum=Decimal(item["tierMinimumUnits"]),
@@ -147,8 +181,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _wanted(row: PriceRow, region: str | None) -> bool:
-    in_region = region is None or not row.region or row.region.lower() == region.lower()
-    return row.meter in (BASE, OPERATIONS, CONNECTIONS) and in_region
+    return region is None or not row.region or row.region.lower() == region.lower()
 
 
 def _one(what: str, found: set[str], remedy: str) -> None:
@@ -193,10 +226,10 @@ def _ladder(rows: list[PriceRow]) -> Ladder:
 
 
 def _tier(row: PriceRow) -> Tier:
-    match = re.fullmatch(r"(\d+)\s*([KMB]?)", row.unit.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"(\d+)\s*(?:([KMB]?)|GB)", row.unit.strip(), re.IGNORECASE)
     if match is None or int(match[1]) == 0:
         raise PriceError(f"the unit of measure “{row.unit}” is not known.")
-    size = int(match[1]) * MULTIPLES[match[2].upper()]
+    size = int(match[1]) * MULTIPLES[(match[2] or "").upper()]
     start = row.minimum * size
     if start != start.to_integral_value() or start < 0:
         raise PriceError(f"a tier starts at {row.minimum} × {row.unit}, which is no whole number of units.")

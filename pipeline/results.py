@@ -103,6 +103,7 @@ def _invoice(invoice: Invoice) -> dict[str, Any]:
         "cents": invoice.cents,
         "units": invoice.units,
         "tiers": list(invoice.tiers),
+        "unpriced_bytes": invoice.unpriced_bytes,
     }
 
 

@@ -133,6 +133,22 @@ def across_tiers(rows: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> D
     return placed.select("rule", *KEY, "date", *SUMS, "units", *tiers)
 
 
+def beside_the_ladder(rows: DataFrame, tiers: int, basic: Sequence[str]) -> DataFrame:
+    """Rows of Basic and Premium namespaces: their units in two places behind the ladder's tiers, by their tier."""
+    is_basic = F.col("namespace").isin(*basic)
+    places = (
+        *(F.lit(0).cast("long").alias(f"t{n}") for n in range(tiers)),
+        F.when(is_basic, F.col("units")).otherwise(0).alias(f"t{tiers}"),
+        F.when(is_basic, F.lit(0)).otherwise(F.col("units")).alias(f"t{tiers + 1}"),
+    )
+    return rows.select("rule", *KEY, "date", *SUMS, "units", *places)
+
+
+def with_places_beside(rows: DataFrame, tiers: int) -> DataFrame:
+    """Rows on the ladder with the same two places, empty."""
+    return rows.withColumns({f"t{tiers + n}": F.lit(0).cast("long") for n in (0, 1)})
+
+
 def _overlap(start: int, end: int | None) -> Column:
     """How many units of a row that ends at `top` lie in the tier."""
     highest = F.col("top") if end is None else F.least(F.col("top"), F.lit(end))

@@ -22,6 +22,7 @@ from pipeline.prices import read_prices
 from pipeline.progress import end_with_stdin, failed, to_stdout
 from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
+from pipeline.tariffs import read_tariffs
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--hours-in-month", type=int, help="divisor of the connections (default: the calendar's)")
     options.add_argument("--events", type=Path, help="failover events, JSON lines: the month's outages are told too")
     options.add_argument("--inventory", type=Path, help="the entities, JSON lines with pair and entity")
+    options.add_argument("--namespaces", type=Path, help="tiers and crossings, JSON lines (default: all Standard)")
     options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
@@ -72,12 +74,16 @@ def run(options: argparse.Namespace) -> None:
         incremental=options.incremental,
         events=str(options.events or ""),
         inventory=_inventory(options.inventory),
+        tariffs=read_tariffs(options.namespaces),
     )
     if options.end_with_stdin:
         end_with_stdin()
     to_stdout("starting Spark", 0.0, 0)
     outcome = _compute(request)
-    write_results(options.result, _description(options, month), prices, outcome)
+    description = _description(options, month) | {
+        "tiers": {n.name: n.tier for n in request.tariffs.namespaces.values()}
+    }
+    write_results(options.result, description, prices, outcome)
 
 
 def _compute(request: Request) -> Outcome:
