@@ -265,21 +265,17 @@ class Pair:
 class GuardedEntity:
     """An entity as the flows see it; nothing on the healthy path takes a lock."""
 
-    __slots__ = ("_machine", "_pair", "path")
+    __slots__ = ("_pair", "machine", "path")
 
     def __init__(self, pair: Pair, path: str) -> None:
         self._pair = pair
-        self._machine = pair.availability(path)
+        self.machine = pair.availability(path)
+        """Its state is read without asking the time; every change goes through this class."""
         self.path = path
-
-    @property
-    def state(self) -> State:
-        """Where the entity stands, without asking the time."""
-        return self._machine.state
 
     def is_failed_over(self, now: float) -> bool:
         """Whether sends go to the backlog now."""
-        machine = self._machine
+        machine = self.machine
         if machine.state is HEALTHY:
             return False
         self._pair.expire(machine)
@@ -287,7 +283,7 @@ class GuardedEntity:
 
     def sent(self, now: float) -> None:
         """The primary accepted a message."""
-        machine = self._machine
+        machine = self.machine
         if machine.state is FAILING:
             self._pair.apply(machine, machine.sent)
         else:  # only noted: another thread may make it a failing one just now, and must be the one to tell
@@ -295,19 +291,19 @@ class GuardedEntity:
 
     def failed(self, now: float, error: BaseException, began: float) -> bool:
         """A qualifying failure; whether the entity is failed over now."""
-        machine = self._machine
+        machine = self.machine
         self._pair.apply(machine, lambda at: machine.failed(at, describe(error), began=began))
         return machine.state is FAILED_OVER
 
     def refused(self, now: float, error: BaseException) -> None:
         """The credentials were refused: no outage, but worth showing."""
         with self._pair.condition:
-            self._machine.refused(now, describe(error))
+            self.machine.refused(now, describe(error))
 
     def wait(self, wait_s: float) -> None:
         """Block so long, or until the entity fails over."""
         with self._pair.condition:
-            self._pair.condition.wait_for(lambda: self._machine.state is FAILED_OVER, wait_s)
+            self._pair.condition.wait_for(lambda: self.machine.state is FAILED_OVER, wait_s)
 
 
 class SenderBacklog:

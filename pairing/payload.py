@@ -1,5 +1,6 @@
 """What one call to send carries, made ready for either namespace; the same in both worlds."""
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from os import urandom
@@ -16,6 +17,7 @@ from pairing.sizes import STEP, backlog_overhead, message_size
 STANDARD_LIMIT = 262_144
 """Bytes of the largest message in the Standard tier, taken until a link to the backlog tells better."""
 _BATCH_ENTRY = 8
+_AT_ONCE = 64
 _DATA = AmqpMessageBodyType.DATA
 _TEXT = frozenset({str, type(None)})
 _PLAIN = 96 + 13 * 5  # the sections, and the length of each of the 13 properties
@@ -120,11 +122,47 @@ def small_bound(message: ServiceBusMessage) -> int | None:
     return size if size < STEP else None
 
 
+def plain_payload(message: Any, path: str, backlog_limit: int) -> Payload | None:
+    """The payload, ready and measured, of a small message of the plainest kind, as most are; None for all others."""
+    if type(message) is not ServiceBusMessage:
+        return None
+    properties = message.raw_amqp_message.properties
+    if properties is not None and not properties.message_id:
+        properties.message_id = new_id()
+    size = small_bound(message)
+    if size is None or size * 2 > backlog_limit:
+        return None
+    work = Payload([message], message, path)
+    work.size, work.units = size, 1
+    return work
+
+
+_ids: list[str] = []
+
+
 def new_id() -> str:
-    """A UUID4 as text, in a third of the time that the uuid module takes; safe in forked processes."""
-    digits = urandom(16).hex()
+    """A UUID4 as text; made by the hundred, which takes a fifth of the time, and by each process for itself."""
+    try:
+        return _ids.pop()
+    except IndexError:
+        made = [_uuid4(digits) for digits in _in_sixteens(urandom(16 * _AT_ONCE))]
+        _ids.extend(made[1:])
+        return made[0]
+
+
+def _in_sixteens(noise: bytes) -> list[str]:
+    """The hexadecimal digits of each 16 bytes."""
+    digits = noise.hex()
+    return [digits[at : at + 32] for at in range(0, len(digits), 32)]
+
+
+def _uuid4(digits: str) -> str:
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ids.clear)  # or parent and child would send the same ids
 
 
 def ready_message(message: OneMessage) -> ServiceBusMessage:

@@ -14,7 +14,7 @@ from pairing.faults import is_ambiguous
 from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
 from pairing.links import Link, LinkFailure
 from pairing.paired import CLOSE_S
-from pairing.payload import Messages, PairedMessageBatch, Payload
+from pairing.payload import Messages, PairedMessageBatch, Payload, plain_payload
 from pairing.sending import LONGEST_OPENING_S, SenderCore
 
 if TYPE_CHECKING:
@@ -54,19 +54,22 @@ class PairedSender(SenderCore):
         if self._closed or self._client.refusal is not None:
             self._check_live()
         timeout_s = self._timeout_s if timeout is None else self._checked(timeout)
-        work = self._prepared(message)
+        work = plain_payload(message, self.entity_name, self._client.backlog_limit) or self._prepared(message)
         if work is None:
             return
-        began_at = self._now()
+        outgoing, began_at = work.outgoing, self._now()
         first: Outcome | None = None
-        if (
-            self._entity.state is HEALTHY
-        ):  # the flow's first step, taken ahead of it: it costs nothing while all is well
-            first = self._to_primary(work, self._link.send(work.outgoing, first_timeout_s(timeout_s)))
-            if first == DONE:
+        # The flow's first step, taken ahead of it: so it costs little while all is well.
+        if self._entity.machine.state is HEALTHY:
+            attempt_s = self._first_timeout_s if timeout is None else first_timeout_s(timeout_s)
+            failure = self._link.send(outgoing, attempt_s)
+            if failure is None and self._has_warmed:
+                number, size, units = len(work.messages), work.size, work.units
+                self._count("send", self._namespace, self.entity_name, messages=number, bytes=size, billing_units=units)
                 self._entity.sent(self._now())
                 return
-        self._run(work, timeout_s, lambda left: self._link.send(work.outgoing, left), began_at, first)
+            first = self._to_primary(work, failure)
+        self._run(work, timeout_s, lambda left: self._link.send(outgoing, left), began_at, first)
 
     def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
@@ -147,17 +150,9 @@ class PairedSender(SenderCore):
     def _to_primary(self, work: Payload, failure: LinkFailure | None) -> Outcome:
         if not self._has_warmed:
             self._warm_backlog()
+        self._client.count_primary(work, accepted=failure is None)
         if failure is None:
-            self._count(
-                "send",
-                self._namespace,
-                self.entity_name,
-                messages=len(work.messages),
-                bytes=work.size,
-                billing_units=work.units,
-            )
             return DONE
-        self._count("send", self._namespace, self.entity_name)
         return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
 
     def _warm_backlog(self) -> None:

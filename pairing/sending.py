@@ -7,7 +7,7 @@ from azure.servicebus import ServiceBusMessageBatch
 
 from pairing.clock import seconds
 from pairing.errors import ScheduledInBacklogError
-from pairing.flows import SendFlow, send_flow
+from pairing.flows import SendFlow, first_timeout_s, send_flow
 from pairing.pair import GuardedEntity, SenderBacklog
 from pairing.paired import PairedClient
 from pairing.payload import Messages, PairedMessageBatch, Payload, payload, scheduled_payload
@@ -30,6 +30,7 @@ class SenderCore:
         self._backlog = SenderBacklog(client.pair_state)
         self._now = client.clock.now
         self._timeout_s = seconds(client.options.send_timeout)
+        self._first_timeout_s = first_timeout_s(self._timeout_s)
         self._require_headroom = client.options.require_headroom
         self._waits_when_busy = client.options.server_busy == "wait"
         self._preserves_sessions = client.options.preserve_session_order

@@ -152,6 +152,7 @@ class PairedServiceBusClient(PairedClient):
         self._backlog_links: dict[str, Link] = {}
         self._opening = asyncio.Lock()
         self._work: list[asyncio.Task[Any]] = []
+        self._watchdog: asyncio.Task[Any] | None = None
         self._stop_syphon = asyncio.Event()
         self._syphon: asyncio.Task[Any] | None = None
         self._shutting: asyncio.Task[Any] | None = None
@@ -176,6 +177,7 @@ class PairedServiceBusClient(PairedClient):
             await self._pair_namespaces()
             self._opened()
             self.fleet.start()
+            self._watchdog = self.background.start(self._watch_links(), "watchdog")
             self._work = [
                 self.background.start(self._watch_time(), "time"),
                 self.background.start(self._tender.run(), "tender"),
@@ -235,6 +237,13 @@ class PairedServiceBusClient(PairedClient):
             except Exception:
                 _LOGGER.exception("telling the time stumbled; it goes on")
 
+    async def _watch_links(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            now = time.monotonic()
+            for link in list(self.background.links):
+                link.interrupt_if_overdue(now)
+
     async def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
         if self._begin_closing():
@@ -256,6 +265,7 @@ class PairedServiceBusClient(PairedClient):
             await asyncio.wait([self.background.start(asyncio.to_thread(self.fleet.close), "leaving")], timeout=1.0)
         await self.primary.close()
         await self.secondary.close()
+        await self.background.cancel([self._watchdog] if self._watchdog else [])
         await self.background.end(max(until - time.monotonic(), 0.1))
 
     def _stop_working(self) -> None:

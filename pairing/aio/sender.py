@@ -17,7 +17,7 @@ from pairing.faults import is_ambiguous
 from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
 from pairing.links import LinkFailure
 from pairing.paired import CLOSE_S
-from pairing.payload import Messages, PairedMessageBatch, Payload
+from pairing.payload import Messages, PairedMessageBatch, Payload, plain_payload
 from pairing.sending import LONGEST_OPENING_S, SenderCore
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class PairedSender(SenderCore):
         super().__init__(client, entity_name)
         self._client = client
         self._link = Link(make, client.background)
+        self._count = client.meter.count
+        self._namespace = client.primary.namespace
 
     async def __aenter__(self) -> "PairedSender":
         self._check_live()
@@ -61,16 +63,21 @@ class PairedSender(SenderCore):
         if self._closed or self._client.refusal is not None:
             self._check_live()
         timeout_s = self._timeout_s if timeout is None else self._checked(timeout)
-        work = self._prepared(message)
+        work = plain_payload(message, self.entity_name, self._client.backlog_limit) or self._prepared(message)
         if work is None:
             return
         outgoing, began_at = work.outgoing, self._now()
         first: Outcome | None = None
-        if self._entity.state is HEALTHY:  # the flow's first step, taken ahead of it: it costs little while all is well
-            first = self._to_primary(work, await self._link.send(outgoing, first_timeout_s(timeout_s)))
-            if first == DONE:
+        # The flow's first step, taken ahead of it: so it costs little while all is well.
+        if self._entity.machine.state is HEALTHY:
+            attempt_s = self._first_timeout_s if timeout is None else first_timeout_s(timeout_s)
+            failure = await self._link.send(outgoing, attempt_s)
+            if failure is None and self._has_warmed:
+                number, size, units = len(work.messages), work.size, work.units
+                self._count("send", self._namespace, self.entity_name, messages=number, bytes=size, billing_units=units)
                 self._entity.sent(self._now())
                 return
+            first = self._to_primary(work, failure)
         await self._run(work, timeout_s, lambda left: self._link.send(outgoing, left), began_at, first)
 
     async def schedule_messages(

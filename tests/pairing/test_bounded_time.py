@@ -134,6 +134,18 @@ async def test_an_answer_that_comes_far_too_late_is_not_waited_for(world, primar
     assert watch.took < TIMEOUT + SLACK
 
 
+async def test_a_long_timeout_is_kept_by_the_watchdog_on_a_warm_link(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(entity=queue, operation="send", effect="silent")
+    primary.fault(entity=queue, operation="attach", effect="silent")
+    with Stopwatch() as watch:
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=5.0)
+    assert watch.took < 5.0 / 2 + SLACK
+    assert client.entity_health(queue).state == "failed_over"
+
+
 async def test_while_failures_are_accepted_they_are_told_within_half_of_the_timeout(world, primary, queue):
     client = await world.open(enable_pings=False, failover_interval=timedelta(minutes=1))
     primary.fault(entity=queue, operation="attach", effect="silent")

@@ -54,7 +54,7 @@ def test_a_failure_that_comes_beside_a_success_is_never_cleared_in_silence():
     here, told = pair(), []
     here.on_event(lambda event: told.append(event.kind))
     entity, other = GuardedEntity(here, "orders"), GuardedEntity(here, "orders")
-    entity._machine = _ChangesUnderOurEyes(entity._machine, lambda: other.failed(0.0, OSError("away"), 0.0))
+    entity.machine = _ChangesUnderOurEyes(entity.machine, lambda: other.failed(0.0, OSError("away"), 0.0))
     entity.sent(0.0)
     assert (told, here.health("orders").state) in [(["failing"], "failing"), (["failing", "recovered"], "healthy")]
 

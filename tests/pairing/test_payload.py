@@ -1,5 +1,7 @@
 """What a send carries: the short ways through it are the long ones, only shorter."""
 
+import subprocess
+import sys
 import uuid
 from datetime import UTC, datetime, timedelta
 
@@ -7,7 +9,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
 from pairing.messages import to_backlog
-from pairing.payload import new_id, rewritten_plainly, small_bound
+from pairing.payload import STANDARD_LIMIT, new_id, payload, plain_payload, rewritten_plainly, small_bound
 from pairing.sizes import encoded_size
 
 
@@ -77,3 +79,40 @@ def test_ids_are_uuids_of_version_four():
     assert len(ids) == 1000
     assert all(str(parsed := uuid.UUID(text)) == text and parsed.version == 4 for text in ids)
     assert {uuid.UUID(text).variant for text in ids} == {uuid.RFC_4122}
+
+
+@pytest.mark.parametrize("keywords", PLAIN.values(), ids=PLAIN.keys())
+def test_the_short_way_to_a_payload_is_the_long_one(keywords):
+    short = plain_payload(ServiceBusMessage(**keywords), "orders", STANDARD_LIMIT)
+    long = payload(ServiceBusMessage(**keywords), "orders")
+    long.measure(STANDARD_LIMIT, True)
+    assert (short.size, short.units, short.path) == (long.size, long.units, long.path)
+    assert short.messages == [short.outgoing]
+    assert len(short.outgoing.message_id) == len(long.outgoing.message_id)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ServiceBusMessage("x", application_properties={"a": 1}),
+        ServiceBusMessage(b"x" * 70_000),
+        {"body": "x"},
+        [ServiceBusMessage("x")],
+    ],
+    ids=["properties", "large", "mapping", "list"],
+)
+def test_what_is_not_plain_goes_the_long_way(message):
+    assert plain_payload(message, "orders", STANDARD_LIMIT) is None
+
+
+def test_where_the_backlog_takes_little_the_headroom_is_looked_at():
+    assert plain_payload(ServiceBusMessage(b"x" * 300), "orders", 500) is None
+
+
+def test_a_forked_process_makes_ids_of_its_own():
+    program = (
+        "import os; from pairing.payload import new_id; new_id(); child = os.fork(); "
+        "print(new_id(), flush=True); child and os.waitpid(child, 0)"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert len(set(told.stdout.split())) == 2

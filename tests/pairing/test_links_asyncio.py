@@ -1,0 +1,130 @@
+"""A send on an open asyncio link: guarded by the client's watchdog, without a timer of its own.
+
+docs/specification.md, section 5: it returns or raises within its timeout; a cancellation is the caller's own.
+"""
+
+import asyncio
+import time
+
+import pytest
+from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
+
+from pairing.aio.links import Background, Link
+
+
+class Sender:
+    """A sender of the SDK that answers when the test says so, and may swallow cancellations, as the SDK's does."""
+
+    _running = True
+
+    def __init__(self, swallows=0):
+        self.sent, self.sending, self.gate, self.closed = [], asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.swallows = swallows
+        self.error = None
+
+    async def __aenter__(self):
+        return self
+
+    async def send_messages(self, message):
+        self.sending.set()
+        while not self.gate.is_set():
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.swallows -= 1
+                if self.swallows < 0:
+                    raise
+        if self.error is not None:
+            raise self.error
+        self.sent.append(message)
+
+    async def close(self):
+        self.closed.set()
+
+
+async def opened(sender):
+    async def make():
+        return sender
+
+    link = Link(make, Background())
+    assert await link.warm(5.0) is None
+    return link
+
+
+async def test_an_accepted_send_leaves_the_link_as_it_was():
+    sender = Sender()
+    sender.gate.set()
+    link = await opened(sender)
+    assert await link.send("a", 10.0) is None
+    assert await link.send("b", 10.0) is None
+    assert (sender.sent, link.sender) == (["a", "b"], sender)
+    assert asyncio.current_task().cancelling() == 0
+
+
+@pytest.mark.parametrize("swallowed", [0, 3], ids=["heard at once", "heard the fourth time"])
+async def test_an_overdue_send_is_struck_until_it_listens(swallowed):
+    sender = Sender(swallows=swallowed)
+    link = await opened(sender)
+    sending = asyncio.create_task(link.send("a", 10.0))
+    await sender.sending.wait()
+    link.interrupt_if_overdue(time.monotonic() + 9.0)
+    assert not sending.cancelling()
+    link.interrupt_if_overdue(time.monotonic() + 10.0)
+    failure = await asyncio.wait_for(sending, 5.0)
+    assert (type(failure.error), failure.reused) == (OperationTimeoutError, True)
+    assert (sending.cancelling(), link.sender) == (0, None)
+    await asyncio.wait_for(sender.closed.wait(), 5.0)
+
+
+async def test_a_cancellation_by_the_caller_passes_through_and_the_link_is_opened_anew():
+    sender = Sender()
+    link = await opened(sender)
+    sending = asyncio.create_task(link.send("a", 10.0))
+    await sender.sending.wait()
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert link.sender is None
+
+
+async def test_a_caller_who_cancels_an_overdue_send_is_heard():
+    sender = Sender(swallows=1)
+    link = await opened(sender)
+    sending = asyncio.create_task(link.send("a", 10.0))
+    await sender.sending.wait()
+    link.interrupt_if_overdue(time.monotonic() + 10.0)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+
+
+async def test_a_failure_is_told_and_a_refusal_keeps_the_link():
+    sender = Sender()
+    sender.gate.set()
+    sender.error = ServiceBusError("no", shutdown_handler=False)
+    link = await opened(sender)
+    failure = await link.send("a", 10.0)
+    assert (failure.error, failure.reused, link.sender) == (sender.error, True, sender)
+    sender.error = ServiceBusError("gone", shutdown_handler=True)
+    await link.send("a", 10.0)
+    assert link.sender is None
+
+
+async def test_a_send_that_is_under_way_while_its_link_closes_ends():
+    sender = Sender()
+    link = await opened(sender)
+    sending = asyncio.create_task(link.send("a", 10.0))
+    await sender.sending.wait()
+    await link.close(0.0)
+    failure = await asyncio.wait_for(sending, 5.0)
+    assert isinstance(failure.error, OperationTimeoutError)
+
+
+async def test_many_tasks_take_turns_on_a_link():
+    sender = Sender()
+    link = await opened(sender)
+    sends = [asyncio.create_task(link.send(number, 10.0)) for number in range(5)]
+    await sender.sending.wait()
+    sender.gate.set()
+    assert await asyncio.gather(*sends) == [None] * 5
+    assert sender.sent == [0, 1, 2, 3, 4]
