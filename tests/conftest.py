@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
+
+settings.register_profile("ci", derandomize=True, print_blob=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")  # a red run is red again; at home each run draws anew
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",

@@ -1,8 +1,10 @@
 """Random lives of a pair against a model: no accepted message is lost, none changes its identity, no state is unknown.
 
 docs/specification.md, sections 5 to 8, over the fakes that users get (pairing.testing), with a clock turned by hand.
+Tens of thousands of lives: ``PAIRING_MODEL_RUNS=20000 pytest tests/pairing/test_model.py --timeout 0``.
 """
 
+import os
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
@@ -36,6 +38,7 @@ KINDS = {
     "queue_pulled",
     "queue_returned",
 }
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
 entities = st.sampled_from(ENTITIES)
 
 
@@ -180,7 +183,7 @@ _AFTER = {
 }
 
 TestPairLife = PairLife.TestCase
-TestPairLife.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPairLife.settings = settings(max_examples=RUNS, stateful_step_count=40, deadline=None)
 
 
 class RotationLife(RuleBasedStateMachine):
@@ -233,7 +236,7 @@ class RotationLife(RuleBasedStateMachine):
 
 
 TestRotationLife = RotationLife.TestCase
-TestRotationLife.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestRotationLife.settings = settings(max_examples=RUNS, stateful_step_count=40, deadline=None)
 
 
 # The fakes, as a user meets them

@@ -112,7 +112,7 @@ def test_where_the_backlog_takes_little_the_headroom_is_looked_at():
 def test_a_forked_process_makes_ids_of_its_own():
     program = (
         "import os; from pairing.payload import new_id; new_id(); child = os.fork(); "
-        "print(new_id(), flush=True); child and os.waitpid(child, 0)"
+        "os.write(1, f'{new_id()}\\n'.encode()); child and os.waitpid(child, 0)"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert len(set(told.stdout.split())) == 2
