@@ -136,6 +136,7 @@ class Consuming(Endpoint):
             self.link,
             lambda answered: self._settle(event, answered),
             lambda condition, text: self._answer(event, encode(p.rejected(p.error(condition, text)))),
+            outcome=lambda state: self._answer(event, state),
         )
 
     def _settle(self, event: e.Settled, answered: bool) -> None:

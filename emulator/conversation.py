@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from emulator import cbs
 from emulator.amqp import events as e
 from emulator.amqp import performatives as p
+from emulator.amqp.codec import encode
 from emulator.amqp.connection import Connection, State
 from emulator.amqp.link import Link
 from emulator.amqp.types import AmqpError
@@ -23,6 +24,7 @@ from emulator.outages import Fault
 log = logging.getLogger("emulator")
 
 SHORTEST_PAUSE_S = 0.5
+_OUTCOMES = {"released": encode(p.released()), "modified": encode(p.modified(True, False))}
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 
 
@@ -220,13 +222,17 @@ class Conversation:
         perform: Callable[[bool], Any],
         refuse: Callable[[str, str], Any],
         status: Callable[[Fault], Any] | None = None,
+        outcome: Callable[[bytes], Any] | None = None,
     ) -> None:
-        """Do something, unless a fault strikes it. `perform` gets whether to answer; the others say no."""
+        """Do something, unless a fault strikes it.
+
+        `perform` gets whether to answer; the others say no: with a condition, a status, or another encoded outcome.
+        """
         fault = self.host.outages.strike(operation, entity, self.host.clock()) if self.host.outages else None
         if fault is None:
             perform(True)
         else:
-            self.suffer(fault, link, perform, refuse, status)
+            self.suffer(fault, link, perform, refuse, status, outcome)
 
     def suffer(
         self,
@@ -235,6 +241,7 @@ class Conversation:
         perform: Callable[[bool], Any],
         refuse: Callable[[str, str], Any],
         status: Callable[[Fault], Any] | None = None,
+        outcome: Callable[[bytes], Any] | None = None,
     ) -> None:
         """Let a fault that struck have its effect."""
         text = f"Fault {fault.id}: {fault.effect}."
@@ -248,9 +255,12 @@ class Conversation:
                 self.reset()
             case "reject" | "refuse":
                 refuse(fault.condition, text)
-            case "status":
-                if status is not None:
-                    status(fault)
+            case "released" | "modified" if outcome is not None:
+                outcome(_OUTCOMES[fault.effect])
+                if fault.operation == "send":  # the SDK goes on waiting for another answer
+                    fault.silence(self.reset)
+            case "status" if status is not None:
+                status(fault)
             case "delay":
                 self.host.later(fault.delay_s, lambda: self._resume(perform))
             case "detach" if link is not None:

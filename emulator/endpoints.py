@@ -71,6 +71,7 @@ class Producing(Endpoint):
             self.link,
             lambda answered: self._store(event, answered),
             lambda condition, text: self._reject(event, condition, text),
+            outcome=lambda state: self._refuse(event, state),
         )
 
     def _store(self, event: e.MessageReceived, answered: bool) -> None:
@@ -83,9 +84,12 @@ class Producing(Endpoint):
             self.link.session.accept(event.delivery_id)
 
     def _reject(self, event: e.MessageReceived, condition: str, text: str) -> None:
+        self._refuse(event, encode(p.rejected(p.error(condition, text))))
+
+    def _refuse(self, event: e.MessageReceived, state: bytes) -> None:
         self.host.meter.refused(self.entity, "send")
         if not event.settled:
-            self.link.session.settle(event.delivery_id, encode(p.rejected(p.error(condition, text))))
+            self.link.session.settle(event.delivery_id, state)
 
     def _enqueue(self, event: e.MessageReceived) -> None:
         """Store one message, or a batch as a whole or not at all. Raises BrokerError or AmqpError."""

@@ -12,9 +12,13 @@ CONDITION = "amqp:internal-error"
 
 # Which effects have a meaning for which operation.
 EFFECTS: dict[str, frozenset[str]] = {
-    "send": frozenset({"silent", "reset", "reject", "detach", "close", "end", "delay", "lose_ack"}),
+    "send": frozenset(
+        {"silent", "reset", "reject", "released", "modified", "detach", "close", "end", "delay", "lose_ack"}
+    ),
     "receive": frozenset({"silent", "reset", "detach", "close", "end", "delay"}),
-    "settle": frozenset({"silent", "reset", "reject", "detach", "close", "end", "delay", "lose_ack"}),
+    "settle": frozenset(
+        {"silent", "reset", "reject", "released", "modified", "detach", "close", "end", "delay", "lose_ack"}
+    ),
     "attach": frozenset({"refuse", "silent", "reset", "detach", "close", "end", "delay"}),
     "connect": frozenset({"refuse", "silent", "reset", "close", "delay"}),
     "cbs": frozenset({"status", "silent", "reset", "detach", "close", "end", "delay"}),

@@ -11,8 +11,9 @@ from unittest.mock import patch
 
 from emulator import cbs, conversation
 from emulator.amqp import performatives as p
+from emulator.amqp.codec import encode
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
-from emulator.amqp.types import AmqpError, Described, ULong
+from emulator.amqp.types import AmqpError, Array, Described, Long, ULong
 from emulator.broker import message
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.namespace import Namespace
@@ -112,6 +113,35 @@ def _raise_current(*_: object) -> None:
 
 
 TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links)
+
+# Well-formed input of every place, for a fuzzer to begin with.
+REQUEST = (
+    b"PUT /orders?api-version=2024-05 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+)
+MESSAGE = (
+    b"\x00\x53\x70"
+    + encode([True, None, 1000])
+    + b"\x00\x53\x72"
+    + encode({"x-opt-scheduled-enqueue-time": 5})
+    + b"\x00\x53\x73"
+    + encode(["id", None, "to", None, None, None, "text/plain"])
+    + b"\x00\x53\x74"
+    + encode({"operation": "com.microsoft:peek-message", "n": Long(5)})
+    + b"\x00\x53\x77"
+    + encode({"from-sequence-number": Long(1), "message-count": 1, "lock-tokens": Array()})
+)
+SEEDS = {
+    to_http: REQUEST,
+    to_messages: MESSAGE,
+    to_a_stranger: HANDSHAKE + LINKS,
+    to_a_client: sent(p.Transfer(2, 1, b"t", 0), MESSAGE) + sent(p.Disposition(True, 0, 5, False, p.accepted())),
+    to_links: b"".join(bytes([kind, len(MESSAGE)]) + MESSAGE for kind in range(0, 40, 3))[:2000],
+}
+
+
+def starting_corpus() -> list[bytes]:
+    """Inputs of `one_input` that reach each place."""
+    return [bytes([index]) + SEEDS[target] for index, target in enumerate(TARGETS)]
 
 
 def one_input(data: bytes) -> None:

@@ -1,8 +1,11 @@
-"""Every fault, as the SDK's user meets it: the exception each effect of each operation leads to (docs/emulator.md).
+"""Every fault, as the user of the SDK meets it, blocking and asyncio: the exception it leads to (docs/emulator.md).
 
 All cases run at once, each on an entity of its own, because most of the time goes to the SDK's own pauses.
 """
 
+import asyncio
+import gc
+import warnings
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +14,7 @@ from typing import Any
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
 from azure.servicebus.exceptions import (
     MessageLockLostError,
     MessageNotFoundError,
@@ -34,6 +38,10 @@ class NothingReceived(Exception):
     """The SDK says nothing of the fault: its receive returns an empty list."""
 
 
+class StillWaiting(Exception):
+    """The SDK is told a timeout and waits on when it has passed."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One fault and what comes of it: an exception class with a condition, or None for success."""
@@ -47,7 +55,17 @@ class Case:
     @property
     def patience_s(self) -> float:
         """How long the caller waits: short only where waiting in vain is the point."""
-        return 2 if self.raises in (OperationTimeoutError, NothingReceived) else 30
+        return 2 if self.raises in (OperationTimeoutError, NothingReceived, StillWaiting) else 30
+
+    @property
+    def watch_s(self) -> float:
+        """How long the test watches before it says that the caller waits for ever."""
+        return 10 if self.patience_s == 2 else 60
+
+    @property
+    def settle_timeout_s(self) -> float:
+        """How long the SDK waits for the answer to a settlement; 60 by itself."""
+        return 1 if self.effect in ("silent", "lose_ack") else 60
 
     @property
     def id(self) -> str:
@@ -66,6 +84,8 @@ CASES = [
     Case("send", "end", ServiceBusConnectionError),
     Case("send", "silent", OperationTimeoutError),
     Case("send", "lose_ack", OperationTimeoutError),
+    Case("send", "released", StillWaiting),
+    Case("send", "modified", StillWaiting),
     Case("send", "delay", None, None, {"delay_s": 0.2}),
     Case("send", "delay", OperationTimeoutError, None, {"delay_s": 4}),
     Case("attach", "refuse", ServiceBusError, INTERNAL),
@@ -95,6 +115,12 @@ CASES = [
     Case("settle", "reject", ServiceBusError, INTERNAL),
     Case("settle", "reset", ServiceBusConnectionError, "amqp:socket-error"),
     Case("settle", "detach", None),
+    Case("settle", "close", ServiceBusConnectionError, "amqp:socket-error"),
+    Case("settle", "end", ServiceBusConnectionError, "amqp:socket-error"),
+    Case("settle", "silent", None),
+    Case("settle", "lose_ack", None),
+    Case("settle", "released", ServiceBusError, INTERNAL),
+    Case("settle", "modified", ServiceBusError, INTERNAL),
     Case("settle", "delay", None, None, {"delay_s": 0.2}),
     Case("manage", "status", ServiceBusError, None, {"status": 503}),
     Case("manage", "status", MessageNotFoundError, None, {"condition": "com.microsoft:message-not-found"}),
@@ -108,26 +134,47 @@ CASES = [
 ]
 
 
-def entity_of(case: Case) -> str:
-    return f"faults/{case.id}"
+WORLDS = ("blocking", "asyncio")
+
+
+def entity_of(case: Case, world: str) -> str:
+    return f"{world}/{case.id}"
 
 
 @pytest.fixture(scope="module")
 def namespaces():
-    cases = [f"main/{entity_of(case)}" for case in CASES]
-    connects = [f"connect-{effect}/orders" for effect in CONNECT_CASES]
+    cases = [f"main/{entity_of(case, world)}" for case in CASES for world in WORLDS]
+    connects = [f"{connect_namespace(effect, world)}/orders" for effect in CONNECT_CASES for world in WORLDS]
     names = ["main", *(name.partition("/")[0] for name in connects)]
-    names = [name.replace("_", "-") for name in names]
     with running(*names, entities=[*cases, *connects, "main/orders", "main/other"]) as namespaces:
         yield namespaces
 
 
+def connect_namespace(effect: str, world: str) -> str:
+    return f"{world}-{effect}"
+
+
 @pytest.fixture(scope="module")
 def outcomes(namespaces):
+    """What came of each case, by world and case id or effect: futures, since all of them run at once."""
     main = namespaces["main"]
-    return {case.id: in_thread(perform, main, case) for case in CASES} | {
-        effect: in_thread(connect_under, namespaces[f"connect-{effect}"], effect) for effect in CONNECT_CASES
+    blocking = {("blocking", case.id): in_thread(perform, main, case) for case in CASES} | {
+        ("blocking", effect): in_thread(connect_under, namespaces[connect_namespace(effect, "blocking")], effect)
+        for effect in CONNECT_CASES
     }
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, daemon=True).start()
+    asynchronous = {("asyncio", case.id): perform_async(main, case) for case in CASES} | {
+        ("asyncio", effect): connect_under_async(namespaces[connect_namespace(effect, "asyncio")], effect)
+        for effect in CONNECT_CASES
+    }
+    futures = blocking | {key: asyncio.run_coroutine_threadsafe(work, loop) for key, work in asynchronous.items()}
+    yield futures
+    loop.call_soon_threadsafe(loop.stop)
+    futures.clear()
+    with warnings.catch_warnings():  # the SDK leaves sockets open that failed while it opened
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def in_thread(call, *arguments) -> Future[Any]:
@@ -144,62 +191,54 @@ def in_thread(call, *arguments) -> Future[Any]:
     return future
 
 
+# --- the blocking client --------------------------------------------------------------------------------------------
+
+
 def perform(namespace: RunningNamespace, case: Case) -> tuple[Exception | None, dict[str, Any]]:
     """What the SDK's user gets, and the entity's counters afterwards."""
-    entity = entity_of(case)
+    entity = entity_of(case, "blocking")
     with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
         if case.operation in ("receive", "settle", "manage"):
             with client.get_queue_sender(entity) as sender:
                 sender.send_messages(ServiceBusMessage("waiting"))
         fault = namespace.fault(case.operation, case.effect, entity=entity, **case.more)
-        raised: Exception | None = None
+        attempt = in_thread(ACTIONS[case.operation], client, entity, case)
+        raised: BaseException | None = None
         try:
-            ACTIONS[case.operation](client, entity, case.patience_s)
-        except (ServiceBusError, NothingReceived) as error:
-            raised = error
+            raised = attempt.exception(case.watch_s)
+        except TimeoutError:
+            raised = StillWaiting()
         stats = namespace.stats()[entity]
         namespace.mend(fault)
         return raised, stats
 
 
-def send(client, entity, patience_s):
-    with client.get_queue_sender(entity) as sender:
-        sender.send_messages(ServiceBusMessage("x"), timeout=patience_s)
-
-
-def receive(client, entity, patience_s):
-    with client.get_queue_receiver(entity) as receiver:
-        if not receiver.receive_messages(1, max_wait_time=patience_s):
-            raise NothingReceived
-
-
-def settle(client, entity, patience_s):
-    with client.get_queue_receiver(entity) as receiver:
-        for message in receiver.receive_messages(1, max_wait_time=patience_s):
-            receiver.complete_message(message)
-
-
-def peek(client, entity, patience_s):
-    with client.get_queue_receiver(entity) as receiver:
-        assert receiver.peek_messages(1, timeout=patience_s)
-
-
-def open_sender(client, entity, patience_s=30):
-    sender = client.get_queue_sender(entity)
+def send(client, entity, case):
+    sender = client.get_queue_sender(entity)  # entered by `with` it would open without a timeout
     try:
-        sender.send_messages(ServiceBusMessage("x"), timeout=patience_s)
+        sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
     finally:
         sender.close()
 
 
-ACTIONS = {
-    "send": send,
-    "attach": open_sender,
-    "cbs": open_sender,
-    "receive": receive,
-    "settle": settle,
-    "manage": peek,
-}
+def receive(client, entity, case):
+    with client.get_queue_receiver(entity) as receiver:
+        if not receiver.receive_messages(1, max_wait_time=case.patience_s):
+            raise NothingReceived
+
+
+def settle(client, entity, case):
+    with client.get_queue_receiver(entity, timeout=case.settle_timeout_s) as receiver:
+        [message] = receiver.receive_messages(1, max_wait_time=case.patience_s)
+        receiver.complete_message(message)
+
+
+def peek(client, entity, case):
+    with client.get_queue_receiver(entity) as receiver:
+        assert receiver.peek_messages(1, timeout=case.patience_s)
+
+
+ACTIONS = {"send": send, "attach": send, "cbs": send, "receive": receive, "settle": settle, "manage": peek}
 
 
 def connect_under(namespace: RunningNamespace, effect: str) -> Exception | None:
@@ -208,15 +247,23 @@ def connect_under(namespace: RunningNamespace, effect: str) -> Exception | None:
         try:
             if effect == "silent":
                 return connect_silenced(client, namespace)
-            open_sender(client, "orders")
+            open_sender(client)
         except ServiceBusError as error:
             return error
     return None
 
 
+def open_sender(client):
+    sender = client.get_queue_sender("orders")
+    try:
+        sender.send_messages(ServiceBusMessage("x"), timeout=30)
+    finally:
+        sender.close()
+
+
 def connect_silenced(client, namespace) -> Exception | None:
     """The SDK waits for ever here, so the fault is removed while it does: that ends what it silenced."""
-    attempt = in_thread(open_sender, client, "orders")
+    attempt = in_thread(open_sender, client)
     with suppress(TimeoutError):
         attempt.result(2)
         raise AssertionError("a silent connection was opened")
@@ -224,9 +271,83 @@ def connect_silenced(client, namespace) -> Exception | None:
     return attempt.exception(10)
 
 
+# --- the asyncio client ---------------------------------------------------------------------------------------------
+
+
+async def perform_async(namespace: RunningNamespace, case: Case) -> tuple[Exception | None, dict[str, Any]]:
+    entity = entity_of(case, "asyncio")
+    async with AsyncServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
+        if case.operation in ("receive", "settle", "manage"):
+            async with client.get_queue_sender(entity) as sender:
+                await sender.send_messages(ServiceBusMessage("waiting"))
+        fault = await asyncio.to_thread(namespace.fault, case.operation, case.effect, entity=entity, **case.more)
+        raised: Exception | None = None
+        try:
+            async with asyncio.timeout(case.watch_s):
+                await ASYNC_ACTIONS[case.operation](client, entity, case)
+        except TimeoutError:
+            raised = StillWaiting()
+        except (ServiceBusError, NothingReceived) as error:
+            raised = error
+        stats = await asyncio.to_thread(namespace.stats)
+        await asyncio.to_thread(namespace.mend, fault)
+        return raised, stats[entity]
+
+
+async def send_async(client, entity, case):
+    sender = client.get_queue_sender(entity)
+    try:
+        await sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
+    finally:
+        await sender.close()
+
+
+async def receive_async(client, entity, case):
+    async with client.get_queue_receiver(entity) as receiver:
+        if not await receiver.receive_messages(1, max_wait_time=case.patience_s):
+            raise NothingReceived
+
+
+async def settle_async(client, entity, case):
+    async with client.get_queue_receiver(entity, timeout=case.settle_timeout_s) as receiver:
+        [message] = await receiver.receive_messages(1, max_wait_time=case.patience_s)
+        await receiver.complete_message(message)
+
+
+async def peek_async(client, entity, case):
+    async with client.get_queue_receiver(entity) as receiver:
+        assert await receiver.peek_messages(1, timeout=case.patience_s)
+
+
+ASYNC_ACTIONS = {
+    "send": send_async,
+    "attach": send_async,
+    "cbs": send_async,
+    "receive": receive_async,
+    "settle": settle_async,
+    "manage": peek_async,
+}
+
+
+async def connect_under_async(namespace: RunningNamespace, effect: str) -> Exception | None:
+    delay = {"delay_s": 0.2} if effect == "delay" else {}
+    await asyncio.to_thread(namespace.fault, "connect", effect, **delay)
+    async with AsyncServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
+        try:
+            sender = client.get_queue_sender("orders")  # entered by `async with` it would open without a timeout
+            await sender.send_messages(ServiceBusMessage("x"), timeout=2 if effect == "silent" else 30)
+        except ServiceBusError as error:
+            return error
+    return None
+
+
+# --- what came of it ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_fault_looks_to_the_sdk_as_it_should(outcomes, case):
-    raised, stats = outcomes[case.id].result(90)
+def test_a_fault_looks_to_the_sdk_as_it_should(outcomes, case, world):
+    raised, stats = outcomes[world, case.id].result(90)
     if case.raises is None:
         assert raised is None
     else:
@@ -235,20 +356,17 @@ def test_a_fault_looks_to_the_sdk_as_it_should(outcomes, case):
             assert raised._condition == case.condition
     if case.operation == "send":
         assert stats["enqueued"] == (1 if case.raises is None or case.effect == "lose_ack" else 0)
+    if case.operation == "settle":
+        assert stats["completed"] == (0 if case.raises else 1)
 
 
-@pytest.mark.parametrize(
-    ("effect", "raises"),
-    [
-        ("refuse", ServiceBusConnectionError),
-        ("reset", ServiceBusConnectionError),
-        ("close", ServiceBusConnectionError),
-        ("silent", ServiceBusConnectionError),
-        ("delay", type(None)),
-    ],
-)
-def test_a_fault_of_the_connection_looks_to_the_sdk_as_it_should(outcomes, effect, raises):
-    assert type(outcomes[effect].result(90)) is raises
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("effect", CONNECT_CASES)
+def test_a_fault_of_the_connection_looks_to_the_sdk_as_it_should(outcomes, effect, world):
+    raises = type(None) if effect == "delay" else ServiceBusConnectionError
+    if (effect, world) == ("silent", "asyncio"):
+        raises = OperationTimeoutError
+    assert type(outcomes[world, effect].result(90)) is raises
 
 
 def test_the_emulators_own_interface_is_answered_whatever_the_faults(namespaces):

@@ -4,33 +4,7 @@ import random
 
 import pytest
 
-from emulator.amqp.codec import encode
-from emulator.amqp.types import Array, Long
 from tests.emulator import fuzzing
-
-REQUEST = (
-    b"PUT /orders?api-version=2024-05 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
-)
-MESSAGE = (
-    b"\x00\x53\x70"
-    + encode([True, None, 1000])
-    + b"\x00\x53\x72"
-    + encode({"x-opt-scheduled-enqueue-time": 5})
-    + b"\x00\x53\x73"
-    + encode(["id", None, "to", None, None, None, "text/plain"])
-    + b"\x00\x53\x74"
-    + encode({"operation": "com.microsoft:peek-message", "n": Long(5)})
-    + b"\x00\x53\x77"
-    + encode({"from-sequence-number": Long(1), "message-count": 1, "lock-tokens": Array()})
-)
-SEEDS = {
-    fuzzing.to_http: REQUEST,
-    fuzzing.to_messages: MESSAGE,
-    fuzzing.to_a_stranger: fuzzing.HANDSHAKE + fuzzing.LINKS,
-    fuzzing.to_a_client: fuzzing.sent(fuzzing.p.Transfer(2, 1, b"t", 0), MESSAGE)
-    + fuzzing.sent(fuzzing.p.Disposition(True, 0, 5, False, fuzzing.p.accepted())),
-    fuzzing.to_links: b"".join(bytes([kind, len(MESSAGE)]) + MESSAGE for kind in range(0, 40, 3))[:2000],
-}
 
 
 def mutated(data, random_source):
@@ -55,7 +29,7 @@ def mutated(data, random_source):
 def test_no_bytes_make_anything_but_the_rooms_own_errors(target):
     random_source = random.Random(target.__name__)
     for _ in range(600):
-        target(mutated(SEEDS[target], random_source))
+        target(mutated(fuzzing.SEEDS[target], random_source))
         target(random_source.randbytes(random_source.randint(0, 60)))
 
 
