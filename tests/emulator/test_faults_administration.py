@@ -6,6 +6,7 @@ from azure.core.exceptions import (
     HttpResponseError,
     ResourceExistsError,
     ResourceNotFoundError,
+    ServiceRequestError,
     ServiceResponseError,
 )
 from azure.core.pipeline.transport import AioHttpTransport, RequestsTransport
@@ -86,9 +87,9 @@ def test_a_reset_is_a_lost_answer(namespace, administration):
         administration.get_queue("orders")
 
 
-async def test_a_reset_is_a_lost_answer_in_asyncio(namespace, async_administration):
+async def test_a_reset_is_a_failed_request_in_asyncio(namespace, async_administration):
     namespace.fault("admin", "reset")
-    with pytest.raises(ServiceResponseError):
+    with pytest.raises(ServiceRequestError):
         await async_administration.get_queue("orders")
 
 
