@@ -29,6 +29,7 @@ from dashboard.models import (
     Invoice,
     Outage,
 )
+from dashboard.pairs import PairConfig, PairsFileError, load_pairs
 
 CHUNK = 1_000
 DEFAULT_PRICES = settings.BASE_DIR / "prices.json"
@@ -48,6 +49,7 @@ class ChargesRequest:
     allocation: str = "time"
     hours_in_month: int | None = None
     started_by: str = ""
+    incremental: bool = False
 
     def arguments(self, result: Path) -> list[str]:
         """The job's arguments."""
@@ -57,6 +59,8 @@ class ChargesRequest:
             words += ["--prices", absolute(prices)]
         if self.region:
             words += ["--region", self.region]
+        if self.incremental:
+            words += ["--incremental"]
         if self.hours_in_month is not None:
             words += ["--hours-in-month", str(self.hours_in_month)]
         return words
@@ -113,9 +117,10 @@ def compute_month(
     try:
         with TemporaryDirectory(prefix="charges-") as folder:
             result = Path(folder, "result.jsonl")
-            arguments = [*request.arguments(result), *events_for(Path(folder), request.month)]
+            tariffs, note = namespaces_for(Path(folder))
+            arguments = [*request.arguments(result), *events_for(Path(folder), request.month), *tariffs]
             run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
-            store(run, result)
+            store(run, result, note)
     except BaseException as error:
         _finish(run, ChargeRun.Status.FAILED, str(error) if isinstance(error, JobFailed) else "It was interrupted.")
         raise
@@ -135,6 +140,36 @@ def events_for(folder: Path, month: str) -> list[str]:
         for pair, entity in EntityHealth.objects.values_list("pair__name", "path"):
             out.write(json.dumps({"pair": pair, "entity": entity}) + "\n")
     return ["--events", str(events), "--inventory", str(inventory)]
+
+
+def namespaces_for(folder: Path) -> tuple[list[str], str]:
+    """Writes the tiers and regions of PAIRS_FILE into the folder: the arguments that name it, and what to tell.
+
+    Without the file every namespace is Standard, in one region; with one that cannot be used too, and that is told.
+    """
+    if not Path(settings.PAIRS_FILE).exists():
+        return [], ""
+    try:
+        pairs = load_pairs()
+    except PairsFileError as error:
+        return [], f"Every namespace was priced as Standard and in one region, as PAIRS_FILE could not be used. {error}"
+    path = folder / "namespaces.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for pair in pairs.values() for record in _told_of(pair)))
+    return ["--namespaces", str(path)], ""
+
+
+def _told_of(pair: PairConfig) -> Iterator[dict[str, Any]]:
+    for end in (pair.primary, pair.secondary):
+        yield {
+            "record": "namespace",
+            "name": end.namespace,
+            "scope": pair.scope(end.namespace),
+            "tier": end.tier,
+            "messaging_units": end.messaging_units,
+        }
+    if pair.crosses_regions:
+        price = pair.bandwidth_per_gb
+        yield {"record": "crossing", "pair": pair.name, "per_gigabyte": price, "meter": pair.bandwidth_meter}
 
 
 def _end_of(month: str) -> datetime:
@@ -166,13 +201,15 @@ def _finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
 
 
 @transaction.atomic
-def store(run: ChargeRun, result: Path) -> None:
+def store(run: ChargeRun, result: Path, note: str = "") -> None:
     """Puts the result in the place of the month's charges, all scopes at once, and closes the run.
 
     Invoices that are closed stay as they are: what differs is added to them as adjustments.
     """
     records = _records(result)
     run.details = {key: value for key, value in next(records).items() if key != "record"}
+    if note:
+        run.details["note"] = note
     closed = {
         (each.scope, each.rule): each for each in Invoice.objects.filter(month=run.month, closed_at__isnull=False)
     }

@@ -53,7 +53,8 @@ class Invoice(models.Model):
     cents = models.BigIntegerField()
     exact = models.CharField(max_length=40)
     units = models.BigIntegerField(help_text="Billable operations of the month.")
-    tiers = models.JSONField(default=list, help_text="The units in each price tier.")
+    tiers = models.JSONField(default=list, help_text="The units in each price tier; then Basic's, then Premium's.")
+    unpriced_bytes = models.BigIntegerField(default=0, help_text="They crossed regions; nobody knows the price.")
     closed_at = models.DateTimeField(null=True, blank=True, help_text="From then on only adjustments change it.")
 
     class Meta:

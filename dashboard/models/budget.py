@@ -1,0 +1,38 @@
+"""What a month may cost, and that it reached it."""
+
+from django.db import models
+
+
+class Budget(models.Model):
+    """What a month may cost, of one pair or (`*`) of everything; reaching `alert_percent` of it is told once."""
+
+    pair = models.CharField(max_length=63, unique=True, default="*")
+    cents = models.PositiveBigIntegerField()
+    alert_percent = models.PositiveSmallIntegerField(default=80)
+    set_by = models.CharField(max_length=150)
+    set_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("pair",)
+
+    def __str__(self) -> str:
+        return f"{self.pair}: {self.cents}"
+
+
+class BudgetAlert(models.Model):
+    """That a month reached a share of a budget: written once for each of the shares, told by whoever delivers."""
+
+    month = models.CharField(max_length=7)
+    pair = models.CharField(max_length=63)
+    percent = models.PositiveSmallIntegerField(help_text="The share that was reached: the budget's own, or 100.")
+    cents = models.BigIntegerField(help_text="What the month had come to.")
+    budget_cents = models.BigIntegerField()
+    currency = models.CharField(max_length=3)
+    raised_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-raised_at", "pair")
+        constraints = (models.UniqueConstraint(fields=("month", "pair", "percent"), name="one_alert_per_share"),)
+
+    def __str__(self) -> str:
+        return f"{self.month} {self.pair}: {self.percent} %"

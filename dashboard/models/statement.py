@@ -1,0 +1,46 @@
+"""What somebody else says a month came to: a bill, or metrics."""
+
+from django.db import models
+
+
+class Statement(models.Model):
+    """What was billed or measured elsewhere for a month: an Azure cost export, or metrics of Azure Monitor."""
+
+    class Source(models.TextChoices):
+        EXPORT = "export", "Azure cost export"
+        METRICS = "metrics", "Azure Monitor metrics"
+
+    month = models.CharField(max_length=7)
+    source = models.CharField(max_length=8, choices=Source)
+    name = models.CharField(max_length=200, help_text="The file's name, as it was given.")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
+    rows = models.PositiveIntegerField()
+    skipped = models.JSONField(default=dict, help_text="Rows left out, by reason.")
+    currency = models.CharField(max_length=3, blank=True)
+    uploaded_by = models.CharField(max_length=150)
+    uploaded_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-uploaded_at",)
+        constraints = (models.UniqueConstraint(fields=("month", "source"), name="one_statement_of_a_source"),)
+
+    def __str__(self) -> str:
+        return f"{self.month} {self.source}: {self.name}"
+
+
+class BilledDay(models.Model):
+    """A statement's sum for one meter (or metric), namespace and day."""
+
+    statement = models.ForeignKey(Statement, on_delete=models.CASCADE, related_name="days")
+    date = models.DateField()
+    scope = models.CharField(max_length=200, blank=True)
+    namespace = models.CharField(max_length=260)
+    meter = models.CharField(max_length=120)
+    quantity = models.CharField(max_length=40, help_text="In single units: operations, hours, connections, bytes.")
+    cost = models.CharField(max_length=40, blank=True)
+
+    class Meta:
+        ordering = ("date", "meter", "namespace")
+
+    def __str__(self) -> str:
+        return f"{self.date} {self.meter}"
