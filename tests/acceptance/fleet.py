@@ -1,0 +1,391 @@
+"""A fleet for tests: two local namespaces, a Redis that can be killed and frozen, and applications, all processes.
+
+Each application reaches Redis through a relay of its own, which can be cut.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener, wait
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from pairing.shared_state import SharedState
+from tests.conftest import free_port, start_redis
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZE = int(os.environ.get("FLEET_SIZE", "8"))
+"""Application processes of a fleet; the benchmark has 50."""
+_TURN_S = 0.1
+
+
+class RedisServer:
+    """A redis-server on one port, that forgets everything when it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.start()
+
+    def start(self) -> None:
+        self.process = start_redis(self.folder, self.port)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def client(self) -> redis.Redis:
+        return redis.Redis.from_url(self.url, decode_responses=True)
+
+
+class Relay:
+    """A way to a port that can be cut: while it is, connections end and new ones are refused."""
+
+    def __init__(self, port: int) -> None:
+        self._there = ("127.0.0.1", port)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._pairs: dict[socket.socket, socket.socket] = {}
+        self._is_cut = self._is_over = False
+        self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
+        self._thread.start()
+
+    def cut(self) -> None:
+        self._is_cut = True
+
+    def mend(self) -> None:
+        self._is_cut = False
+
+    def close(self) -> None:
+        self._is_over = True
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._is_over:
+            ready, _, _ = select.select([self._listening, *self._pairs], [], [], _TURN_S)
+            for one in ready:
+                if one is self._listening:
+                    self._accept()
+                elif one in self._pairs:
+                    self._pass_on(one)
+            if self._is_cut:
+                self._end_all()
+        self._end_all()
+        self._listening.close()
+
+    def _accept(self) -> None:
+        here, _ = self._listening.accept()
+        if self._is_cut:
+            here.close()
+            return
+        try:
+            there = socket.create_connection(self._there, timeout=5)
+        except OSError:
+            here.close()
+            return
+        self._pairs |= {here: there, there: here}
+
+    def _pass_on(self, one: socket.socket) -> None:
+        try:
+            data = one.recv(65536)
+            self._pairs[one].sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            self._end(one)
+
+    def _end(self, one: socket.socket) -> None:
+        other = self._pairs.pop(one)
+        del self._pairs[other]
+        one.close()
+        other.close()
+
+    def _end_all(self) -> None:
+        while self._pairs:
+            self._end(next(iter(self._pairs)))
+
+
+class Namespaces:
+    """The primary and the secondary, in one emulator process; its counters judge."""
+
+    def __init__(self, name: str, *entities: str) -> None:
+        command = [sys.executable, "-m", "emulator", "--namespace", f"{name}:0", "--namespace", f"{name}-dr:0"]
+        for entity in entities:
+            command += ["--entity", f"{name}/{entity}"]
+        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.strings = [self.process.stdout.readline().strip().split(" ", 2)[2] for _ in range(2)]
+        self.port = int(self.strings[0].split(";")[0].rsplit(":", 1)[1])
+
+    def break_(self, entity: str | None, **fault: Any) -> None:
+        """Sends to an entity of the primary are rejected from now on."""
+        self._call(0, "POST", "faults", {"entity": entity, "operation": "send", "effect": "reject"} | fault)
+
+    def mend(self) -> None:
+        self._call(0, "DELETE", "faults")
+
+    def stats(self, entity: str) -> dict[str, int]:
+        """What the primary counted for an entity."""
+        found: dict[str, int] = self._call(0, "GET", "stats").get(entity, {})
+        return found
+
+    def in_backlog(self) -> int:
+        """Messages that were ever stored in backlog queues."""
+        queues: dict[str, dict[str, int]] = self._call(1, "GET", "stats")
+        return sum(counts["enqueued"] for counts in queues.values())
+
+    def _call(self, which: int, method: str, what: str, body: Any = None) -> Any:
+        address = self.strings[which].split(";")[0].removeprefix("Endpoint=sb://")
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://{address}/$emulator/{what}", data=data, method=method)
+        with urllib.request.urlopen(request, timeout=10) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class Member:
+    """One application process, and what it told."""
+
+    def __init__(self, name: str, relay: Relay, way_to_primary: Relay | None = None) -> None:
+        self.name, self.relay, self.way_to_primary = name, relay, way_to_primary
+        self.pid = 0
+        self.process = ""
+        self.is_ready = self.has_ended = False
+        self.events: list[tuple[str, str, float]] = []
+        self.sent: Counter[str] = Counter()
+        self.raised: Counter[str] = Counter()
+        self.errors: list[str] = []
+        self.slowest_s = 0.0
+        self.answers: list[Any] = []
+        self.channel: Connection | None = None
+
+    def hear(self, kind: str, *rest: Any) -> None:
+        match kind:
+            case "ready":
+                self.is_ready = True
+            case "event":
+                self.events.append(rest)  # type: ignore[arg-type]
+            case "sent":
+                self.sent[rest[0]] += 1
+                self.slowest_s = max(self.slowest_s, rest[2])
+            case "raised":
+                self.raised[rest[0]] += 1
+                self.errors.append(rest[1])
+            case "answer":
+                self.answers.append(rest[0])
+
+    def kinds(self, entity: str) -> list[str]:
+        """The transitions of an entity as this process saw them."""
+        return [kind for kind, path, _ in self.events if path == entity]
+
+
+class Fleet:
+    """The applications of one pair."""
+
+    def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer, pair: str) -> None:
+        self.folder, self.namespaces, self.server, self.pair = folder, namespaces, server, pair
+        self.members: list[Member] = []
+        self._address = str(folder / f"fleet-{pair}.sock")
+        self._listener = Listener(self._address, family="AF_UNIX", backlog=128)
+        self._news = threading.Condition()
+        self._is_over = False
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-m", "tests.acceptance.fleet_nursery"], cwd=ROOT, stdin=subprocess.PIPE, text=True
+        )
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._welcome, self._listen)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def shared(self) -> SharedState:
+        """What stands in Redis, past all relays."""
+        return SharedState(self.server.client(), self.pair)
+
+    def start(
+        self,
+        count: int,
+        *,
+        entities: tuple[str, ...] = ("orders",),
+        every_s: float = 0.25,
+        own_ways: bool = False,
+        **more: Any,
+    ) -> list[Member]:
+        """Starts so many applications, and returns when all are ready and connected to Redis.
+
+        `own_ways`: each reaches the primary through a relay of its own; `more`: options of the paired client.
+        """
+        fresh = []
+        for number in range(len(self.members), len(self.members) + count):
+            way = Relay(self.namespaces.port) if own_ways else None
+            fresh.append(Member(f"m{number}", Relay(self.server.port), way))
+        self.members += fresh
+        for member in fresh:
+            self._bear(member, list(entities), every_s, more)
+        self.until(lambda: all(member.is_ready for member in fresh), 60, "the applications are ready")
+        self.connected(fresh)
+        return fresh
+
+    def _bear(self, member: Member, entities: list[str], every_s: float, more: dict[str, Any]) -> None:
+        durations = {"failover_interval": 1.0, "ping_primary_interval": 1.0, "send_timeout": 10.0}
+        primary, secondary = self.namespaces.strings
+        if member.way_to_primary is not None:
+            primary = primary.replace(f":{self.namespaces.port}", f":{member.way_to_primary.port}")
+        told = {
+            "name": member.name,
+            "entities": entities,
+            "every_s": every_s,
+            "address": self._address,
+            "redis": f"redis://127.0.0.1:{member.relay.port}/0",
+            "namespaces": [primary, secondary],
+            "durations": durations,
+            "options": {"primary_namespace": self.pair, "secondary_namespace": f"{self.pair}-dr", **more},
+        }
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.write(json.dumps(told) + "\n")
+        self._nursery.stdin.flush()
+
+    def connected(self, members: list[Member]) -> None:
+        """Returns when all of them reach Redis."""
+        for member in members:
+            self.until(lambda m=member: self.ask(m, "is_connected"), 30, f"{member.name} reaches Redis")
+
+    def until(self, holds: Callable[[], Any], within_s: float, what: str) -> Any:
+        """What the condition gives as soon as it is true; fails with `what` at the limit."""
+        deadline = time.monotonic() + within_s
+        while not (found := holds()):
+            assert time.monotonic() < deadline, f"not within {within_s:.0f} s: {what}\n{self.story()}"
+            with self._news:
+                self._news.wait(0.05)
+        return found
+
+    def story(self) -> str:
+        """What the processes told, for whoever wants to know why a test failed."""
+        return "\n".join(
+            f"{m.name}: sent {dict(m.sent)}, raised {dict(m.raised)} {m.errors[-1:]}, "
+            f"slowest {m.slowest_s:.2f} s, {[(kind, path) for kind, path, _ in m.events]}"
+            for m in self.members
+        )
+
+    def ask(self, member: Member, verb: str, *arguments: Any) -> Any:
+        """What a member answers."""
+        before = len(member.answers)
+        assert member.channel is not None
+        member.channel.send((verb, *arguments))
+        self.until(lambda: len(member.answers) > before or member.has_ended, 30, f"{member.name} answers {verb}")
+        return member.answers[before]
+
+    def states(self, entity: str) -> list[str]:
+        """The entity's state in each living process."""
+        return [self.ask(member, "health", entity)[0] for member in self.living]
+
+    @property
+    def living(self) -> list[Member]:
+        return [member for member in self.members if not member.has_ended]
+
+    def sent(self, entity: str) -> int:
+        """Messages of which all processes together were told that they are stored."""
+        return sum(member.sent[entity] for member in self.members)
+
+    def all_go_on_sending(self, entity: str, within_s: float = 20, by: int = 2) -> None:
+        """Every process gets some more messages accepted."""
+        self.all_of_them_send(self.living, entity, within_s, by)
+
+    def all_of_them_send(self, members: list[Member], entity: str, within_s: float = 20, by: int = 2) -> None:
+        """Each of these gets some more messages accepted."""
+        before = {member.name: member.sent[entity] for member in members}
+        self.until(
+            lambda: all(member.sent[entity] >= before[member.name] + by for member in members),
+            within_s,
+            f"all go on sending to {entity}",
+        )
+
+    @staticmethod
+    def clock() -> float:
+        """Seconds on the clock that all processes of a machine share."""
+        return time.monotonic()
+
+    def kill(self, member: Member) -> None:
+        """SIGKILL, and returns when it is gone."""
+        assert member.pid > 1
+        os.kill(member.pid, signal.SIGKILL)
+        self.until(lambda: member.has_ended, 10, f"{member.name} is gone")
+
+    def close(self, member: Member) -> None:
+        """Lets it close its client and end."""
+        assert member.channel is not None
+        member.channel.send(("end",))
+        self.until(lambda: member.has_ended, 15, f"{member.name} has ended")
+
+    def end(self) -> None:
+        """Kills what lives and lets nothing behind."""
+        self._is_over = True
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.close()
+        self._nursery.wait(10)
+        for member in self.living:
+            if member.pid > 1:
+                with suppress(ProcessLookupError):
+                    os.kill(member.pid, signal.SIGKILL)
+        Client(self._address, family="AF_UNIX").close()  # wakes who waits for one more
+        for thread in self._threads:
+            thread.join(10)
+        self._listener.close()
+        for member in self.members:
+            for closing in (member.relay, member.way_to_primary, member.channel):
+                if closing is not None:
+                    closing.close()
+
+    def _welcome(self) -> None:
+        while not self._is_over:
+            try:
+                channel = self._listener.accept()
+                _, name, pid, process = channel.recv()
+            except EOFError:
+                return
+            member = next(member for member in self.members if member.name == name)
+            member.pid, member.process, member.channel = pid, process, channel
+
+    def _listen(self) -> None:
+        while not self._is_over:
+            channels = {m.channel: m for m in self.living if m.channel is not None}
+            if not channels:
+                time.sleep(_TURN_S)
+                continue
+            for channel in wait(list(channels), _TURN_S):
+                self._hear(channels[channel], channel)  # type: ignore[index,arg-type]
+
+    def _hear(self, member: Member, channel: Connection) -> None:
+        try:
+            told = channel.recv()
+        except (EOFError, OSError):
+            member.has_ended = True
+        else:
+            member.hear(*told)
+        with self._news:
+            self._news.notify_all()

@@ -1,0 +1,129 @@
+"""Application processes by the dozen: a program that forks one for each line of JSON on its standard input.
+
+Each is a process of its own, with a paired client that sends on its own pace and tells a listening test what it saw:
+`("ready",)`, `("event", kind, entity, at)`, `("sent", entity, message_id, took_s)`, `("raised", entity, error,
+took_s)`, `("answer", value)`. `at` is `time.monotonic()`, which all processes of a machine share. It ends when the test
+does.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from datetime import timedelta
+from multiprocessing.connection import Client
+from typing import Any
+
+from azure.servicebus import ServiceBusMessage
+
+from pairing import Event, PairedServiceBusClient, SendAvailabilityOptions
+
+
+class Application:
+    """One process of the fleet."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self._name, self._every_s = told["name"], told["every_s"]
+        self._entities: list[str] = told["entities"]
+        self._number = 0
+        self._pings = 0
+        self._lock = threading.Lock()
+        self._channel = Client(told["address"], family="AF_UNIX")
+        options = SendAvailabilityOptions(
+            backlog_queue_count=2,
+            creation_retry_interval=timedelta(0),
+            coordination=told["redis"],
+            **{name: timedelta(seconds=value) for name, value in told["durations"].items()},
+            **told["options"],
+        )
+        self.client = PairedServiceBusClient.from_connection_string(*told["namespaces"], options=options)
+        self.client.on_event(self._note)
+        self._count, self.client.meter.count = self.client.meter.count, self._counted  # type: ignore[method-assign]
+
+    def tell(self, *what: Any) -> None:
+        with self._lock:
+            self._channel.send(what)
+
+    def _note(self, event: Event) -> None:
+        self.tell("event", event.kind, event.entity, time.monotonic())
+
+    def _counted(self, kind: str, *arguments: Any, **numbers: Any) -> None:
+        self._pings += kind == "ping"
+        self._count(kind, *arguments, **numbers)
+
+    def live(self) -> None:
+        """Sends at its pace and does what the test asks, until the test is gone."""
+        self.tell("hello", self._name, os.getpid(), self.client.process)
+        with self.client:
+            senders = {path: self.client.get_queue_sender(path) for path in self._entities}
+            self.tell("ready")
+            due = time.monotonic()
+            while True:
+                if self._channel.poll(max(0.0, due - time.monotonic())):
+                    verb, *arguments = self._channel.recv()
+                    if verb == "end":
+                        break
+                    self.tell("answer", getattr(self, verb)(*arguments))
+                elif self._entities:
+                    due = time.monotonic() + self._every_s
+                    for path, sender in senders.items():
+                        self._send(path, sender)
+                else:
+                    due = time.monotonic() + self._every_s
+        self.tell("ended")
+
+    def _send(self, path: str, sender: Any) -> None:
+        self._number += 1
+        message_id, began = f"{self._name}-{self._number}", time.monotonic()
+        try:
+            sender.send_messages(ServiceBusMessage(b"x", message_id=message_id))
+        except Exception as error:
+            self.tell("raised", path, repr(error), time.monotonic() - began)
+        else:
+            self.tell("sent", path, message_id, time.monotonic() - began)
+
+    # What a test may ask -------------------------------------------------------------------------------------------
+
+    def pings(self) -> int:
+        """How many pings this process has put on the wire."""
+        return self._pings
+
+    def health(self, path: str) -> tuple[str, str | None, bool]:
+        """State, who holds it, whether it is disputed."""
+        known = self.client.entity_health(path)
+        return known.state, known.held_by, known.disputed
+
+    def is_connected(self) -> bool:
+        """Whether Redis answers this process."""
+        return bool(getattr(self.client.coordination, "is_connected", False))
+
+    def fail_over(self, path: str, reason: str) -> None:
+        self.client.fail_over(path, reason, operator="ada")
+
+    def mark_healthy(self, path: str) -> None:
+        self.client.mark_healthy(path, operator="ada")
+
+    def emit(self, count: int) -> None:
+        """Reports that many events of one entity, in their order."""
+        for number in range(count):
+            self.client.emit("set_aside", f"of {self._name}", str(number))
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their connections tell when they end
+    for line in sys.stdin:
+        if os.fork() == 0:
+            try:
+                Application(json.loads(line)).live()
+            except EOFError:
+                pass
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+            finally:
+                os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
