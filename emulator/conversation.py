@@ -48,7 +48,7 @@ class Conversation:
         self.host = host
         self.transport = transport
         self.connection = Connection(f"{host.namespace.name}-emulator", max_message_size=MAX_INCOMING)
-        self.grants: dict[str, cbs.Grant] = {}
+        self.grants = cbs.Grants()
         self.is_paused = False
         self._is_muted = False
         self.close_on_open: tuple[str, str] | None = None
@@ -105,6 +105,7 @@ class Conversation:
 
     def lost(self) -> None:
         """The socket is gone."""
+        self.host.expiries.discard(self)
         for event in self.connection.abort():
             self._on(event)
 
@@ -208,9 +209,28 @@ class Conversation:
 
     def authorize(self, path: str) -> None:
         """Raise Unauthorized unless a token put on this connection opens the entity."""
-        now = self.host.clock()
-        if not any(grant.covers(path, now) for grant in self.grants.values()):
+        if not self.grants.cover(path, self.host.clock()):
             raise Unauthorized
+
+    def granted(self, grant: cbs.Grant) -> None:
+        """A token was put: remember what it opens and until when."""
+        self.grants.add(grant)
+        self._watch_grants()
+
+    def expire(self, now: float) -> None:
+        """A token is over, and with it the links that no other token opens, as in the service."""
+        self.grants.drop_expired(now)
+        for session in self.connection.sessions.values():
+            for link in list(session.links.values()):
+                if link.address != cbs.NODE and not self.grants.cover(parse_address(link.address).node, now):
+                    self._detach(link, Unauthorized.condition, "The token has expired.")
+        self._watch_grants()
+        self.touch()
+
+    def _watch_grants(self) -> None:
+        end = self.grants.next_end()
+        if end < float("inf") and not self.connection.is_closed:
+            self.host.expiries.set(self, end)
 
     # --- faults ----------------------------------------------------------------------------------------------------
 

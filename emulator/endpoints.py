@@ -199,7 +199,7 @@ class CbsRequests(Requests):
         if audience and self.host.refuses_unknown_tokens and not self.host.namespace.knows(audience):
             self._respond(request, 404, f"The messaging entity '{audience}' could not be found.")
             return
-        self.conversation.grants[grant.path] = grant
+        self.conversation.granted(grant)
         self._respond(request, 202, "Accepted")
 
     def _respond(self, request: Request, status: int, description: str) -> None:

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
+from emulator.broker.schedule import Schedule
+from emulator.cbs import Expiring
 from emulator.meter import Meter
 from emulator.outages import Fault, Outages
 from emulator.throttle import Throttle
@@ -43,6 +45,7 @@ class Host:
         self._dirty: dict[Flushable, None] = {}
         self._in_turn = False
         self.meter = Meter()
+        self.expiries: Schedule[Expiring] = Schedule()
         self.on_turn: Callable[[], None] = lambda: None
 
     @property
@@ -85,13 +88,15 @@ class Host:
 
     def next_due(self) -> float:
         """When `advance` has something to do; infinity where nothing is due."""
-        return min(self.namespace.next_due(), self.outages.next_due())
+        return min(self.namespace.next_due(), self.outages.next_due(), self.expiries.next_due())
 
     def advance(self) -> None:
         """Do everything that is due."""
         now = self.clock()
         self.outages.advance(now)
         self.namespace.advance(now)
+        for connection in list(self.expiries.take_due(now)):
+            connection.expire(now)
         self.commit()
 
     def add_fault(self, fault: Fault) -> None:

@@ -99,7 +99,7 @@ def converse(data: bytes, *, opening: bytes) -> None:
     calls: list[Callable[[], None]] = []
     host = Host(namespace, "key", lambda: NOW, lambda delay_s, call: calls.append(call))
     talk = conversation.Conversation(host, Nowhere())
-    talk.grants[""] = cbs.Grant("", NOW * 2)
+    talk.granted(cbs.Grant("", NOW * 2))
     # An error of ours is logged and answered there; here it has to be seen.
     with patch.object(conversation.log, "exception", side_effect=_raise_current):
         talk.receive(opening + data)

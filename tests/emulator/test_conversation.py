@@ -118,6 +118,18 @@ calls = []
 
 
 @pytest.fixture
+def passing(host):
+    """Moves the clock to so many seconds from the test's beginning, and does what is due then."""
+    began = time.time()
+
+    def move(seconds):
+        host.clock = lambda: began + seconds
+        host.advance()
+
+    return move
+
+
+@pytest.fixture
 def client(host):
     calls.clear()
     client = Client(host, calls)
@@ -160,6 +172,37 @@ def test_a_token_for_one_entity_opens_no_other(stranger):
         _, answers = stranger.attach(sends_to=address)
         assert answers[0].target is None
         assert stranger.condition(answers) == ["amqp:unauthorized-access"]
+
+
+def test_a_link_ends_with_its_token_as_in_the_service(stranger, passing):
+    stranger.put_token("sb://h:1/orders", life_s=60)
+    stranger.put_token("sb://h:1/sessions", life_s=600)
+    stranger.attach(sends_to="orders")
+    stranger.node("orders/$management")
+    stranger.attach(sends_to="sessions")
+    passing(58)
+    assert stranger.heard() == []
+    passing(61)
+    assert stranger.condition([each for each, _ in stranger.heard()]) == ["amqp:unauthorized-access"] * 3
+    passing(601)
+    assert stranger.condition([each for each, _ in stranger.heard()]) == ["amqp:unauthorized-access"]
+
+
+def test_a_renewed_token_keeps_its_links(stranger, host, passing):
+    stranger.put_token("sb://h:1/orders", life_s=60)
+    stranger.attach(sends_to="orders")
+    stranger.put_token("sb://h:1/orders", life_s=600)
+    stranger.heard()
+    passing(61)
+    assert stranger.heard() == []
+    assert host.next_due() > time.time() + 500
+
+
+def test_a_connection_that_is_gone_is_not_watched_for_its_token(stranger, host):
+    stranger.put_token("sb://h:1/orders", life_s=60)
+    assert host.next_due() < time.time() + 60.5
+    stranger.conversation.lost()
+    assert host.next_due() == float("inf")
 
 
 def test_a_token_signed_for_another_entity_is_refused(stranger):
