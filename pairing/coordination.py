@@ -23,7 +23,7 @@ from redis.retry import Retry
 from pairing.events import Event
 from pairing.metering import UsageRecord
 from pairing.shared_health import Pace, Pause, PingRecord, SharedHealth
-from pairing.shared_state import EVENTS, USAGE, SharedState
+from pairing.shared_state import EVENTS, USAGE, Seen, SharedState
 
 __all__ = [
     "EVENTS",
@@ -96,8 +96,7 @@ class RedisCoordination:
         self._events: deque[Event] = deque()
         self._usage: deque[UsageRecord] = deque()
         self._known: dict[str, SharedHealth] = {}
-        self._texts: dict[str, str] = {}
-        self._latest: int | None = None
+        self._seen: Seen | None = None
         self._must_read = True
         self._must_listen_anew = threading.Event()
         self._is_closing = False
@@ -233,21 +232,18 @@ class RedisCoordination:
     # The news ------------------------------------------------------------------------------------------------------
 
     def _reconcile(self) -> None:
-        """Reads what was missed, and tells a Redis that has forgotten; a single key tells that nothing changed."""
+        """Reads what was missed, and tells a Redis that has forgotten."""
         with self._lock:
             self._must_read = False
         self._tell_rotation()
-        latest = self.shared.latest_version()
-        if latest is not None and latest == self._latest:
-            return
-        texts = self.shared.health_texts()
-        for path, text in texts.items():
-            if self._texts.get(path) != text:
-                self._read(text)
-        for known in [known for path, known in list(self._known.items()) if path not in texts]:
-            if known.state != "failing":
-                self.shared.restore(known)
-        self._texts, self._latest = texts, latest
+        news = self.shared.news(self._seen)
+        for text in news.texts.values():
+            self._read(text)
+        if news.is_everything:
+            for path, known in list(self._known.items()):
+                if path not in news.texts and known.state != "failing":
+                    self.shared.restore(known)
+        self._seen = news.seen
 
     def _tell_rotation(self) -> None:
         if paths := list(self.rotation()):

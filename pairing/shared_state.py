@@ -10,7 +10,7 @@ import contextlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -30,7 +30,8 @@ local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 """
 
-# KEYS health, latest, ping-due, pings; ARGV verb, path, change as JSON, base version, caller's time, recovers
+# KEYS health, latest, ping-due, pings, changed, born; ARGV verb, path, change as JSON, base version, caller's time,
+# recovers
 _CHANGE = (
     _CLOCK
     + """
@@ -75,7 +76,10 @@ end
 if verb ~= 'restore' then change.version = math.max(now, (current and current.version or 0) + 1, base + 1) end
 local text = cjson.encode(change)
 redis.call('HSET', KEYS[1], path, text)
-redis.call('SET', KEYS[2], string.format('%.0f', math.max(change.version, tonumber(redis.call('GET', KEYS[2]) or 0))))
+local latest = string.format('%.0f', math.max(change.version, (tonumber(redis.call('GET', KEYS[2])) or 0) + 1))
+redis.call('SET', KEYS[2], latest)
+redis.call('ZADD', KEYS[5], latest, path)
+redis.call('SET', KEYS[6], string.format('%.0f', now), 'NX')
 if change.state == 'healthy' or verb == 'release' or not is_over then redis.call('HDEL', KEYS[3], path) end
 if change.state == 'failed_over' and not is_over and verb ~= 'restore' then redis.call('HDEL', KEYS[4], path) end
 redis.call('PUBLISH', KEYS[1], text)
@@ -133,6 +137,27 @@ _RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE',
 _RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far a reader of health has come."""
+
+    latest: int
+    """The number of the last change it knows."""
+    born: str
+    """Since when this Redis remembers: another one has forgotten what came before."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a reader of health did not know."""
+
+    texts: dict[str, str]
+    """JSON of SharedHealth by path."""
+    seen: Seen
+    is_everything: bool = False
+    """Whether what is not among the texts is not in Redis."""
+
+
 class SharedState:
     """One pair's share of Redis: health, pings, pauses and leases; and the streams of all pairs.
 
@@ -161,14 +186,20 @@ class SharedState:
                 found[path] = SharedHealth.from_json(text)
         return found
 
-    def health_texts(self) -> dict[str, str]:
-        """``health`` as its JSON, for those who compare before they parse."""
-        return self._hash("health")
+    def news(self, known: Seen | None) -> News:
+        """The health that changed since ``known``; all of it where that is None, or Redis was emptied since.
 
-    def latest_version(self) -> int | None:
-        """The version of the last change of any entity; None where there never was one, or Redis has forgotten."""
-        written = self.redis.get(self._key("latest"))
-        return None if written is None else int(written)
+        Two keys tell that nothing changed; so looking often costs next to nothing, however many entities there are.
+        """
+        latest, born = cast("list[Any]", self.redis.mget([self._key("latest"), self._key("born")]))
+        seen = Seen(int(latest or 0), _text(born or ""))
+        if known is None or not seen.born or known.born != seen.born:  # unborn: empty, and quickly read
+            return News(self._hash("health"), seen, is_everything=True)
+        if known == seen:
+            return News({}, seen)
+        paths = cast("list[Any]", self.redis.zrangebyscore(self._key("changed"), f"({known.latest}", "+inf"))
+        texts = cast("list[Any]", self.redis.hmget(self._key("health"), paths)) if paths else []
+        return News({_text(path): _text(text) for path, text in zip(paths, texts, strict=True) if text}, seen)
 
     def fail_over(
         self,
@@ -354,7 +385,7 @@ class SharedState:
         return SharedHealth(path, state, datetime.now(UTC), reason, held_by, expires, "forced", 0, process)
 
     def _run(self, verb: str, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
-        keys = [self._key(name) for name in ("health", "latest", "ping-due", "pings")]
+        keys = [self._key(name) for name in ("health", "latest", "ping-due", "pings", "changed", "born")]
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         arguments: _Arguments = [verb, change.path, change.to_json(), change.version, now, int(recovers)]
         applied, text = self._change(keys=keys, args=arguments)

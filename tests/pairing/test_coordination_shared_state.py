@@ -39,7 +39,6 @@ def test_a_change_is_stored_announced_and_given_a_version(shared, redis_client):
     stored = shared.publish(saw("failed_over"))
     assert stored == replace(saw("failed_over"), version=stored.version)
     assert shared.health() == {"orders": stored}
-    assert shared.latest_version() == stored.version
     assert SharedHealth.from_json(pubsub.get_message(timeout=5)["data"]) == stored
     pubsub.close()
 
@@ -47,7 +46,6 @@ def test_a_change_is_stored_announced_and_given_a_version(shared, redis_client):
 def test_versions_rise_also_when_redis_has_forgotten_everything(shared, redis_client):
     first = shared.publish(saw("failed_over"))
     redis_client.flushall()
-    assert shared.latest_version() is None
     assert shared.publish(saw("failed_over")).version >= first.version
     assert shared.publish(saw("healthy", knew=first.version + 50)).version > first.version + 50
 
@@ -161,7 +159,37 @@ def test_a_forgetful_redis_is_told_again_and_the_later_memory_stands(shared, red
     assert shared.restore(healthy)
     assert not shared.restore(failed)
     assert shared.health() == {"orders": healthy}
-    assert shared.latest_version() == healthy.version
+
+
+def test_a_reader_is_told_only_what_changed_since_it_looked(shared):
+    for number in range(20):
+        shared.publish(saw("failed_over", path=f"orders/{number}"))
+    first = shared.news(None)
+    assert (len(first.texts), first.is_everything) == (20, True)
+    assert shared.news(first.seen).texts == {}
+    force(shared)
+    second = shared.news(first.seen)
+    assert (set(second.texts), second.is_everything) == ({"orders"}, False)
+    assert shared.news(second.seen).texts == {}
+
+
+def test_a_reader_is_told_everything_by_a_redis_that_has_forgotten(shared, redis_client):
+    force(shared)
+    known = shared.news(None).seen
+    redis_client.flushall()
+    assert shared.news(known).is_everything
+    shared.publish(saw("failed_over", path="payments"))
+    after = shared.news(known)
+    assert (set(after.texts), after.is_everything) == ({"payments"}, True)
+
+
+def test_what_is_restored_under_an_old_version_is_news_to_those_who_have_seen_newer_ones(shared, redis_client):
+    old = shared.publish(saw("failed_over", path="payments"))
+    redis_client.flushall()
+    force(shared)
+    known = shared.news(None).seen
+    shared.restore(old)
+    assert set(shared.news(known).texts) == {"payments"}
 
 
 def test_of_a_fleet_one_process_pings_once_per_interval(shared):
