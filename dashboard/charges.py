@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +15,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F, Value
 from django.utils import timezone
 
 from dashboard.jobs import JobFailed, run_job
@@ -21,17 +23,21 @@ from dashboard.models import (
     Adjustment,
     AuditEntry,
     Availability,
+    BacklogRollup,
     Charge,
     ChargeRun,
     DailyCharge,
+    DepthSample,
     EntityHealth,
     FailoverEvent,
     Invoice,
     Outage,
+    PairDepth,
 )
 from dashboard.pairs import PairConfig, PairsFileError, load_pairs
 
 CHUNK = 1_000
+LONGEST_RUN = timedelta(hours=6)
 DEFAULT_PRICES = settings.BASE_DIR / "prices.json"
 TURNS = ("failed_over", "forced", "recovered")  # the events that begin or end an outage
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
@@ -118,7 +124,12 @@ def compute_month(
         with TemporaryDirectory(prefix="charges-") as folder:
             result = Path(folder, "result.jsonl")
             tariffs, note = namespaces_for(Path(folder))
-            arguments = [*request.arguments(result), *events_for(Path(folder), request.month), *tariffs]
+            arguments = [
+                *(request if may_keep_hours(run) else replace(request, incremental=False)).arguments(result),
+                *events_for(Path(folder), request.month),
+                *depths_for(Path(folder), request.month, timezone.now()),
+                *tariffs,
+            ]
             run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
             store(run, result, note)
     except BaseException as error:
@@ -140,6 +151,28 @@ def events_for(folder: Path, month: str) -> list[str]:
         for pair, entity in EntityHealth.objects.values_list("pair__name", "path"):
             out.write(json.dumps({"pair": pair, "entity": entity}) + "\n")
     return ["--events", str(events), "--inventory", str(inventory)]
+
+
+def may_keep_hours(run: ChargeRun) -> bool:
+    """Whether the run has the month's kept hours for itself; two that renew them at once would mix them up."""
+    since = timezone.now() - LONGEST_RUN
+    others = ChargeRun.objects.filter(month=run.month, status=ChargeRun.Status.RUNNING, heard_at__gt=since)
+    return not others.exclude(pk=run.pk).exists()
+
+
+def depths_for(folder: Path, month: str, now: datetime) -> list[str]:
+    """Writes the month's samples of the backlogs; of single queues those since yesterday, older ones are rolled up."""
+    begin, end = _begin_of(month), _end_of(month)
+    since = max(begin, now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1))
+    pairs = PairDepth.objects.filter(at__gte=begin, at__lt=end).values_list("pair__name", Value("*"), "at", "messages")
+    queues = DepthSample.objects.filter(at__gte=since, at__lt=end).values_list(
+        "queue__pair__name", "queue__path", "at", F("active") + F("scheduled")
+    )
+    path = folder / "depths.jsonl"
+    with path.open("w", encoding="utf-8") as out:
+        for pair, queue, at, messages in chain(pairs.iterator(), queues.iterator()):
+            out.write(json.dumps({"pair": pair, "queue": queue, "at": at.isoformat(), "messages": messages}) + "\n")
+    return ["--depths", str(path)]
 
 
 def namespaces_for(folder: Path) -> tuple[list[str], str]:
@@ -175,6 +208,11 @@ def _told_of(pair: PairConfig) -> Iterator[dict[str, Any]]:
 def _end_of(month: str) -> datetime:
     year, number = map(int, month.split("-"))
     return datetime(year + number // 12, number % 12 + 1, 1, tzinfo=UTC)
+
+
+def _begin_of(month: str) -> datetime:
+    year, number = map(int, month.split("-"))
+    return datetime(year, number, 1, tzinfo=UTC)
 
 
 def _begin(request: ChargesRequest, now: datetime) -> ChargeRun:
@@ -218,6 +256,7 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
     days: list[DailyCharge] = []
     outages: list[Outage] = []
     known_entities: list[Availability] = []
+    rollups: list[BacklogRollup] = []
     now_due: dict[int, list[Charge]] = {each.pk: [] for each in closed.values()}
     invoice: Invoice | None = None
     for record in records:
@@ -232,6 +271,8 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
                 outages.append(Outage(run=run, month=run.month, **record))
             case "availability":
                 known_entities.append(Availability(month=run.month, **record))
+            case "rollup":
+                rollups.append(BacklogRollup(month=run.month, **record))
             case "day" if invoice is not None and not invoice.closed_at:
                 record["billing_units"] = record.pop("units")
                 days.append(DailyCharge(invoice=invoice, **record))
@@ -240,11 +281,24 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
     for model, rows in ((Outage, outages), (Availability, known_entities)):
         model.objects.filter(month=run.month).delete()
         model.objects.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
+    _store_rollups(rollups)
     for known in closed.values():
         adjust(known, now_due[known.pk], run)
     run.stage, run.share = "stored", 1.0
     run.save(update_fields=["stage", "share"])
     _finish(run, ChargeRun.Status.SUCCEEDED)
+
+
+def _store_rollups(rollups: list[BacklogRollup]) -> None:
+    """Periods that were computed again take the place of what they were; those whose samples are gone stay."""
+    key = ["pair", "queue", "begins_at", "is_day"]
+    BacklogRollup.objects.bulk_create(
+        rollups,
+        batch_size=CHUNK,
+        update_conflicts=True,
+        unique_fields=key,
+        update_fields=["samples", "deepest", "p50", "p95"],
+    )
 
 
 def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:

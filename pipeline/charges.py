@@ -11,7 +11,7 @@ from fractions import Fraction
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from pipeline import outages, transforms
+from pipeline import backlog, outages, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
 from pipeline.hourly import HourlyTable, full, incremental
@@ -31,6 +31,7 @@ class Request:
     """What is to be computed. `usage`: the folder that holds `usage/` and `connections/`.
 
     `events`: a file of failover events, if outages are wanted; `inventory`: the entities there are, as (pair, entity).
+    `depths`: a file of samples of the backlogs, if their rollups are wanted.
     """
 
     month: Month
@@ -43,6 +44,7 @@ class Request:
     events: str = ""
     inventory: tuple[tuple[str, str], ...] = ()
     tariffs: Tariffs = NOTHING_KNOWN
+    depths: str = ""
 
     def terms(self, rule: str) -> Terms:
         return Terms(
@@ -66,12 +68,14 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     rows = _placed(table, request).collect() if table.counts.accepted else []
     episodes = _outages(spark, request, table, now, progress) if request.events else []
     known = availability(episodes, request.inventory, request.month, now) if request.events else []
+    depths = backlog.rollups(backlog.read_samples(spark, request.depths)) if request.depths else []
     progress("done", 1.0, counts.read)
     return Outcome(
         counts=counts,
         priced=tuple(_price(request, rows, peaks)),
         episodes=tuple(episodes),
         availability=tuple(known),
+        rollups=tuple(depths),
     )
 
 

@@ -1,7 +1,7 @@
 """The result file of a charges run: JSON lines, one record each, that the control plane stores (docs/costs.md).
 
-The first line is the `run`, then come the outages (`episode`, and `availability` for each entity), then per billing
-scope and rule an `invoice` followed by its `line`s and `day`s.
+The first line is the `run`, then come the outages (`episode`, and `availability` for each entity) and the depths of
+backlogs (`rollup`), then per billing scope and rule an `invoice` followed by its `line`s and `day`s.
 Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits after the point.
 """
 
@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from pipeline.backlog import Rollup
 from pipeline.counts import Counts
 from pipeline.invoice import Invoice, Line
 from pipeline.outages import Availability, Episode
@@ -54,6 +55,7 @@ class Outcome:
     priced: tuple[Priced, ...]
     episodes: tuple[Episode, ...] = ()
     availability: tuple[Availability, ...] = ()
+    rollups: tuple[Rollup, ...] = ()
 
 
 def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> None:
@@ -69,6 +71,8 @@ def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Ite
     yield {"record": "run", **run, "counts": asdict(outcome.counts), "prices": price_records(prices)}
     yield from (_episode(episode) for episode in outcome.episodes)
     yield from ({"record": "availability", **asdict(each)} for each in outcome.availability)
+    for rollup in outcome.rollups:
+        yield {"record": "rollup", **asdict(rollup), "begins_at": rollup.begins_at.isoformat()}
     for each in outcome.priced:
         yield _invoice(each.invoice)
         yield from (_line(line) for line in each.invoice.lines)

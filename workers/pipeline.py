@@ -10,6 +10,7 @@ from django.conf import settings
 
 from dashboard.models import ChargeRun
 from dashboard.redis import announce_change
+from workers import compaction
 from workers.celery import app
 from workers.slices import one_at_a_time
 
@@ -25,10 +26,17 @@ def months(now: datetime) -> list[str]:
 @app.task(name="pipeline.charges", acks_late=False)  # it may outlast the broker's patience; the next night comes
 @one_at_a_time("charges", LIMIT_S)
 def charges(stop: threading.Event) -> None:
-    """Computes the charges of the running month, and of the last one in its first days."""
+    """Computes the charges of the running month, and of the last one in its first days; only changed days are read."""
     for month in months(datetime.now(UTC)):
-        run(["compute_charges", "--month", month], stop)
+        run(["compute_charges", "--month", month, "--incremental"], stop)
     announce_change()
+
+
+@app.task(name="pipeline.compact", acks_late=False)
+@one_at_a_time("compact", LIMIT_S)
+def compact(stop: threading.Event) -> None:
+    """Makes few files of the many small ones of days that are over."""
+    compaction.compact(settings.USAGE_DIR, datetime.now(UTC))
 
 
 @app.task(name="pipeline.wanted", acks_late=False)

@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--events", type=Path, help="failover events, JSON lines: the month's outages are told too")
     options.add_argument("--inventory", type=Path, help="the entities, JSON lines with pair and entity")
     options.add_argument("--namespaces", type=Path, help="tiers and crossings, JSON lines (default: all Standard)")
+    options.add_argument("--depths", type=Path, help="samples of the backlogs, JSON lines: their rollups are told too")
     options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
@@ -75,6 +76,7 @@ def run(options: argparse.Namespace) -> None:
         events=str(options.events or ""),
         inventory=_inventory(options.inventory),
         tariffs=read_tariffs(options.namespaces),
+        depths=str(options.depths or ""),
     )
     if options.end_with_stdin:
         end_with_stdin()

@@ -60,6 +60,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--hours-in-month", type=int, help="divisor of the connection peaks (default: the calendar's)"
         )
+        parser.add_argument(
+            "--incremental", action="store_true", help="keep sums by hour in USAGE_DIR/hourly, renew only changed days"
+        )
         parser.add_argument("--close", action="store_true", help="close the month: later runs only add adjustments")
         parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")
 
@@ -73,7 +76,7 @@ class Command(BaseCommand):
 
     def _compute_wanted(self) -> None:
         while (run := take_wanted(timezone.now())) is not None:
-            request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation)
+            request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation, incremental=True)
             try:
                 self._summary(compute_month(request, self._tell, run))
             except JobFailed as error:  # told on the page that asked; the next one is not to blame
@@ -82,7 +85,7 @@ class Command(BaseCommand):
     def _compute(self, options: dict[str, Any]) -> None:
         if options["usage"] and "://" not in options["usage"] and not Path(options["usage"]).is_dir():
             raise CommandError(f"--usage {options['usage']} is no folder: name the one that holds usage/.")
-        names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month")
+        names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month", "incremental")
         request = ChargesRequest(**{name: options[name] for name in names}, started_by="command")
         try:
             run = compute_month(request, self._tell)

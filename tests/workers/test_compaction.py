@@ -1,0 +1,158 @@
+"""Small usage files become few: nothing is lost or counted twice, wherever the power fails."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pairing.metering import UsageRecord
+from workers import compaction, usage
+
+DAY = datetime(2026, 11, 2, tzinfo=UTC)
+NOW = DAY + timedelta(days=1, hours=2)
+FOLDER = "usage/date=2026-11-02"
+FIRST = UsageRecord(
+    record_id="r1", minute=DAY, scope="sub", pair="contoso", namespace="contoso", entity="orders", kind="send",
+    reporter="host:1", seq=1, operations=1, messages=1, bytes=10, billing_units=1,
+)  # fmt: skip
+
+
+class Killed(BaseException):
+    """The power failed."""
+
+
+def collected(folder: Path, files: int = 4) -> None:
+    """A day as the collector leaves it: a record a file, each file twice, and a correction of the first record."""
+    for number in range(files):
+        record = replace(FIRST, record_id=f"r{number}", minute=DAY + timedelta(minutes=number))
+        usage.write([record], str(folder))
+        usage.write([record], str(folder))
+    usage.write([replace(FIRST, record_id="r0", seq=2, billing_units=7)], str(folder))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name.split("-")[0] for path in (folder / FOLDER).glob("*.parquet") if path.name[0] != "_")
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    files = [path for path in (folder / FOLDER).glob("*.parquet") if path.name[0] != "_"]
+    return [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def facts(folder: Path) -> dict[str, int]:
+    """What the pipeline counts: of each record_id the highest seq."""
+    return {row["record_id"]: row["billing_units"] for row in sorted(rows(folder), key=lambda row: row["seq"])}
+
+
+def test_a_day_that_is_over_becomes_one_file_without_copies(tmp_path: Path) -> None:
+    collected(tmp_path)
+    before = facts(tmp_path)
+    assert compaction.compact(str(tmp_path), NOW) == 9
+    assert names(tmp_path) == ["compact"]
+    assert facts(tmp_path) == before == {"r0": 7, "r1": 1, "r2": 1, "r3": 1}
+    assert sorted((row["record_id"], row["seq"]) for row in rows(tmp_path)) == [
+        ("r0", 1), ("r0", 2), ("r1", 1), ("r2", 1), ("r3", 1),
+    ]  # fmt: skip
+
+
+def test_the_running_day_is_left_alone(tmp_path: Path) -> None:
+    collected(tmp_path)
+    assert compaction.compact(str(tmp_path), DAY + timedelta(hours=23)) == 0
+
+
+def test_a_second_time_changes_nothing_and_late_records_make_one_file_more(tmp_path: Path) -> None:
+    collected(tmp_path)
+    compaction.compact(str(tmp_path), NOW)
+    before = rows(tmp_path)
+    assert compaction.compact(str(tmp_path), NOW) == 0
+    assert rows(tmp_path) == before
+    for number in range(2):
+        usage.write([replace(FIRST, record_id=f"late{number}")], str(tmp_path))
+    assert compaction.compact(str(tmp_path), NOW) == 2
+    assert names(tmp_path) == ["compact", "compact"]
+
+
+def test_many_compacted_files_become_one_again(tmp_path: Path) -> None:
+    for night in range(compaction.MANY):
+        for number in range(2):
+            usage.write([replace(FIRST, record_id=f"{night}-{number}")], str(tmp_path))
+        compaction.compact(str(tmp_path), NOW)
+    assert names(tmp_path) == ["compact"] * compaction.MANY
+    compaction.compact(str(tmp_path), NOW)
+    assert names(tmp_path) == ["compact"]
+    assert len(rows(tmp_path)) == 2 * compaction.MANY
+
+
+def test_files_of_others_and_broken_ones_stay_for_the_report_to_name(tmp_path: Path) -> None:
+    collected(tmp_path)
+    day = tmp_path / FOLDER
+    (day / "part-broken.parquet").write_bytes(b"half a fi")
+    (day / "part-empty.parquet").write_bytes(b"")
+    pq.write_table(pa.table({"other": [1]}), day / "part-foreign.parquet")
+    pq.write_table(
+        pq.read_table(next(day.glob("part-*[0-9a-f].parquet")), schema=usage.SCHEMA), day / "by-hand.parquet"
+    )
+    compaction.compact(str(tmp_path), NOW)
+    assert {"part-broken.parquet", "part-empty.parquet", "part-foreign.parquet", "by-hand.parquet"} < {
+        path.name for path in day.iterdir()
+    }
+
+
+def test_rows_without_an_identity_are_kept_as_often_as_they_came(tmp_path: Path) -> None:
+    collected(tmp_path)
+    nameless = [row | {"record_id": None} for row in rows(tmp_path)[:1]] * 2
+    pq.write_table(pa.Table.from_pylist(nameless, usage.SCHEMA), tmp_path / FOLDER / "part-nameless.parquet")
+    compaction.compact(str(tmp_path), NOW)
+    assert sum(row["record_id"] is None for row in rows(tmp_path)) == 2
+
+
+@contextmanager
+def power_for(steps: int) -> Iterator[list[int]]:
+    """Ends whatever runs in the module when it comes to its step of that number; the list tells how many there were."""
+    seen = [0]
+
+    def each(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != compaction.__file__:
+            return None
+        if event == "line":
+            seen[0] += 1
+            if seen[0] > steps:
+                raise Killed
+        return each
+
+    before = sys.gettrace()
+    sys.settrace(each)
+    try:
+        yield seen
+    finally:
+        sys.settrace(before)
+
+
+def test_whenever_it_is_killed_nothing_is_lost_and_the_next_night_ends_the_work(tmp_path: Path) -> None:
+    original = tmp_path / "original"
+    collected(original, files=1)
+    before = facts(original)
+    shutil.copytree(original, tmp_path / "whole")
+    with power_for(sys.maxsize) as seen:
+        compaction.compact(str(tmp_path / "whole"), NOW)
+    assert seen[0] > 50
+    for steps in range(seen[0]):
+        folder = tmp_path / str(steps)
+        shutil.copytree(original, folder)
+        with pytest.raises(Killed), power_for(steps):
+            compaction.compact(str(folder), NOW)
+        assert facts(folder) == before, f"after {steps} steps"
+        compaction.compact(str(folder), NOW)
+        compaction.compact(str(folder), NOW + timedelta(days=1))
+        assert facts(folder) == before
+        assert "part" not in names(folder) or names(folder).count("part") == 1
+        shutil.rmtree(folder)

@@ -1,0 +1,116 @@
+"""Many small usage files of a day become few: nothing is lost or counted twice, whenever this is killed.
+
+A file is removed only once all its rows are on the disk in another. Until then some rows are there twice, which the
+pipeline is used to: of a record_id it counts the highest seq. Only rows that are equal in every column are dropped
+here. Which version of a record counts is for the pipeline to say: it knows whether the newest one can be billed.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+import structlog
+
+from workers.usage import SCHEMA
+
+log = structlog.get_logger(__name__)
+SMALL, COMPACTED = "part-", "compact-"
+ROWS_AT_ONCE = 1_000_000
+MANY = 8  # compacted files of a day, of which late records make another every night
+
+
+def compact(usage_dir: str, now: datetime) -> int:
+    """Compacts every day that is over; returns how many files are gone. Raises OSError; then nothing is lost."""
+    store, root = _open(usage_dir)
+    today = f"date={now.astimezone(UTC):%Y-%m-%d}"
+    folders = store.get_file_info(pafs.FileSelector(f"{root}/usage", allow_not_found=True))
+    days = sorted(folder.path for folder in folders if folder.base_name.startswith("date="))
+    return sum(_compact_day(store, day) for day in days if Path(day).name < today)
+
+
+def _open(usage_dir: str) -> tuple[pafs.FileSystem, str]:
+    if "://" in usage_dir:
+        found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(usage_dir)
+        return found
+    return pafs.LocalFileSystem(), str(Path(usage_dir).expanduser().absolute())
+
+
+def _compact_day(store: pafs.FileSystem, day: str) -> int:
+    files = sorted(info.path for info in store.get_file_info(pafs.FileSelector(day)) if info.is_file)
+    done = [path for path in files if Path(path).name.startswith(COMPACTED)]
+    chosen = [path for path in files if Path(path).name.startswith(SMALL)]
+    if len(done) >= MANY:
+        chosen = [*done, *chosen]
+    return sum(_merge(store, day, some) for some in _by_rows(store, chosen) if len(some) > 1)
+
+
+def _by_rows(store: pafs.FileSystem, files: Iterable[str]) -> Iterator[list[str]]:
+    """The files in portions that fit in memory; those the collector did not write as it does are left alone."""
+    portion: list[str] = []
+    rows = 0
+    for path in files:
+        if (count := _rows(store, path)) is None:
+            continue
+        if portion and rows + count > ROWS_AT_ONCE:
+            yield portion
+            portion, rows = [], 0
+        portion.append(path)
+        rows += count
+    yield portion
+
+
+def _rows(store: pafs.FileSystem, path: str) -> int | None:
+    try:
+        with store.open_input_file(path) as file:
+            parquet = pq.ParquetFile(file)
+            return int(parquet.metadata.num_rows) if parquet.schema_arrow.equals(SCHEMA) else None
+    except pa.ArrowInvalid:  # not Parquet: the report names it, so it stays
+        return None
+
+
+def _merge(store: pafs.FileSystem, day: str, files: Sequence[str]) -> int:
+    table = pa.concat_tables([_read(store, path) for path in files])
+    _write(store, day, _without_copies(table))
+    for path in files:
+        store.delete_file(path)
+    log.info("usage files compacted", day=Path(day).name, files=len(files), rows=table.num_rows)
+    return len(files)
+
+
+def _read(store: pafs.FileSystem, path: str) -> pa.Table:
+    with store.open_input_file(path) as file:
+        return pq.read_table(file, schema=SCHEMA)
+
+
+def _without_copies(table: pa.Table) -> pa.Table:
+    """The rows without those that equal another in all columns; rows without an identity are all kept."""
+    known = pc.is_valid(table["record_id"])
+    named = table.filter(known).group_by(SCHEMA.names).aggregate([]).select(SCHEMA.names).cast(SCHEMA)
+    order = [(name, "ascending") for name in ("scope", "namespace", "entity", "kind", "minute")]
+    return pa.concat_tables([named.sort_by(order), table.filter(pc.invert(known))])
+
+
+def _write(store: pafs.FileSystem, day: str, table: pa.Table) -> None:
+    """The file is there in full, and on the disk, before anything is removed."""
+    name = f"{COMPACTED}{uuid4().hex}.parquet"
+    if not isinstance(store, pafs.LocalFileSystem):  # an object appears when its upload is complete
+        with store.open_output_stream(f"{day}/{name}") as stream:
+            pq.write_table(table, stream, compression="zstd")
+        return
+    unfinished = Path(day, f"_tmp-{name}")
+    with unfinished.open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(Path(day, name))
+    descriptor = os.open(day, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
