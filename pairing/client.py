@@ -45,7 +45,7 @@ class BlockingEnd(End):
     """One namespace of the pair, with the SDK's clients for it."""
 
     def __init__(self, endpoint: Endpoint, namespace: str, on_down: Callable[[End], None]) -> None:
-        super().__init__(endpoint, namespace, on_down)
+        super().__init__(endpoint.with_proxy_host(lambda host: host), namespace, on_down)
         self._lock = threading.Lock()
         self._made: dict[str, Any] = {}
 

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -109,6 +109,14 @@ class Endpoint:
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
         return make(self.connection_string, **keywords)
 
+    def with_proxy_host(self, spell: Callable[[str], str]) -> "Endpoint":
+        """The same, its proxy's host name spelt as one of the SDK's two worlds wants it."""
+        proxy = self.keywords.get("http_proxy")
+        if not proxy:
+            return self
+        spelt = {**proxy, "proxy_hostname": spell(_bare_host(proxy["proxy_hostname"]))}
+        return replace(self, keywords={**self.keywords, "http_proxy": spelt})
+
     def administration(self, class_: Callable[..., S], plain_transport: Callable[[], Any]) -> S:
         """An administration client of the SDK; over plain HTTP where the namespace is an emulator's."""
         keywords: dict[str, Any] = dict(_ADMINISTRATION_TIMEOUTS)
@@ -133,10 +141,14 @@ def _is_address(host: str) -> bool:
     return True
 
 
+def _bare_host(host: str) -> str:
+    return host.split("://")[-1].rstrip("/")
+
+
 def _proxies(proxy: Mapping[str, Any]) -> dict[str, str]:
     user = proxy.get("username")
     login = f"{quote(user)}:{quote(proxy.get('password') or '')}@" if user else ""
-    address = f"http://{login}{proxy['proxy_hostname']}:{proxy['proxy_port']}"
+    address = f"http://{login}{_bare_host(proxy['proxy_hostname'])}:{proxy['proxy_port']}"
     return {"http": address, "https": address}
 
 

@@ -124,7 +124,7 @@ class Opening(threading.Thread):
         if self._abandoned:
             raise OperationTimeoutError(message="The link did not open in the time this send had.")
         if self.error is not None:
-            raise self.error
+            raise opening_error(self.error)
         assert self.sender is not None
         return self.sender
 
@@ -368,6 +368,18 @@ class Link:
 
 def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
     """The operation of a link that is only opened."""
+
+
+def opening_error(error: Exception) -> Exception:
+    """An error of opening a link, told apart from a message that cannot be encoded: none was there yet.
+
+    The SDK stumbles so where a peer behind a WebSocket stays silent.
+    """
+    if type(error) is not ServiceBusError or not isinstance(error.inner_exception, TypeError):
+        return error
+    torn = ServiceBusConnectionError(message=f"The link did not open: {error.message}")
+    torn.__cause__ = error
+    return torn
 
 
 def keeps_link(error: Exception) -> bool:

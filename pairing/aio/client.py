@@ -41,7 +41,7 @@ class AsyncEnd(End):
     def __init__(
         self, endpoint: Endpoint, namespace: str, on_down: Callable[[End], None], background: Background
     ) -> None:
-        super().__init__(endpoint, namespace, on_down)
+        super().__init__(endpoint.with_proxy_host(lambda host: f"http://{host}"), namespace, on_down)
         self._background = background
         self._made: dict[str, Any] = {}
 

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from azure.servicebus.aio import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
-from pairing.links import HEARTBEAT_S, RETRY_WARM_S, LinkFailure, keeps_link, token_is_aging
+from pairing.links import HEARTBEAT_S, RETRY_WARM_S, LinkFailure, keeps_link, opening_error, token_is_aging
 
 _CLOSING_S = 2.0
 _STRIKE_AGAIN_S = 0.05
@@ -245,8 +245,10 @@ class Link:
         sender = self._opening = await self._make()
         try:
             await sender.__aenter__()
-        except BaseException:
+        except BaseException as error:
             self._part(sender, torn=True)
+            if isinstance(error, Exception) and (told := opening_error(error)) is not error:
+                raise told from error
             raise
         finally:
             self._opening = None

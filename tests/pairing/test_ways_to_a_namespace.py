@@ -1,0 +1,211 @@
+"""AMQP over WebSockets, through an HTTP proxy, with tokens of azure-identity, end to end in both worlds.
+
+docs/specification.md, sections 3 and 4: credentials are connection strings or any azure-identity credential; the SDK's
+keywords are passed through, and reach the administration too.
+"""
+
+import asyncio
+import threading
+import time
+from datetime import timedelta
+
+import azure.identity
+import azure.identity.aio
+import pytest
+from azure.core.credentials import AccessToken
+from azure.servicebus import ServiceBusMessage, TransportType
+
+from pairing import BacklogCreationError, SendAvailabilityOptions
+from tests.pairing.gateway import CLIENT_ID, CLIENT_SECRET, TENANT, Gateway
+
+pytestmark = [  # the SDK still uses them
+    pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The 'proxy_auth' parameter is deprecated:DeprecationWarning"),
+]
+
+PRIMARY, SECONDARY = "contoso.servicebus.example", "contoso-dr.servicebus.example"
+KEY = "local-namespace-key"  # the one all local namespaces of these tests have
+OPTIONS = SendAvailabilityOptions(
+    backlog_queue_count=1,
+    failover_interval=timedelta(0),
+    creation_retry_interval=timedelta(0),
+    enable_pings=False,
+    send_timeout=timedelta(seconds=20),
+)
+
+
+@pytest.fixture
+def gateway(primary, secondary, tmp_path):
+    gateway = Gateway({PRIMARY: primary.port, SECONDARY: secondary.port}, KEY, tmp_path)
+    yield gateway
+    gateway.stop()
+
+
+@pytest.fixture
+async def opened(world, gateway):
+    """Opens a client that reaches both namespaces through the gateway only, and closes it."""
+    clients = []
+
+    async def open_(credential=None, **keywords):
+        settings = {
+            "options": OPTIONS,
+            "transport_type": TransportType.AmqpOverWebsocket,
+            "http_proxy": gateway.proxy,
+            "connection_verify": gateway.certificates,
+        } | keywords
+        class_ = world.module.PairedServiceBusClient
+        if credential is None:
+            strings = [
+                f"Endpoint=sb://{host}/;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey={KEY}"
+                for host in (PRIMARY, SECONDARY)
+            ]
+            client = class_.from_connection_string(*strings, **settings)
+        else:
+            client = class_(PRIMARY, SECONDARY, credential, **settings)
+        clients.append(client)
+        await world(client.open)
+        return client
+
+    yield open_
+    for client in clients:
+        await world(client.close)
+
+
+class Credential:
+    """What azure.core asks of a credential, in a few lines."""
+
+    def __init__(self, gateway):
+        self._gateway, self.scopes = gateway, set()
+
+    def get_token(self, *scopes, **_):
+        self.scopes |= set(scopes)
+        return AccessToken(self._gateway.issue(), 2**33)
+
+    def close(self):
+        pass
+
+
+class AsyncCredential(Credential):
+    async def get_token(self, *scopes, **_):
+        return super().get_token(*scopes)
+
+    async def close(self):
+        pass
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        pass
+
+
+async def test_a_connection_string_works_over_websockets_through_a_proxy(
+    world, gateway, opened, primary, secondary, queue
+):
+    client = await opened()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("healthy"))
+    assert [str(message) for message in primary.receive(queue, 1)] == ["healthy"]
+    assert PRIMARY in gateway.websockets
+    assert gateway.administered_with == {"SharedAccessSignature"}
+    assert {target.rsplit(":", 1)[0] for target in gateway.tunnels} >= {PRIMARY, SECONDARY}
+
+
+@pytest.mark.parametrize("spelling", ["127.0.0.1", "http://127.0.0.1"])
+async def test_the_proxy_is_spelt_alike_in_both_worlds(world, gateway, opened, primary, queue, spelling):
+    client = await opened(http_proxy=gateway.proxy | {"proxy_hostname": spelling})
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("healthy"))
+    assert primary.stats(queue)["enqueued"] == 1
+
+
+async def test_an_outage_behind_the_proxy_fails_over(world, gateway, opened, primary, secondary, queue):
+    client = await opened()
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    before = secondary.stats(client.backlog_paths[0]).get("enqueued", 0)
+    gateway.refuse(PRIMARY)
+    await world(sender.send_messages, ServiceBusMessage("during"))
+    assert client.entity_health(queue).state == "failed_over"
+    assert secondary.stats(client.backlog_paths[0])["enqueued"] == before + 1
+    gateway.refused.clear()
+    result = await world(client.ping, queue)
+    assert (result.accepted, client.entity_health(queue).state) == (True, "healthy")
+    await world(sender.send_messages, ServiceBusMessage("after"))
+    assert primary.stats(queue)["enqueued"] == 2
+
+
+@pytest.mark.parametrize("timeout", [3.0, 6.0])
+@pytest.mark.parametrize("link", ["cold", "warm"])
+async def test_a_frozen_server_behind_websockets_ends_within_the_timeout(
+    world, gateway, opened, primary, queue, link, timeout
+):
+    client = await opened()
+    sender = client.get_queue_sender(queue)
+    if link == "warm":
+        await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.freeze()
+    began = time.monotonic()
+    await world(sender.send_messages, ServiceBusMessage("during"), timeout=timeout)
+    assert time.monotonic() - began < timeout + 1.0
+    assert client.entity_health(queue).state == "failed_over"
+
+
+async def test_nothing_is_left_behind_of_websockets(world, opened, queue):
+    client = await opened()
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    await world(client.close)
+    await world.until(lambda: not [t.name for t in threading.enumerate() if t.name.startswith("pairing")])
+    await world.until(lambda: not [t for t in asyncio.all_tasks() if t.get_name().startswith("pairing")])
+
+
+async def test_any_credential_of_azure_core_opens_both_namespaces(world, gateway, opened, primary, secondary, queue):
+    credential = Credential(gateway) if world.name == "sync" else AsyncCredential(gateway)
+    client = await opened(credential)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("token"))
+    client.fail_over(queue, "test")
+    await world(sender.send_messages, ServiceBusMessage("token"))
+    assert primary.stats(queue)["enqueued"] == 1
+    assert gateway.administered_with == {"Bearer"}
+    assert {scope.replace("//.", "/.") for scope in credential.scopes} == {"https://servicebus.azure.net/.default"}
+
+
+async def test_a_client_secret_of_azure_identity_opens_both_namespaces(world, gateway, opened, primary, queue):
+    module = azure.identity if world.name == "sync" else azure.identity.aio
+    credential = module.ClientSecretCredential(
+        TENANT,
+        CLIENT_ID,
+        CLIENT_SECRET,
+        authority=f"https://localhost:{gateway.port}",
+        disable_instance_discovery=True,
+        connection_verify=gateway.certificates,
+    )
+    client = await opened(credential)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("entra"))
+    assert primary.stats(queue)["enqueued"] == 1
+    assert gateway.issued
+    await world(credential.close)
+
+
+async def test_a_credential_that_gets_no_token_is_told_when_opening(world, gateway, opened):
+    module = azure.identity if world.name == "sync" else azure.identity.aio
+    credential = module.ClientSecretCredential(
+        TENANT,
+        CLIENT_ID,
+        "wrong-secret",
+        authority=f"https://localhost:{gateway.port}",
+        disable_instance_discovery=True,
+        connection_verify=gateway.certificates,
+        retry_total=0,
+    )
+    with pytest.raises(BacklogCreationError, match="contoso-dr") as raised:
+        await opened(credential)
+    assert "wrong-secret" not in str(raised.value)
+    await world(credential.close)
+
+
+async def test_a_wrong_password_for_the_proxy_is_told_when_opening_and_not_repeated(world, gateway, opened):
+    proxy = gateway.proxy | {"password": "wrong-password"}
+    with pytest.raises(BacklogCreationError, match="contoso-dr") as raised:
+        await opened(http_proxy=proxy)
+    assert "wrong-password" not in str(raised.value)
