@@ -22,6 +22,7 @@ from redis.retry import Retry
 
 from pairing.events import Event
 from pairing.metering import UsageRecord
+from pairing.presence import Presence, Presences
 from pairing.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.shared_state import EVENTS, USAGE, Seen, SharedState
 
@@ -86,9 +87,12 @@ class RedisCoordination:
         """Whether Redis answered last time; while it does not, usage is better left in its meter."""
         self.rotation: Callable[[], Iterable[str]] = tuple
         """The backlog queues this process uses, told every few seconds: none of them is an orphan."""
+        self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
+        """What this process tells of itself every few seconds."""
         self.dropped = 0
         """Facts that the full outbox had no room for."""
         self._redis = client
+        self._presences = Presences(self.shared)
         self._process = process
         self._on_change: Callable[[SharedHealth], None] = lambda change: None
         self._lock = threading.Condition()
@@ -188,6 +192,8 @@ class RedisCoordination:
         try:
             while self.is_connected and self._has_facts() and time.monotonic() < until:
                 self._tell()
+            if self.is_connected:
+                self._presences.leave(self._process)
         except (RedisError, OSError) as error:
             self._cut_off(error)
 
@@ -236,6 +242,7 @@ class RedisCoordination:
         with self._lock:
             self._must_read = False
         self._tell_rotation()
+        self._presences.tell(self._process, self.presence())
         news = self.shared.news(self._seen)
         for text in news.texts.values():
             self._read(text)

@@ -28,9 +28,11 @@ class Fleet:
         self.coordination: Coordination | None = None
         if url is not None:
             from pairing.coordination import RedisCoordination  # redis is an extra of the package
+            from pairing.presence import Presence
 
             coordination = RedisCoordination(url, pair.name, pair.process)
             coordination.rotation = lambda: pair.rotation.paths
+            coordination.presence = lambda: Presence(pair.sends, pair.disputed())
             self.join(cast("Coordination", coordination))
 
     def join(self, coordination: "Coordination") -> None:

@@ -77,6 +77,8 @@ class Pair:
         """Told of each state that this process brought about, in their order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None
         """Told of each event that the fleet does not know yet."""
+        self.sends = False
+        """Whether this process has had a sender."""
         self._machines: dict[str, PathAvailability] = {}
         self._callbacks: list[Callable[[Event], None]] = []
         self._classify = options.classify or classify
@@ -122,6 +124,10 @@ class Pair:
                 disputed=machine.disputed,
             )
 
+    def disputed(self) -> tuple[str, ...]:
+        """The entities that the fleet calls failed over while this process's sends are accepted."""
+        return tuple(machine.path for machine in self.entities() if machine.disputed)
+
     def _told_reason(self, machine: PathAvailability) -> str:
         if machine.state is HEALTHY and machine.refused_since is not None:
             worked = "worked before" if machine.known else "never worked"
@@ -134,7 +140,7 @@ class Pair:
         """Let the time pass for every entity and backlog queue: report what it did."""
         now = self.clock.now()
         for machine in self.entities():
-            if machine.state is not HEALTHY:
+            if machine.state is FAILING or machine.expires is not None:
                 self.expire(machine)
         with self.condition:
             returned = self.rotation.expire(now)
@@ -272,6 +278,7 @@ class GuardedEntity:
         self.machine = pair.availability(path)
         """Its state is read without asking the time; every change goes through this class."""
         self.path = path
+        pair.sends = True
 
     def is_failed_over(self, now: float) -> bool:
         """Whether sends go to the backlog now."""

@@ -12,6 +12,7 @@ import pytest
 
 from pairing.coordination import EVENTS
 from pairing.events import Event
+from pairing.presence import Presences, opinions
 from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, RedisServer
 
 pytestmark = pytest.mark.acceptance
@@ -114,6 +115,12 @@ def test_one_process_s_failover_and_recovery_are_everybody_s(fleet: Fleet) -> No
     assert [event.kind for event in told] == ["failing", "failed_over", "recovered"]
 
 
+def counted(fleet: Fleet) -> tuple[int, int]:
+    """In how many processes `orders` is failed over where it is, of how many."""
+    told = opinions(Presences(fleet.shared).living().values())
+    return told.failed_over_in("orders"), told.processes
+
+
 def test_a_process_whose_sends_are_accepted_disputes_the_failover_of_one_that_is_cut_off(fleet: Fleet) -> None:
     lonely, *others = fleet.start(SIZE, own_ways=True)
     fleet.all_go_on_sending("orders")
@@ -123,12 +130,14 @@ def test_a_process_whose_sends_are_accepted_disputes_the_failover_of_one_that_is
     fleet.until(
         lambda: all(fleet.ask(m, "health", "orders") == ("healthy", None, True) for m in others), 10, "they dispute it"
     )
+    fleet.until(lambda: counted(fleet) == (1, SIZE), 20, "it is failed over in 1 of N")
     fleet.all_go_on_sending("orders")
     lonely.way_to_primary.mend()
     all_of(fleet, [lonely], "failing", "failed_over", "recovered")
     fleet.until(
         lambda: all(fleet.ask(m, "health", "orders") == ("healthy", None, False) for m in fleet.members), 10, "agreed"
     )
+    fleet.until(lambda: counted(fleet) == (SIZE, SIZE), 20, "nobody disputes anything")
     assert not any(member.kinds("orders") for member in others), fleet.story()
 
 

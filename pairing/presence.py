@@ -1,0 +1,86 @@
+"""Who takes part in a fleet now, and which failovers each disputes: what "failed over in 1 of N" is counted from.
+
+An organic failover is adopted by processes that have had no accepted send to the entity since it began; the others
+dispute it and go on sending to the primary (docs/specification.md, section 11). N are the living processes that send.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pairing.shared_state import SharedState
+
+ALIVE_S = 15.0
+"""How long a process that says nothing is taken for alive; it tells of itself every few seconds."""
+
+# KEYS processes; ARGV process, what it tells as JSON. What was told an hour ago is forgotten.
+_TELL = """
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local told = redis.call('HGETALL', KEYS[1])
+for i = 1, #told, 2 do
+  if cjson.decode(told[i + 1]).at < now - 3600000 then redis.call('HDEL', KEYS[1], told[i]) end
+end
+redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "told": %s}', now, ARGV[2]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What a process tells of itself."""
+
+    sends: bool
+    """Whether it has senders; workers, which have none, are not counted."""
+    disputed: tuple[str, ...] = ()
+    """The entities which the fleet calls failed over and this process does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """How far the processes of a fleet agree."""
+
+    processes: int
+    """How many send."""
+    disputes: Mapping[str, int]
+    """How many of them dispute the failover of an entity, by path."""
+
+    def failed_over_in(self, path: str) -> int:
+        """In how many processes an entity is failed over, where the fleet calls it so."""
+        return max(0, self.processes - self.disputes.get(path, 0))
+
+
+class Presences:
+    """The processes of one pair, in Redis. Blocking; every call may raise what redis-py raises."""
+
+    def __init__(self, shared: SharedState) -> None:
+        self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:processes"
+        self._tell = self._redis.register_script(_TELL)
+
+    def tell(self, process: str, presence: Presence) -> None:
+        """Says that a process is there; to be repeated every few seconds."""
+        told = json.dumps({"sends": presence.sends, "disputed": presence.disputed})
+        self._tell(keys=[self._key], args=[process, told])
+
+    def leave(self, process: str) -> None:
+        """Says that a process is there no more."""
+        self._redis.hdel(self._key, process)
+
+    def living(self, *, within_s: float = ALIVE_S) -> dict[str, Presence]:
+        """The processes that were heard of in the last ``within_s`` seconds of Redis's clock."""
+        now_s, microseconds = self._redis.time()
+        since = (now_s + microseconds / 1e6 - within_s) * 1000
+        raw = cast("dict[Any, Any]", self._redis.hgetall(self._key))
+        told = {str(process): json.loads(text) for process, text in raw.items()}
+        return {
+            process: Presence(bool(one["told"]["sends"]), tuple(one["told"]["disputed"]))
+            for process, one in told.items()
+            if one["at"] >= since
+        }
+
+
+def opinions(living: Iterable[Presence]) -> Opinions:
+    """How far the living agree."""
+    senders = [presence for presence in living if presence.sends]
+    return Opinions(len(senders), Counter(path for presence in senders for path in presence.disputed))

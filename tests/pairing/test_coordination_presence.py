@@ -1,0 +1,72 @@
+"""Who disputes a failover, and how many there are: what "failed over in 1 of N" is counted from.
+
+docs/specification.md, section 11.
+"""
+
+import pytest
+import redis
+
+from pairing import SendAvailabilityOptions
+from pairing.coordination import RedisCoordination, SharedState
+from pairing.fleet import Fleet
+from pairing.pair import GuardedEntity, Pair
+from pairing.presence import Opinions, Presence, Presences, opinions
+from pairing.testing import ManualClock
+
+KEY = "pairing:{contoso}:processes"
+
+
+@pytest.fixture
+def presences(redis_client: redis.Redis) -> Presences:
+    return Presences(SharedState(redis_client, "contoso"))
+
+
+def test_a_failover_that_all_but_one_dispute_holds_in_one_of_them() -> None:
+    lonely, other = Presence(sends=True), Presence(sends=True, disputed=("orders",))
+    agreed = opinions([lonely, other, other, Presence(sends=False)])
+    assert (agreed.failed_over_in("orders"), agreed.processes) == (1, 3)
+    assert agreed.failed_over_in("payments") == 3
+
+
+def test_a_fleet_in_which_nobody_sends_has_no_opinion() -> None:
+    assert opinions([Presence(sends=False)]) == Opinions(0, {})
+
+
+def test_a_process_is_there_while_it_tells_and_until_it_leaves(presences: Presences) -> None:
+    here = Presence(sends=True, disputed=("orders",))
+    presences.tell("host:1:aaaa", here)
+    assert presences.living() == {"host:1:aaaa": here}
+    presences.leave("host:1:aaaa")
+    assert presences.living() == {}
+
+
+def test_a_process_that_has_fallen_silent_is_not_counted_and_after_an_hour_forgotten(
+    presences: Presences, redis_client: redis.Redis
+) -> None:
+    redis_client.hset(KEY, "host:0:dead", '{"at": 1000, "told": {"sends": true, "disputed": []}}')
+    assert presences.living() == {}
+    presences.tell("host:1:aaaa", Presence(sends=True))
+    assert redis_client.hkeys(KEY) == ["host:1:aaaa"]
+
+
+def test_a_client_tells_whether_it_sends_and_what_it_disputes(redis_url: str, presences: Presences) -> None:
+    pair = Pair(SendAvailabilityOptions(), "contoso", "host:1:aaaa", ManualClock())
+    fleet = Fleet(pair, redis_url)
+    assert isinstance(fleet.coordination, RedisCoordination)
+    assert fleet.coordination.presence() == Presence(sends=False)
+    GuardedEntity(pair, "orders")
+    pair.availability("orders").disputed = True
+    fleet.coordination._reconcile()
+    assert presences.living() == {"host:1:aaaa": Presence(sends=True, disputed=("orders",))}
+    fleet.close()
+
+
+def test_a_client_that_is_closed_is_not_counted_any_more(redis_url: str, presences: Presences) -> None:
+    coordination = RedisCoordination(redis_url, "contoso", "host:1:aaaa")
+    coordination._reconcile()
+    coordination.is_connected = True
+    assert presences.living()
+    coordination._is_closing = True
+    coordination._write()
+    assert presences.living() == {}
+    coordination.close()
