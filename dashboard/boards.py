@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils.safestring import SafeString
 
 from dashboard.charts import Window
 from dashboard.demo_panel import Panel, panel
 from dashboard.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
-from dashboard.models import BacklogQueue, EntityHealth, Heartbeat, Pair, SyphonPause
+from dashboard.models import EntityHealth, Heartbeat, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
 
@@ -71,7 +71,10 @@ class Board:
 def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]) -> Board:
     """The pairs, and the given ones of their entities. The headline is about all entities of these pairs."""
     known, shown, beat = list(pairs), list(entities), last_heartbeat()
-    silent, totals = is_silent(beat, now), backlog_totals(known)
+    silent, totals = is_silent(beat, now), {pair.pk: _totals(pair) for pair in known}
+    by_key = {pair.pk: pair for pair in known}
+    for entity in shown:  # no join, and no query for each
+        entity.pair = by_key[entity.pair_id]
     depths, samples = pair_depths(known, now - HOUR), waiting_samples(shown, now - HOUR)
     window = last_hour(now, depths)
     rows = entity_rows(shown, samples, window, silent)
@@ -137,11 +140,19 @@ def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -
     return counts | {Status.HEALTHY: counted["all"] - sum(counts.values())}
 
 
-def backlog_totals(pairs: Iterable[Pair]) -> Mapping[int, Totals]:
-    """The backlog of each pair, by its key."""
-    rows = BacklogQueue.objects.filter(pair__in=pairs, is_gone=False).order_by().values("pair_id")
-    summed = rows.annotate(n=Count("pk"), waiting=Sum("active") + Sum("scheduled"), dead=Sum("dead_lettered"))
-    return {row["pair_id"]: Totals(row["waiting"], row["dead"], row["n"]) for row in summed}
+def watched_pairs() -> QuerySet[Pair]:
+    """Pairs as `board` wants them: with the sums of their backlog queues and their pauses, in two queries."""
+    here = Q(backlog_queues__is_gone=False)
+    return Pair.objects.annotate(
+        queues=Count("backlog_queues", filter=here),
+        waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
+        dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
+    ).prefetch_related("pauses")
+
+
+def _totals(pair: Pair) -> Totals:
+    sums = vars(pair)  # annotations of watched_pairs
+    return Totals(sums["waiting"], sums["dead"], sums["queues"])
 
 
 def last_heartbeat() -> datetime | None:

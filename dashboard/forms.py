@@ -22,6 +22,8 @@ class EntityFilter(forms.Form):
 
     q = forms.CharField(required=False, max_length=260)
     state = forms.ChoiceField(required=False, choices=[("", "any state"), *((state, state) for state in STATES)])
+    under = forms.CharField(required=False, max_length=260, strip=False)
+    group = forms.ChoiceField(required=False, choices=[("", "worst first"), ("folder", "by folder")])
 
     def apply(self, entities: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:
         self.is_valid()
@@ -29,7 +31,14 @@ class EntityFilter(forms.Form):
             entities = entities.filter(Q(path__icontains=text) | Q(pair__name__icontains=text))
         if state := self.cleaned_data.get("state"):
             entities = entities.filter(STATES[state])
+        if folder := self.cleaned_data.get("under"):
+            entities = entities.filter(path__startswith=folder)
         return entities
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether folders are asked for, and not the entities themselves."""
+        return self.cleaned_data.get("group") == "folder"
 
     @property
     def is_used(self) -> bool:

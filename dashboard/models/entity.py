@@ -39,6 +39,18 @@ class EntityHealth(models.Model):
     ping_count = models.PositiveIntegerField(default=0)
     next_ping_at = models.DateTimeField(null=True, blank=True)
 
+    rank = models.GeneratedField(
+        expression=models.Case(
+            models.When(state="failed_over", then=models.Value(0)),
+            models.When(state="failing", then=models.Value(1)),
+            models.When(waiting__gt=0, then=models.Value(2)),
+            default=models.Value(3),
+        ),
+        output_field=models.PositiveSmallIntegerField(),
+        db_persist=True,
+        help_text="Worst first: so that the first page of ten thousand is read from an index.",
+    )
+
     waiting = models.PositiveBigIntegerField(null=True, blank=True, help_text="Messages for it in the backlog.")
     waiting_is_complete = models.BooleanField(default=True, help_text="False: at least so many.")
     waiting_at = models.DateTimeField(null=True, blank=True)
@@ -63,7 +75,11 @@ class EntityHealth(models.Model):
                 name="only_failed_over_is_held",
             ),
         )
-        indexes = (models.Index(fields=("pair", "state"), name="entity_by_state"),)
+        indexes = (
+            models.Index(fields=("pair", "state"), name="entity_by_state"),
+            models.Index(fields=("rank", "pair", "path"), name="entity_worst_first"),
+            models.Index(fields=("pair", "rank", "path"), name="entity_worst_of_pair"),
+        )
 
     def __str__(self) -> str:
         return self.path

@@ -1,33 +1,31 @@
 """The overview: every pair, the worst first, live."""
 
 from django.core.paginator import Paginator
-from django.db.models import Case, IntegerField, QuerySet, Value, When
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.boards import board
+from dashboard.boards import board, watched_pairs
+from dashboard.folders import folders
 from dashboard.forms import EntityFilter
-from dashboard.models import EntityHealth, Pair
+from dashboard.models import EntityHealth
 from dashboard.telling import recent_events
 from dashboard.views.answers import page_or_part, query_without_page
 
-PAGE = 100
-WORST_FIRST = Case(
-    When(state="failed_over", then=Value(0)),
-    When(state="failing", then=Value(1)),
-    default=Value(2),
-    output_field=IntegerField(),
-)
+PAGE = 50
 
 
 @require_GET
 def overview(request: HttpRequest) -> HttpResponse:
     """All pairs; htmx gets the live part alone."""
     form = EntityFilter(request.GET)
-    page = Paginator(form.apply(worst_first().select_related("pair")), PAGE).get_page(request.GET.get("page"))
+    entities = form.apply(worst_first())
+    grouped = folders(entities) if form.is_grouped else None
+    page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
     context = {
-        "board": board(timezone.now(), Pair.objects.prefetch_related("pauses"), page.object_list),
+        "board": board(timezone.now(), watched_pairs(), page.object_list),
+        "folders": grouped,
         "events": recent_events(),
         "form": form,
         "page": page,
@@ -38,4 +36,4 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 def worst_first() -> QuerySet[EntityHealth]:
     """All entities, those in trouble on the first page."""
-    return EntityHealth.objects.order_by(WORST_FIRST, "pair__name", "path")
+    return EntityHealth.objects.order_by("rank", "pair_id", "path").defer("process", "last_ping_reason")

@@ -6,9 +6,9 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.boards import board
+from dashboard.boards import board, watched_pairs
+from dashboard.folders import folders
 from dashboard.forms import EntityFilter
-from dashboard.models import Pair
 from dashboard.telling import recent_events
 from dashboard.views.answers import page_or_part, query_without_page
 from dashboard.views.overview import PAGE, worst_first
@@ -17,15 +17,17 @@ from dashboard.views.overview import PAGE, worst_first
 @require_GET
 def detail(request: HttpRequest, pair: str) -> HttpResponse:
     """The pair's page; htmx gets the live part alone."""
-    row = get_object_or_404(Pair.objects.prefetch_related("pauses"), name=pair)
+    row = get_object_or_404(watched_pairs(), name=pair)
     form = EntityFilter(request.GET)
-    entities = form.apply(worst_first().filter(pair=row).select_related("pair"))
-    page = Paginator(entities, PAGE).get_page(request.GET.get("page"))
+    entities = form.apply(worst_first().filter(pair=row))
+    grouped = folders(entities) if form.is_grouped else None
+    page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
     shown = board(timezone.now(), [row], page.object_list)
     context = {
         "board": shown,
         "one": shown.pairs[0],
         "pair": row,
+        "folders": grouped,
         "form": form,
         "page": page,
         "query": query_without_page(request),

@@ -1,0 +1,115 @@
+"""The control plane's pages at size: the overview of 10,000 entities, and charts over 1,000,000 depth samples.
+
+The goals are 12 queries and 60 ms of server time at the median for the overview, and 100 ms for a page with charts.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+ENTITIES, SAMPLES, ROUNDS = 10_000, 1_000_000, 31
+BATCH = 20_000
+
+
+def run(entities: int = ENTITIES, samples: int = SAMPLES, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Server time of one answer in ms (median, worst) and its queries; in a process and database of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+            "DATABASE_URL": os.environ.get("DATABASE_URL") or f"sqlite:///{folder}/control-plane.sqlite3",
+            "STATE_DIR": folder,
+            "PAIRS_FILE": f"{folder}/pairs.toml",
+            "ALLOWED_HOSTS": "testserver",
+            "DEMO": "0",
+        }
+        command = (sys.executable, "-m", "tests.benchmarks.bench_dashboard", str(entities), str(samples), str(rounds))
+        done = subprocess.run(command, env=environment, cwd=Path(__file__).parents[2], check=True, capture_output=True)
+    answer: dict[str, Any] = json.loads(done.stdout.decode().splitlines()[-1])
+    return answer
+
+
+def measure(entities: int, samples: int, rounds: int) -> dict[str, Any]:
+    """Fill the database that the environment names, and ask for pages."""
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    client = _fill(entities, samples)
+    pages = {
+        "overview": "/",
+        "search": "/?q=entity-099",
+        "by_folder": "/?group=folder",
+        "pair_with_charts": "/pairs/contoso/",
+        "entity_with_chart": "/pairs/contoso/entities/folder-00/entity-00000/",
+    }
+    return {
+        "entities": entities,
+        "samples": samples,
+        **{name: _timed(client, url, rounds) for name, url in pages.items()},
+    }
+
+
+def _fill(entities: int, samples: int) -> Any:
+    from datetime import timedelta
+
+    from django.contrib.auth.models import Group, User
+    from django.test import Client
+    from django.utils import timezone
+
+    from dashboard.models import BacklogQueue, DepthSample, EntityHealth, Pair, PairDepth, WaitingSample
+
+    now = timezone.now()
+    pair = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=now)
+    EntityHealth.objects.bulk_create(
+        EntityHealth(
+            pair=pair,
+            path=f"folder-{n % 40:02}/entity-{n:05}",
+            state="failed_over" if n % 500 == 0 else "healthy",
+            since=now,
+            waiting=0,
+        )
+        for n in range(entities)
+    )
+    troubled = EntityHealth.objects.get(path="folder-00/entity-00000")
+    queues = [BacklogQueue.objects.create(pair=pair, path=f"backlog/{n}", index=n, seen_at=now) for n in range(8)]
+    for start in range(0, samples, BATCH):
+        moments = [now - timedelta(seconds=30 * n) for n in range(start // 10, min(start + BATCH, samples) // 10)]
+        PairDepth.objects.bulk_create([PairDepth(pair=pair, at=at, messages=9) for at in moments])
+        WaitingSample.objects.bulk_create([WaitingSample(entity=troubled, at=at, waiting=9) for at in moments])
+        DepthSample.objects.bulk_create([DepthSample(queue=one, at=at, active=9) for one in queues for at in moments])
+    person = User.objects.create_user("operator")
+    person.groups.add(Group.objects.get(name="operator"))
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def _timed(client: Any, url: str, rounds: int) -> dict[str, float]:
+    from django.db import connection
+
+    headers = {"HX-Request": "true"}
+    connection.force_debug_cursor = True
+    before = len(connection.queries_log)
+    client.get(url, headers=headers)
+    queries = len(connection.queries_log) - before
+    connection.force_debug_cursor = False
+    took = []
+    for _ in range(rounds):
+        began = perf_counter()
+        answer = client.get(url, headers=headers)
+        took.append(1000 * (perf_counter() - began))
+        assert answer.status_code == 200, url
+    return {"queries": queries, "median_ms": round(median(took), 1), "worst_ms": round(max(took), 1)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(*map(int, sys.argv[1:]))))
