@@ -199,18 +199,19 @@ class Conversation:
         address = parse_address(link.address)
         if not address.path:
             raise ArgumentError("The link names no entity.")
-        self.authorize(address.node)
         if address.management:
+            self.authorize(address.node, cbs.LISTEN, cbs.SEND)
             self.host.namespace.resolve(link.address)
             return (ManagementResponses if link.client_receives else ManagementRequests)(self, link)
+        self.authorize(address.node, cbs.LISTEN if link.client_receives else cbs.SEND)
         if not link.client_receives:
             return Producing(self, link)
         return (SessionConsuming if has_session_filter(link.source) else Consuming)(self, link)
 
-    def authorize(self, path: str) -> None:
-        """Raise Unauthorized unless a token put on this connection opens the entity."""
-        if not self.grants.cover(path, self.host.clock()):
-            raise Unauthorized
+    def authorize(self, path: str, *rights: str) -> None:
+        """Raise Unauthorized unless a token put on this connection gives one of these rights to the entity."""
+        if not self.grants.rights(path, self.host.clock()).intersection(rights):
+            raise Unauthorized(f"Unauthorized access: '{path}' asks for the right {' or '.join(rights)}.")
 
     def granted(self, grant: cbs.Grant) -> None:
         """A token was put: remember what it opens and until when."""
@@ -222,7 +223,7 @@ class Conversation:
         self.grants.drop_expired(now)
         for session in self.connection.sessions.values():
             for link in list(session.links.values()):
-                if link.address != cbs.NODE and not self.grants.cover(parse_address(link.address).node, now):
+                if link.address != cbs.NODE and not self.grants.rights(parse_address(link.address).node, now):
                     self._detach(link, Unauthorized.condition, "The token has expired.")
         self._watch_grants()
         self.touch()

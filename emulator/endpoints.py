@@ -192,7 +192,7 @@ class CbsRequests(Requests):
     def _put_token(self, request: Request, audience: str) -> None:
         now = self.host.clock()
         try:
-            grant = cbs.grant(request.body, audience, self.host.keys, now)
+            grant = cbs.grant(request.body, audience, self.host.key_rings(parse_address(audience).path), now)
         except TokenError as error:
             self._respond(request, 401, str(error))
             return

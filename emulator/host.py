@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
 from emulator.broker.schedule import Schedule
-from emulator.cbs import Expiring
+from emulator.cbs import Expiring, KeyRing, rule_rings
 from emulator.meter import Meter
 from emulator.outages import Fault, Outages
 from emulator.throttle import Throttle
@@ -52,6 +52,12 @@ class Host:
     def keys(self) -> dict[str, str]:
         """Keys by name."""
         return {KEY_NAME: self.key}
+
+    def key_rings(self, path: str) -> Iterator[KeyRing]:
+        """The keys that open an entity: the namespace's, then those of the entity's own rules."""
+        yield KeyRing(self.keys)
+        entity, rules = self.namespace.authorization_rules(path)
+        yield from rule_rings(entity, rules)
 
     @property
     def journal(self) -> Journal:

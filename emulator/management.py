@@ -15,12 +15,16 @@ from emulator.broker.errors import (
     NotImplementedByTheService,
 )
 from emulator.broker.message import Message, encode_delivery, parse
+from emulator.broker.namespace import parse_address
 from emulator.broker.queue import Queue
+from emulator.cbs import LISTEN, SEND
 from emulator.endpoints import Endpoint, Request, Requests, check_size, response
 
 PREFIX = "com.microsoft:"
 OK, NO_CONTENT = 200, 204
 MAX_PEEKED = 1000
+# What a sender asks for; everything else is a receiver's.
+_SENDERS = frozenset({"schedule-message", "cancel-scheduled-message"})
 # The year 10000: "sessions that have messages", instead of "sessions whose state was set after".
 WITH_MESSAGES_MS = 253402300800000
 
@@ -81,6 +85,8 @@ class ManagementRequests(Requests):
         }
         if name.removeprefix(PREFIX) not in known:
             raise NotImplementedByTheService(f"The operation '{name}' is not offered.")
+        right = SEND if name.removeprefix(PREFIX) in _SENDERS else LISTEN
+        self.conversation.authorize(parse_address(self.link.address).node, right)
         self.queue = self.host.namespace.resolve(self.link.address)
         self.entity = self.queue.owner_path
         return known[name.removeprefix(PREFIX)]

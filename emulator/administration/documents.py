@@ -5,6 +5,8 @@ One table per kind of entity says which element stands for which property, anoth
 
 from __future__ import annotations
 
+import base64
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -273,9 +275,14 @@ def _read_authorization(element: Element) -> AuthorizationRule:
         rights=rights,
         claim_type=text_of("ClaimType") or "SharedAccessKey",
         claim_value=text_of("ClaimValue") or "None",
-        primary_key=text_of("PrimaryKey"),
-        secondary_key=text_of("SecondaryKey"),
+        primary_key=text_of("PrimaryKey") or _new_key(),
+        secondary_key=text_of("SecondaryKey") or _new_key(),
     )
+
+
+def _new_key() -> str:
+    """A key for a rule that came without one, as the service makes it."""
+    return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _read_rights(element: Iterable[Element] | None) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class EntityStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRule:
-    """A shared access rule of one entity; kept and shown, the namespace's own key opens everything."""
+    """A shared access rule of one entity: keys that give rights (Send, Listen, Manage) to it alone."""
 
     key_name: str
     rights: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from emulator.broker import dead_letter
 from emulator.broker.descriptions import (
     DEFAULT_RULE,
+    AuthorizationRule,
     QueueDescription,
     RuleDescription,
     SubscriptionDescription,
@@ -176,6 +177,14 @@ class Namespace:
         except EntityNotFound:
             return False
         return True
+
+    def authorization_rules(self, path: str) -> tuple[str, tuple[AuthorizationRule, ...]]:
+        """The queue or topic a path belongs to (a subscription belongs to its topic) and its rules; none if unknown."""
+        key = path.lower()
+        if key in self._queues:
+            return path, self._queues[key].description.authorization_rules
+        topic = key if key in self._topics else key.rpartition(SUBSCRIPTIONS)[0]
+        return (topic, self._topics[topic].description.authorization_rules) if topic in self._topics else (path, ())
 
     def _claim(self, path: str) -> None:
         if self.exists(path):

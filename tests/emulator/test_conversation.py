@@ -11,7 +11,7 @@ from emulator.amqp.codec import decode, encode
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
 from emulator.amqp.sections import APPLICATION_PROPERTIES, VALUE, split
 from emulator.amqp.types import Array, Described, Long, Symbol, Timestamp, UInt, ULong
-from emulator.broker.descriptions import QueueDescription
+from emulator.broker.descriptions import AuthorizationRule, QueueDescription
 from emulator.broker.message import MessageState
 from emulator.broker.namespace import Namespace
 from emulator.conversation import Conversation
@@ -172,6 +172,17 @@ def test_a_token_for_one_entity_opens_no_other(stranger):
         _, answers = stranger.attach(sends_to=address)
         assert answers[0].target is None
         assert stranger.condition(answers) == ["amqp:unauthorized-access"]
+
+
+def test_a_management_operation_asks_for_the_right_it_uses(stranger, namespace):
+    rule = AuthorizationRule("writer", ("Send",), primary_key="k")
+    namespace.create_queue("mine", QueueDescription("mine", authorization_rules=(rule,)), time.time())
+    assert stranger.put_token("sb://h:1/mine", key="k", name="writer") == 202
+    ask = stranger.manage("mine")
+    scheduled = {"messages": [{"message": body()}]}
+    assert ask("schedule-message", scheduled)[0] == 200
+    status, condition, _ = ask("peek-message", {"from-sequence-number": Long(1), "message-count": 1})
+    assert (status, condition) == (401, "amqp:unauthorized-access")
 
 
 def test_a_link_ends_with_its_token_as_in_the_service(stranger, passing):
