@@ -22,6 +22,7 @@ KINDS = frozenset(
         "syphon_resumed",
         "syphon_stopped",
         "capacity_warning",
+        "order_at_risk",
     }
 )
 """Every kind of event there is."""

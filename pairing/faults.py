@@ -86,6 +86,11 @@ def is_ambiguous(error: BaseException) -> bool:
     return isinstance(error, torn)
 
 
+def is_gone(error: BaseException) -> bool:
+    """Whether the entity is no more, and with it whatever it held."""
+    return isinstance(error, sdk.MessagingEntityNotFoundError) or condition(error) == "amqp:resource-deleted"
+
+
 def condition(error: BaseException) -> str | None:
     """The AMQP condition of an error of the SDK, where it has one."""
     told = getattr(error, "_condition", None)

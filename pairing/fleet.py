@@ -17,6 +17,7 @@ from pairing.shared_health import SharedHealth
 
 if TYPE_CHECKING:
     from pairing.coordination import Coordination
+    from pairing.session_gates import SessionGates
     from pairing.shared_state import SharedState
 
 
@@ -26,6 +27,8 @@ class Fleet:
     def __init__(self, pair: Pair, url: str | None) -> None:
         self._pair = pair
         self.coordination: Coordination | None = None
+        self.sessions: SessionGates | None = None
+        """Which sessions have messages in the backlog, where their order is kept."""
         if url is not None:
             from pairing.coordination import RedisCoordination  # redis is an extra of the package
             from pairing.presence import Presence
@@ -40,14 +43,31 @@ class Fleet:
         self.coordination = coordination
         self._pair.on_change = self._publish
         self._pair.on_report = coordination.report
+        if self._pair.options.preserve_session_order and coordination.shared is not None:
+            self.sessions = self._session_gates(coordination.shared)
+
+    def _session_gates(self, shared: "SharedState") -> "SessionGates":
+        from pairing.session_gates import SessionGates  # only where order is kept
+
+        def endangered() -> list[str]:
+            return [machine.path for machine in self._pair.entities() if machine.state is not State.HEALTHY]
+
+        def at_risk(entity: str, reason: str) -> None:
+            self._pair.emit("order_at_risk", entity, reason)
+
+        return SessionGates(shared, self._pair.process, endangered=endangered, at_risk=at_risk)
 
     def start(self) -> None:
         """Begin to listen and to tell."""
         if self.coordination is not None:
             self.coordination.start(self._adopt)
+        if self.sessions is not None:
+            self.sessions.start()
 
     def close(self) -> None:
         """Tell what is left, then leave."""
+        if self.sessions is not None:
+            self.sessions.close()
         if self.coordination is not None:
             self.coordination.close()
 

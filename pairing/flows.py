@@ -6,7 +6,7 @@ They know neither the SDK nor the world they run in; ``pairing.drive`` performs 
 
 from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pairing.errors import RETRY_AFTER_S, BacklogUnavailableError, Fault
 
@@ -20,6 +20,8 @@ class ToPrimary:
     """Send the message to its entity in the primary."""
 
     timeout_s: float
+    part: Any = None
+    """What to send, where that is not all of the call's messages."""
 
 
 @dataclass(slots=True)
@@ -28,6 +30,8 @@ class ToBacklog:
 
     queue: str
     timeout_s: float
+    part: Any = None
+    """What to send, where that is not all of the call's messages."""
 
 
 @dataclass(slots=True)
@@ -63,12 +67,15 @@ class Failed:
     error: BaseException
     repeatable: bool = False
     """Whether the link had been open before and the failure hides its cause: a fresh link may tell."""
+    is_unknown: bool = False
+    """Whether the message may have been stored all the same."""
 
 
 Outcome = Literal["done"] | Failed
 DONE: Literal["done"] = "done"
 
-SendFlow = Generator[Action, Outcome, str | None]
+SendFlow = Generator[Any, Any, str | None]
+Redirect = Callable[[float, Failed | None], SendFlow]
 PingFlow = Generator[PingAction, Outcome, "PingResult"]
 
 
@@ -123,10 +130,13 @@ def send_flow(
     timeout_s: float,
     wait_when_busy: bool = False,
     began_at: float | None = None,
+    part: Any = None,
+    redirect: Redirect | None = None,
 ) -> SendFlow:
     """Send once, within the timeout: to the primary, or to a backlog queue while the entity is failed over.
 
-    ``began_at``: when the timeout began, where that was not now.
+    ``began_at``: when the timeout began, where that was not now. ``redirect`` replaces the way to the backlog: a flow,
+    given the deadline and what failed on the primary.
     Returns the backlog queue it went to, None for the primary. Raises the primary's own error while its failure is
     accepted or the caller's fault, BacklogUnavailableError where no backlog queue takes the message either.
     """
@@ -137,7 +147,7 @@ def send_flow(
     repeated = False
     while not entity.is_failed_over(at):
         began = at
-        outcome = yield ToPrimary(min(LONGEST_ATTEMPT_S, primary_until - at))
+        outcome = yield ToPrimary(min(LONGEST_ATTEMPT_S, primary_until - at), part)
         at = now()
         if outcome == DONE:
             entity.sent(at)
@@ -157,11 +167,19 @@ def send_flow(
             raise cause
     if cause is not None and deadline - at <= _TOO_SHORT_S:
         raise cause
-    return (yield from backlog_flow(entity.path, backlog, now, deadline=deadline, cause=cause))
+    if redirect is not None:
+        return (yield from redirect(deadline, outcome if cause is not None else None))
+    return (yield from backlog_flow(entity.path, backlog, now, deadline=deadline, cause=cause, part=part))
 
 
 def backlog_flow(
-    path: str, backlog: Backlog, now: Callable[[], float], *, deadline: float, cause: BaseException | None = None
+    path: str,
+    backlog: Backlog,
+    now: Callable[[], float],
+    *,
+    deadline: float,
+    cause: BaseException | None = None,
+    part: Any = None,
 ) -> SendFlow:
     """Send to the backlog queues of the rotation, one after the other, until one accepts or the time is over."""
     errors: dict[str, BaseException] = {}
@@ -174,9 +192,9 @@ def backlog_flow(
         if queue is None:
             break
         until = now() + min(LONGEST_ATTEMPT_S, left if desperate else max(left / 2, min(left, 1.0)))
-        outcome = yield ToBacklog(queue, until - now())
+        outcome = yield ToBacklog(queue, until - now(), part)
         if outcome != DONE and outcome.repeatable and (left := until - now()) > _TOO_SHORT_S:
-            outcome = yield ToBacklog(queue, left)
+            outcome = yield ToBacklog(queue, left, part)
         if outcome == DONE:
             backlog.accepted(queue, now())
             return queue

@@ -65,6 +65,8 @@ class PairedClient:
         """Path → property → (expected, actual) of backlog queues that others made differently."""
         self.backlog_limit = STANDARD_LIMIT
         """Bytes of the largest message that the backlog takes, as far as is known."""
+        self.backlog_batch_limit = STANDARD_LIMIT
+        """Bytes of the largest batch that it takes."""
         self.refusal: Exception | None = PairingError("the paired client is not open")
         """What every call raises now; None while the client is open."""
         self.fleet = Fleet(self.pair_state, self.options.coordination)
@@ -202,7 +204,7 @@ class PairedClient:
     def _classified(self, error: Exception, fault: Fault, reused: bool) -> Failed:
         if fault is Fault.BUSY:
             error.retry_after = RETRY_AFTER_S  # type: ignore[attr-defined]
-        return Failed(fault, error, reused and is_ambiguous(error))
+        return Failed(fault, error, reused and is_ambiguous(error), is_ambiguous(error))
 
     def count_backlog(self, work: Payload, *, accepted: bool) -> None:
         """Meter one send to a backlog queue; it is billed to the secondary and told of the entity it is for."""
@@ -224,6 +226,8 @@ class PairedClient:
         """Learn from an open link how large a message the backlog takes."""
         told = getattr(sender, "_max_message_size_on_link", 0)
         self.backlog_limit = int(told) or self.backlog_limit
+        told = getattr(sender, "_max_batch_size_on_link", 0)
+        self.backlog_batch_limit = int(told) or self.backlog_batch_limit
 
     # Health --------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """What one call to send carries, made ready for either namespace; the same in both worlds."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from os import urandom
 from typing import Any
@@ -12,6 +12,7 @@ from azure.servicebus.exceptions import MessageSizeExceededError
 
 from pairing.messages import PATH, SESSION_ID, as_message, check_reserved, ensure_message_id, to_backlog
 from pairing.metering import billing_units
+from pairing.session_order import by_session
 from pairing.sizes import STEP, backlog_overhead, message_size
 
 STANDARD_LIMIT = 262_144
@@ -28,12 +29,12 @@ Messages = OneMessage | Iterable[OneMessage]
 
 
 class PairedMessageBatch(ServiceBusMessageBatch):
-    """A batch that keeps its messages, and room for what the backlog would add to each of them."""
+    """A batch that keeps its messages, and grows no larger than a backlog queue takes once they are rewritten."""
 
-    def __init__(self, max_size_in_bytes: int, *, path: str, require_headroom: bool) -> None:
+    def __init__(self, max_size_in_bytes: int, *, path: str, backlog_limit: Callable[[], int] | None) -> None:
         super().__init__(max_size_in_bytes=max_size_in_bytes)
         self._path = path
-        self._require_headroom = require_headroom
+        self._backlog_limit = backlog_limit
         self._reserved = 0
         self.units = 0
         """Billing units of the messages so far."""
@@ -43,9 +44,10 @@ class PairedMessageBatch(ServiceBusMessageBatch):
     def add_message(self, message: OneMessage) -> None:
         """Add one message; MessageSizeExceededError where it, or its way through the backlog, does not fit."""
         ready = ready_message(message)
-        reserve = backlog_overhead(ready, self._path) if self._require_headroom else 0
-        before = self.size_in_bytes
-        whole, self._max_size_in_bytes = self.max_size_in_bytes, self.max_size_in_bytes - self._reserved - reserve
+        reserve = backlog_overhead(ready, self._path) if self._backlog_limit is not None else 0
+        before, whole = self.size_in_bytes, self.max_size_in_bytes
+        if self._backlog_limit is not None:  # the primary may take more, a Premium one paired with a Standard one does
+            self._max_size_in_bytes = min(whole, self._backlog_limit() - self._reserved - reserve)
         try:
             super().add_message(ready)
         finally:
@@ -100,6 +102,16 @@ class Payload:
             ]
             self._rewritten = copies[0] if self.outgoing is self.messages[0] else copies
         return self._rewritten
+
+    def parts(self) -> "list[tuple[str | None, Payload]]":
+        """What is sent of each session, in the order in which each comes first.
+
+        A message without session, or with a time of its own to appear at, has no order to keep: its session is None.
+        """
+        found = by_session(self.messages, lambda message: message.scheduled_enqueue_time_utc is None)
+        if len(found) == 1:
+            return [(session, self) for session in found]
+        return [(session, Payload(messages, messages, self.path)) for session, messages in found.items()]
 
     @property
     def session(self) -> str | None:

@@ -7,10 +7,12 @@ from azure.servicebus import ServiceBusMessageBatch
 
 from pairing.clock import seconds
 from pairing.errors import ScheduledInBacklogError
+from pairing.faults import is_gone
 from pairing.flows import SendFlow, first_timeout_s, send_flow
 from pairing.pair import GuardedEntity, SenderBacklog
 from pairing.paired import PairedClient
 from pairing.payload import Messages, PairedMessageBatch, Payload, payload, scheduled_payload
+from pairing.session_order import Part, SessionSend
 
 LONGEST_OPENING_S = 10.0
 
@@ -34,6 +36,7 @@ class SenderCore:
         self._require_headroom = client.options.require_headroom
         self._waits_when_busy = client.options.server_busy == "wait"
         self._preserves_sessions = client.options.preserve_session_order
+        self._order = client.fleet.sessions
         self._has_warmed = False
         self._scheduled_in_backlog = False
         self._closed = False
@@ -48,18 +51,30 @@ class SenderCore:
         return f"Paired sender, entity: {self.entity_name}"
 
     def _prepared(self, message: Messages | ServiceBusMessageBatch) -> Payload | None:
-        work = payload(message, self.entity_name)
-        if work is not None:
-            work.measure(self._pairing.backlog_limit, self._require_headroom)
-        return work
+        return self._measured(payload(message, self.entity_name))
 
     def _scheduled(self, messages: Messages, when: datetime) -> Payload | None:
-        work = scheduled_payload(messages, when, self.entity_name)
+        return self._measured(scheduled_payload(messages, when, self.entity_name))
+
+    def _measured(self, work: Payload | None) -> Payload | None:
         if work is not None:
-            work.measure(self._pairing.backlog_limit, self._require_headroom)
+            one, batch = self._pairing.backlog_limit, self._pairing.backlog_batch_limit
+            work.measure(batch if isinstance(work.outgoing, list) else one, self._require_headroom)
         return work
 
-    def _flow(self, work: Payload, timeout_s: float, began_at: float) -> SendFlow:
+    def _flow(self, work: Payload, timeout_s: float, began_at: float, *, tried: bool = False) -> SendFlow:
+        parts = [] if self._order is None else self._parts(work)
+        if self._order is not None and any(session is not None for session, _ in parts):
+            send = SessionSend(
+                self._entity,
+                self._order,
+                self._backlog_for,
+                self._now,
+                began_at + timeout_s,
+                self._waits_when_busy,
+                is_gone,
+            )
+            return send.run(parts, tried=tried)
         return send_flow(
             self._entity,
             self._backlog_of(work),
@@ -69,8 +84,17 @@ class SenderCore:
             began_at=began_at,
         )
 
+    def _parts(self, work: Payload) -> list[Part]:
+        parts = work.parts()
+        for _, part in parts:
+            if part is not work:
+                part.measure(self._pairing.backlog_limit, False)
+        return list(parts)
+
     def _backlog_of(self, work: Payload) -> SenderBacklog:
-        session = work.session if self._preserves_sessions else None
+        return self._backlog_for(work.session if self._preserves_sessions else None)
+
+    def _backlog_for(self, session: str | None) -> SenderBacklog:
         return self._backlog if session is None else SenderBacklog(self._pairing.pair_state, session=session)
 
     def _in_backlog(self) -> ScheduledInBacklog:
@@ -88,14 +112,13 @@ class SenderCore:
 
     def _batch(self, sdk_sender: Any, max_size_in_bytes: int | None) -> PairedMessageBatch:
         told = getattr(sdk_sender, "_max_batch_size_on_link", None)
-        limit = int(told) if told else self._pairing.backlog_limit
+        limit = int(told) if told else self._pairing.backlog_batch_limit
         if max_size_in_bytes and max_size_in_bytes > limit:
             raise ValueError(
                 f"Max message size: {max_size_in_bytes} is too large, acceptable max batch size is: {limit} bytes."
             )
-        return PairedMessageBatch(
-            max_size_in_bytes or limit, path=self.entity_name, require_headroom=self._require_headroom
-        )
+        headroom = (lambda: self._pairing.backlog_batch_limit) if self._require_headroom else None
+        return PairedMessageBatch(max_size_in_bytes or limit, path=self.entity_name, backlog_limit=headroom)
 
     def _checked(self, timeout: float | None) -> float:
         if timeout is None:

@@ -19,6 +19,7 @@ from pairing.links import LinkFailure
 from pairing.paired import CLOSE_S
 from pairing.payload import Messages, PairedMessageBatch, Payload, plain_payload
 from pairing.sending import LONGEST_OPENING_S, SenderCore
+from pairing.session_order import Consult, Move, OrderAction, Pause
 
 if TYPE_CHECKING:
     from pairing.aio.client import PairedServiceBusClient
@@ -69,7 +70,7 @@ class PairedSender(SenderCore):
         outgoing, began_at = work.outgoing, self._now()
         first: Outcome | None = None
         # The flow's first step, taken ahead of it: so it costs little while all is well.
-        if self._entity.machine.state is HEALTHY:
+        if self._entity.machine.state is HEALTHY and (self._order is None or self._order.is_free(self.entity_name)):
             attempt_s = self._first_timeout_s if timeout is None else first_timeout_s(timeout_s)
             failure = await self._link.send(outgoing, attempt_s)
             if failure is None and self._has_warmed:
@@ -126,6 +127,8 @@ class PairedSender(SenderCore):
         self._check_live()
         if not self._entity.is_failed_over(self._now()):
             await self._link.warm(min(LONGEST_OPENING_S, self._timeout_s / 2))
+        if not self._has_warmed:
+            self._warm_backlog()  # in the background: soon the batch knows what the backlog takes
         return self._batch(self._link.sender, max_size_in_bytes)
 
     async def close(self) -> None:
@@ -145,18 +148,30 @@ class PairedSender(SenderCore):
     ) -> str | None:
         """Perform a send flow; ``first`` is the outcome of its first attempt on the primary, where that was made."""
 
-        async def perform(action: Action) -> Outcome:
-            nonlocal first
-            if type(action) is ToPrimary:
-                made, first = first, None
-                return made or self._to_primary(work, await attempt(action.timeout_s))
-            if type(action) is ToBacklog:
-                return await self._client.send_to_backlog(work, action)
-            assert type(action) is Wait
-            await self._wait(action.seconds)
-            return DONE
+        tried = first is not None
 
-        return await drive_async(self._flow(work, timeout_s, began_at), perform)
+        async def perform(action: Action | OrderAction) -> Any:
+            nonlocal first
+            match action:
+                case ToPrimary(part=None):
+                    made, first = first, None
+                    return made or self._to_primary(work, await attempt(action.timeout_s))
+                case ToPrimary(part=part):
+                    return self._to_primary(part, await self._link.send(part.outgoing, action.timeout_s))
+                case ToBacklog():
+                    return await self._client.send_to_backlog(action.part or work, action)
+                case Wait():
+                    await self._wait(action.seconds)
+                    return DONE
+                case Pause():
+                    return await asyncio.sleep(action.seconds)
+                case Consult() | Move():
+                    assert self._order is not None
+                    if self._order.is_away:
+                        return None
+                    return await asyncio.to_thread(self._order.perform, action)
+
+        return await drive_async(self._flow(work, timeout_s, began_at, tried=tried), perform)
 
     def _to_primary(self, work: Payload, failure: LinkFailure | None) -> Outcome:
         if not self._has_warmed:

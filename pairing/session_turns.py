@@ -1,0 +1,85 @@
+"""Which messages of which session a backlog queue holds, as far as its syphon has seen: whose turn it is, and which
+sessions are drained. No I/O, no clock.
+
+Sequence numbers of a queue rise, and a peek shows what others have locked or deferred, too. So a message may go home
+once no lower number of its session is left in the queue; and a session is drained once the whole queue was looked
+through and holds none of it. What is only believed to be there is kept until a page of the queue shows otherwise.
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+
+class Turns:
+    """The sessions of one backlog queue."""
+
+    def __init__(self) -> None:
+        self._keys: dict[int, str] = {}
+        self._waiting: defaultdict[str, set[int]] = defaultdict(set)
+        self._present: defaultdict[str, set[int]] = defaultdict(set)
+        self.look_from = 1
+        """Where the next page begins; it rises until a doubt sets it back."""
+        self.is_whole = False
+        """Whether the last page reached the end of the queue."""
+
+    def see(self, number: int, key: str | None) -> None:
+        """The queue holds this message; None: of no session."""
+        if key is not None:
+            self._keys[number] = key
+            self._waiting[key].add(number)
+            self._present[key].add(number)
+
+    def page(self, found: Sequence[tuple[int, str | None]]) -> None:
+        """Take in one page of the queue, looked at from ``look_from`` on; an empty one is the end."""
+        shown = {number for number, _ in found}
+        last = max(shown, default=None)
+        for number in [n for n in self._keys if n >= self.look_from and (last is None or n <= last)]:
+            if number not in shown:
+                self.gone(number)
+        for number, key in found:
+            if number not in self._keys:
+                self.see(number, key)
+        self.is_whole = last is None
+        self.look_from = self.look_from if last is None else last + 1
+
+    def doubt(self) -> None:
+        """Look again at all that is believed to be there."""
+        self.look_from, self.is_whole = min(self._keys, default=self.look_from), False
+
+    def ready(self, numbers: Sequence[int], key: str | None) -> int:
+        """How many of these messages of one session, in their order, may go now: none of theirs is before them."""
+        waiting = self._waiting.get(key) if key is not None else None
+        if not waiting:
+            return len(numbers)
+        ahead = heapq.nsmallest(len(numbers), waiting)
+        return next((i for i, number in enumerate(numbers) if i >= len(ahead) or ahead[i] != number), len(numbers))
+
+    def sent(self, number: int) -> None:
+        """The message is home: what comes after it may go, though the queue still holds it."""
+        key = self._keys.get(number)
+        if key is not None:
+            self._drop(self._waiting, key, number)
+
+    def gone(self, number: int) -> None:
+        """The queue does not hold the message any more."""
+        key = self._keys.pop(number, None)
+        if key is not None:
+            self._drop(self._waiting, key, number)
+            self._drop(self._present, key, number)
+
+    def sessions(self) -> set[str]:
+        """The sessions that the queue holds messages of, as far as was seen."""
+        return set(self._present)
+
+    def drained(self, keys: Iterable[str]) -> list[str]:
+        """Those of which the whole queue holds nothing; none while it was not looked through."""
+        return [key for key in keys if key not in self._present] if self.is_whole else []
+
+    @staticmethod
+    def _drop(numbers: dict[str, set[int]], key: str, number: int) -> None:
+        left = numbers.get(key)
+        if left is not None:
+            left.discard(number)
+            if not left:
+                del numbers[key]

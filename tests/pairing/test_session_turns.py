@@ -1,0 +1,62 @@
+"""Whose turn it is in a backlog queue, and which sessions are drained (docs/design/session-order.md)."""
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from pairing.session_turns import Turns
+
+
+def test_a_message_waits_for_the_lower_numbers_of_its_session_only():
+    turns = Turns()
+    for number, key in [(1, "a"), (2, "b"), (3, "a"), (4, None)]:
+        turns.see(number, key)
+    assert turns.ready([3], "a") == 0
+    assert turns.ready([1, 3], "a") == 2
+    assert turns.ready([2], "b") == 1
+    assert turns.ready([4], None) == 1
+    turns.sent(1)
+    assert turns.ready([3], "a") == 1
+
+
+def test_messages_go_as_far_as_none_is_missing_between_them():
+    turns = Turns()
+    for number in (1, 2, 3):
+        turns.see(number, "a")
+    assert turns.ready([1, 3], "a") == 1
+
+
+def test_a_session_is_drained_only_when_the_whole_queue_was_looked_through():
+    turns = Turns()
+    turns.page([(1, "a"), (2, "b")])
+    turns.gone(1)
+    assert turns.drained(["a", "b"]) == []
+    turns.page([])
+    assert turns.drained(["a", "b"]) == ["a"]
+
+
+def test_what_was_sent_and_is_still_there_keeps_its_session_barred():
+    turns = Turns()
+    turns.page([(1, "a")])
+    turns.page([])
+    turns.sent(1)
+    assert turns.drained(["a"]) == []
+    turns.doubt()
+    turns.page([])
+    assert turns.drained(["a"]) == ["a"]
+
+
+@given(st.lists(st.sampled_from(["a", "b", None]), max_size=12), st.data())
+def test_a_look_from_the_beginning_knows_what_the_queue_holds(sessions, data):
+    """Whatever was believed before: pages of any size, of a queue from which anything has vanished."""
+    queue = dict(enumerate(sessions, start=1))
+    turns = Turns()
+    for number, key in queue.items():
+        turns.see(number, key)
+    for number in data.draw(st.sets(st.sampled_from(sorted(queue)))) if queue else ():
+        del queue[number]
+    turns.doubt()
+    turns.look_from = 1
+    while not turns.is_whole:
+        size = data.draw(st.integers(1, 4))
+        turns.page([(n, k) for n, k in sorted(queue.items()) if n >= turns.look_from][:size])
+    assert turns.sessions() == {key for key in queue.values() if key}
