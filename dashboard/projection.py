@@ -82,8 +82,25 @@ class QueueInfo(Protocol):
 
 def apply_health(pair: str, health: Health) -> bool:
     """Take over one entity's health. False: what is known is as new, or newer."""
-    entity = entity_row(pair, health.path)
-    changed = EntityHealth.objects.filter(pk=entity.pk, version__lt=health.version).update(
+    return bool(apply_all_health(pair, [health]))
+
+
+def apply_all_health(pair: str, told: Iterable[Health]) -> int:
+    """Take over the health of entities of one pair, only what is newer than what is known. Returns how many were.
+
+    What is as it was costs one query for all. Raises Pair.DoesNotExist for a pair nobody configured.
+    """
+    healths = list(told)
+    rows = entity_rows(pair, [health.path for health in healths])
+    newer = [health for health in healths if rows[health.path].version < health.version]
+    if not newer:
+        return 0
+    with transaction.atomic():
+        return sum(_apply(rows[health.path].pk, health) for health in newer)
+
+
+def _apply(entity: int, health: Health) -> int:
+    return EntityHealth.objects.filter(pk=entity, version__lt=health.version).update(
         state=health.state,
         since=health.since,
         reason=health.reason,
@@ -94,7 +111,17 @@ def apply_health(pair: str, health: Health) -> bool:
         process=health.process,
         applied_at=timezone.now(),
     )
-    return bool(changed)
+
+
+def entity_rows(pair: str, paths: Iterable[str]) -> dict[str, EntityHealth]:
+    """The rows of entities by path, made where they are first heard of. Raises Pair.DoesNotExist."""
+    row, wanted = Pair.objects.get(name=pair), set(paths)
+    found = {entity.path: entity for entity in row.entities.filter(path__in=wanted)}
+    if missing := sorted(wanted - found.keys()):
+        fresh = [EntityHealth(pair=row, path=path, kind="queue") for path in missing]
+        EntityHealth.objects.bulk_create(fresh, ignore_conflicts=True)
+        found |= {entity.path: entity for entity in row.entities.filter(path__in=missing)}
+    return found
 
 
 def entity_row(pair: str, path: str, kind: str = "queue") -> EntityHealth:
@@ -226,6 +253,46 @@ def record_ping(
         next_ping_at=next_due,
     )
     return bool(changed)
+
+
+class Ping(Protocol):
+    """pairing.coordination.PingRecord."""
+
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def accepted(self) -> bool: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def next_due(self) -> datetime | None: ...
+
+
+def record_pings(pair: str, pings: Mapping[str, Ping]) -> int:
+    """Store the last pings of entities by path, only those that are later than what is known. Returns how many were."""
+    if not pings:
+        return 0
+    rows = entity_rows(pair, pings)
+    later = {path: ping for path, ping in pings.items() if _is_later(ping.at, rows[path].last_ping_at)}
+    with transaction.atomic():
+        return sum(
+            record_ping(
+                pair,
+                path,
+                at=ping.at,
+                accepted=ping.accepted,
+                reason=ping.reason,
+                count=ping.count,
+                next_due=ping.next_due,
+            )
+            for path, ping in later.items()
+        )
+
+
+def _is_later(at: datetime, known: datetime | None) -> bool:
+    return known is None or known < at
 
 
 def record_heartbeat(process: str, role: str, at: datetime) -> None:

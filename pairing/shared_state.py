@@ -260,9 +260,15 @@ class SharedState:
         record = PingRecord(datetime.now(UTC), accepted, reason, 0, next_due)
         self._record_ping(keys=[self._key("pings")], args=[path, record.to_json()])
 
-    def pings(self) -> dict[str, PingRecord]:
-        """The last ping of each entity, by path."""
-        return {path: PingRecord.from_json(text) for path, text in self._hash("pings").items()}
+    def pings(self, paths: Iterable[str] | None = None) -> dict[str, PingRecord]:
+        """The last ping of each entity by path, or of these entities only."""
+        if paths is None:
+            texts: dict[str, str] = self._hash("pings")
+        else:
+            wanted = list(paths)
+            found = cast("list[Any]", self.redis.hmget(self._key("pings"), wanted)) if wanted else []
+            texts = {path: _text(text) for path, text in zip(wanted, found, strict=True) if text is not None}
+        return {path: PingRecord.from_json(text) for path, text in texts.items()}
 
     # The syphon ----------------------------------------------------------------------------------------------------
 

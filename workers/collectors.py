@@ -2,18 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import structlog
 from django.conf import settings
 
 from dashboard import projection
-from dashboard.models import Pair
+from dashboard.models import FailoverEvent, Pair
 from dashboard.redis import HEALTH_PATTERN, announce_change, connection, shared_state
 from pairing.coordination import SharedHealth
 from pairing.events import Event
 from pairing.metering import UsageRecord
+from pairing.shared_state import Seen
 from workers import usage
 from workers.celery import SLICE_S, app
 from workers.connections import pairs
@@ -22,11 +24,12 @@ from workers.streams import Entries, Reader
 
 log = structlog.get_logger(__name__)
 Fact = TypeVar("Fact")
+READ_ALL_S = 60.0
 MAX_HELD = 20_000
 HELD_MS = 60_000  # longer than USAGE_FLUSH_S may be
 
 
-def parsed(entries: Entries, read: Callable[[str], Fact]) -> list[Fact]:
+def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> list[Fact]:
     """The facts in the entries; what cannot be read is told and left out, as it would never be readable."""
     facts = []
     for identity, text in entries:
@@ -37,28 +40,53 @@ def parsed(entries: Entries, read: Callable[[str], Fact]) -> list[Fact]:
     return facts
 
 
+def known_event(text: str) -> Event:
+    """An event of a kind that this version knows; ValueError where a newer application's is none of them."""
+    event = Event.from_json(text)
+    if event.kind not in FailoverEvent.Kind.values:
+        raise ValueError(f"unknown kind of event: {event.kind}")
+    return event
+
+
 def save_events(reader: Reader, entries: Entries) -> None:
     """Into the database, with the health they tell of; then acknowledged, then announced."""
-    facts = parsed(entries, Event.from_json)
+    facts = parsed(entries, known_event)
     projection.record_events(facts)
     for pair in {fact.pair for fact in facts}:
-        project_health(pair)
+        project_health(pair, {fact.entity for fact in facts if fact.pair == pair})
     reader.acknowledge(entries)
     announce_change()
 
 
-def project_health(pair: str) -> bool:
-    """Brings the database up to the shared health and pings of a pair; whether anything was new."""
+def project_health(pair: str, pinged: Collection[str] | None = None) -> bool:
+    """Brings the database up to the shared health of a pair; whether anything was new.
+
+    The last pings come with it: of all its entities, or of those in `pinged`.
+    """
     if not Pair.objects.filter(name=pair).exists():
         return False
     shared = shared_state(pair)
-    changed = [projection.apply_health(pair, health) for health in shared.health().values()]
-    for path, ping in shared.pings().items():
-        told = projection.record_ping(
-            pair, path, at=ping.at, accepted=ping.accepted, reason=ping.reason, count=ping.count, next_due=ping.next_due
-        )
-        changed.append(told)
-    return any(changed)
+    progress = _progress.get(pair)
+    news = shared.news(progress.seen if progress and time.monotonic() < progress.until else None)
+    healths = parsed(news.texts.items(), SharedHealth.from_json)
+    changed = projection.apply_all_health(pair, healths) + projection.record_pings(pair, shared.pings(pinged))
+    if progress is None or news.is_everything:
+        _progress[pair] = Progress(news.seen, time.monotonic() + READ_ALL_S)
+    else:
+        _progress[pair] = replace(progress, seen=news.seen)
+    return bool(changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far this process has brought a pair's health into the database."""
+
+    seen: Seen
+    until: float
+    """When everything is read again: a database can be restored from yesterday's copy."""
+
+
+_progress: dict[str, Progress] = {}
 
 
 @app.task(name="collectors.events")

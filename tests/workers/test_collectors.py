@@ -2,8 +2,8 @@
 
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
 
 import pytest
@@ -106,7 +106,10 @@ def test_an_unreadable_report_does_not_stop_the_readable_ones(reader: Reader, fl
     assert fleet.xlen("pairing:events") == 0
 
 
-@pytest.mark.parametrize("wrong", [{"entity": None}, {"reason": 7}, {"time": "2026-11-21T12:00:00"}, {"operator": 1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"entity": None}, {"reason": 7}, {"time": "2026-11-21T12:00:00"}, {"operator": 1}, {"kind": "of a later version"}],
+)
 def test_a_report_of_the_wrong_types_holds_up_no_other(reader: Reader, fleet: redis.Redis, wrong: dict) -> None:
     fleet.xadd("pairing:events", {"event": json.dumps(json.loads(event("c").to_json()) | wrong)})
     SharedState(fleet, "contoso").report(event("d"))
@@ -122,3 +125,46 @@ def test_a_state_that_cannot_be_read_holds_up_no_event(reader: Reader, fleet: re
     collect(reader)
     assert FailoverEvent.objects.count() == 1
     assert fleet.xlen("pairing:events") == 0
+
+
+def test_a_change_of_one_entity_of_many_costs_a_handful_of_queries(
+    reader: Reader, fleet: redis.Redis, django_assert_max_num_queries: Callable[[int], AbstractContextManager[object]]
+) -> None:
+    shared = SharedState(fleet, "contoso")
+    for number in range(200):
+        shared.fail_over(f"orders/{number}", "drill", operator="ada", process="web")
+        shared.record_ping(f"orders/{number}", accepted=True, reason="")
+    assert collectors.project_health("contoso")
+    assert EntityHealth.objects.filter(state="failed_over", last_ping_accepted=True).count() == 200
+    shared.mark_healthy("orders/7", operator="ada", process="web")
+    with django_assert_max_num_queries(10):
+        assert collectors.project_health("contoso")
+    assert EntityHealth.objects.filter(state="healthy").get().path == "orders/7"
+    assert not collectors.project_health("contoso")
+
+
+def test_a_database_that_lags_behind_is_brought_up_to_date_in_time(
+    reader: Reader, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
+    monkeypatch.setattr(collectors, "READ_ALL_S", 0.0)
+    assert collectors.project_health("contoso")
+    EntityHealth.objects.update(state="unknown", version=0, held_by=None)  # yesterday's copy
+    assert collectors.project_health("contoso")
+    assert EntityHealth.objects.get(path="orders").state == "failed_over"
+
+
+def test_a_health_that_could_not_be_stored_is_news_once_more(
+    reader: Reader, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("disk full")
+
+    collectors.project_health("contoso")
+    SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
+    with monkeypatch.context() as broken:
+        broken.setattr(collectors.projection, "apply_all_health", refuse)
+        with pytest.raises(OSError, match="disk full"):
+            collectors.project_health("contoso")
+    assert collectors.project_health("contoso")
+    assert EntityHealth.objects.get(path="orders").state == "failed_over"
