@@ -34,6 +34,8 @@ SILENCES = {
     "the transfer is never answered": {"operation": "send", "effect": "silent"},
     "CBS is never answered": {"operation": "cbs", "effect": "silent"},
     "the acknowledgement is lost": {"operation": "send", "effect": "lose_ack"},
+    "the transfer is answered with released": {"operation": "send", "effect": "released"},
+    "the transfer is answered with modified": {"operation": "send", "effect": "modified"},
 }
 TORN = {
     "the connection is reset on transfer": {"operation": "send", "effect": "reset"},
@@ -132,6 +134,47 @@ async def test_an_answer_that_comes_far_too_late_is_not_waited_for(world, primar
     with Stopwatch() as watch:
         await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
     assert watch.took < TIMEOUT + SLACK
+
+
+async def test_waiting_for_a_busy_server_is_cut_short_by_a_failover_that_another_sender_engaged(
+    world, primary, secondary, queue
+):
+    client = await world.open(enable_pings=False, backlog_queue_count=1, server_busy="wait")
+    primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy", count=1)
+    waiting = asyncio.ensure_future(
+        world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("waits"), timeout=30.0)
+    )
+    await world.until(lambda: _refused_sends(client))
+    primary.fault(entity=queue, operation="send", effect="reject")
+    with Stopwatch() as watch:
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("fails"))
+        await waiting
+    assert watch.took < 5.0  # not the 10 s for which a busy server wants to be left alone
+    assert client.entity_health(queue).state == "failed_over"
+    assert secondary.stats(client.backlog_paths[0])["enqueued"] == 2
+
+
+def _refused_sends(client):
+    counted = client.meter.drain(client.clock.now(), everything=True)
+    return any(record.kind == "send" and record.operations > record.messages for record in counted)
+
+
+async def test_repeating_a_torn_send_is_cut_short_by_a_failover_that_another_sender_engaged(
+    world, primary, secondary, queue
+):
+    client = await world.open(enable_pings=False, backlog_queue_count=1)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("before"))
+    primary.fault(entity=queue, operation="send", effect="silent")
+    slow = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("silent"), timeout=8.0))
+    await asyncio.sleep(0)
+    client.fail_over(queue, "seen by another")
+    attaches = primary.stats(queue)["operations"]
+    with Stopwatch() as watch:
+        await slow
+    assert watch.took < 4.0 + SLACK
+    assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
+    assert primary.stats(queue)["operations"] <= attaches + 1  # the one that hangs, and no second one
 
 
 async def test_a_long_timeout_is_kept_by_the_watchdog_on_a_warm_link(world, primary, secondary, queue):

@@ -8,8 +8,10 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusMess
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
-from pairing import BacklogUnavailableError, PairingError, ScheduledInBacklogError, is_ping
+from pairing import BacklogUnavailableError, PairingError, ScheduledInBacklogError, SendAvailabilityOptions, is_ping
 from pairing.messages import restore
+from pairing.payload import payload
+from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
 
 def bodies(messages) -> list[str]:
@@ -300,15 +302,67 @@ def fill(batch):
             return
 
 
-async def test_a_full_batch_still_fits_the_backlog(world, secondary, queue):
+@pytest.mark.parametrize("size", [20_000, None], ids=["of a size", "as large as can be"])
+async def test_a_full_batch_still_fits_the_backlog(world, secondary, queue, size):
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)
-    batch = await world(sender.create_message_batch, 20_000)
+    batch = await world(sender.create_message_batch, size)
     fill(batch)
     added = len(batch)
     client.fail_over(queue, "test")
     await world(sender.send_messages, batch)
     assert sum(secondary.stats(path)["enqueued"] for path in client.backlog_paths) == added
+
+
+class PremiumLink:
+    """What an open link to a Premium entity tells of its limits."""
+
+    _max_batch_size_on_link = 1_048_576
+    _max_message_size_on_link = 100 * 1_048_576
+
+
+def test_a_batch_for_a_premium_primary_keeps_within_what_a_standard_secondary_takes(premium):
+    batch = premium._batch(PremiumLink(), None)
+    assert batch.max_size_in_bytes == 1_048_576
+    fill(batch)
+    assert 150_000 < batch.size_in_bytes < 262_144
+    rewritten = payload(batch, "orders").rewritten()
+    within = ServiceBusMessageBatch(max_size_in_bytes=262_144)
+    for message in rewritten:
+        within.add_message(message)
+    assert within.size_in_bytes <= 262_144
+
+
+def test_a_batch_learns_while_it_is_filled_that_the_secondary_takes_more(premium):
+    batch = premium._batch(PremiumLink(), None)
+    premium._pairing.learn_limit(PremiumLink())
+    fill(batch)
+    assert batch.size_in_bytes > 500_000
+
+
+def test_a_list_is_refused_where_the_backlog_takes_no_such_batch(premium):
+    premium._pairing.backlog_limit = 100 * 1_048_576
+    with pytest.raises(sdk.MessageSizeExceededError, match="262144"):
+        premium.send_messages([ServiceBusMessage("x" * 100_000) for _ in range(3)])
+    premium.send_messages(ServiceBusMessage("x" * 300_000))
+
+
+def test_without_headroom_a_batch_takes_what_the_primary_takes():
+    client = InMemoryPairedClient(
+        InMemoryNamespace("contoso"),
+        InMemoryNamespace("contoso-dr"),
+        options=SendAvailabilityOptions(require_headroom=False),
+    )
+    batch = client.get_queue_sender("orders")._batch(PremiumLink(), None)
+    fill(batch)
+    assert batch.size_in_bytes > 1_000_000
+
+
+@pytest.fixture
+def premium():
+    """A sender of a pair whose secondary is of the Standard tier, as far as anybody knows."""
+    with InMemoryPairedClient(InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")) as client:
+        yield client.get_queue_sender("orders")
 
 
 async def test_a_batch_beyond_the_entitys_limit_is_refused(world, queue):
@@ -476,8 +530,6 @@ async def test_many_threads_or_tasks_may_share_a_sender(world, primary, queue):
 
 
 def test_a_batch_that_hides_its_messages_is_refused(queue):
-    from pairing.payload import payload
-
     batch = ServiceBusMessageBatch()
     batch.add_message(ServiceBusMessage("x"))
     del batch._messages
