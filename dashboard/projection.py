@@ -295,6 +295,30 @@ def _is_later(at: datetime, known: datetime | None) -> bool:
     return known is None or known < at
 
 
+class Disagreement(Protocol):
+    """pairing.presence.Opinions."""
+
+    @property
+    def processes(self) -> int: ...
+    @property
+    def disputes(self) -> Mapping[str, int]: ...
+    def failed_over_in(self, path: str) -> int: ...
+
+
+def record_opinions(pair: str, told: Disagreement) -> bool:
+    """Store in how many of the processes that send an entity is failed over, where some dispute it; whether news."""
+    entities = EntityHealth.objects.filter(pair__name=pair)
+    changed = (
+        entities.filter(processes__isnull=False)
+        .exclude(path__in=told.disputes)
+        .update(processes=None, failed_over_in=None)
+    )
+    for path in told.disputes:
+        numbers = {"processes": told.processes, "failed_over_in": told.failed_over_in(path)}
+        changed += entities.filter(path=path).exclude(**numbers).update(**numbers)
+    return bool(changed)
+
+
 def record_heartbeat(process: str, role: str, at: datetime) -> None:
     """Store that a worker was alive at `at`. Roles: `pings`, `syphons`, `collectors`, `beat`, or one worker's list."""
     Heartbeat.objects.update_or_create(process=process, defaults={"role": role, "seen_at": at})

@@ -10,6 +10,7 @@ from dashboard.control import restore_pauses
 from dashboard.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.administration import BacklogQueueInfo, backlog_queues
+from pairing.presence import Presences, opinions
 from workers.celery import app
 from workers.collectors import project_health
 from workers.connections import client, outages_told, pairs
@@ -30,10 +31,16 @@ def reconcile() -> None:
     for worker, heartbeat in heartbeats().items():
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time)
     changed = [project_health(pair) for pair in pairs()]
+    changed += [project_opinions(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))
     if any(changed):
         announce_change()
+
+
+def project_opinions(pair: str) -> bool:
+    """Stores in how many processes each failover holds that some dispute; whether anything was new."""
+    return projection.record_opinions(pair, opinions(Presences(shared_state(pair)).living().values()))
 
 
 @app.task(name="samples.prune")

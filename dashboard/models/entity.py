@@ -31,6 +31,8 @@ class EntityHealth(models.Model):
     version = models.BigIntegerField(default=0)
     process = models.CharField(max_length=300, blank=True)
     applied_at = models.DateTimeField(null=True, blank=True)
+    failed_over_in = models.PositiveIntegerField(null=True, blank=True, help_text="Processes that do not dispute it.")
+    processes = models.PositiveIntegerField(null=True, blank=True, help_text="Living processes that send; empty: all.")
     is_configured = models.BooleanField(default=False, help_text="PAIRS_FILE names it.")
 
     last_ping_at = models.DateTimeField(null=True, blank=True)
@@ -83,6 +85,13 @@ class EntityHealth(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+    @property
+    def disagreement(self) -> str:
+        """`failed over in 1 of 8` where some processes, whose sends are accepted, dispute it; else empty."""
+        if self.state != self.State.FAILED_OVER or self.processes is None:
+            return ""
+        return f"failed over in {self.failed_over_in} of {self.processes}"
 
     def get_absolute_url(self) -> str:
         return reverse("entity-detail", args=[self.pair.name, self.path])
