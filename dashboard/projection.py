@@ -5,7 +5,7 @@ two collectors at once: health changes by compare and set on its version, events
 Call `announce_change` of dashboard.redis after a batch, so that open pages look again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from dashboard.fitting import fit, fitted, word
 from dashboard.models import (
     BacklogQueue,
     DepthSample,
@@ -23,7 +24,10 @@ from dashboard.models import (
     PairDepth,
     WaitingSample,
 )
+from pairing.backlog import parse_backlog_path
 from pairing.events import Event
+
+WAITING = ("waiting", "waiting_is_complete", "waiting_at", "oldest_waiting_at")
 
 
 class Health(Protocol):
@@ -103,60 +107,68 @@ def _apply(entity: int, health: Health) -> int:
     return EntityHealth.objects.filter(pk=entity, version__lt=health.version).update(
         state=health.state,
         since=health.since,
-        reason=health.reason,
+        reason=fitted(health.reason, None),
         held_by=health.held_by if health.state == "failed_over" else None,
         expires=health.expires,
         origin=health.origin,
         version=health.version,
-        process=health.process,
+        process=fitted(health.process, 300),
         applied_at=timezone.now(),
     )
 
 
 def entity_rows(pair: str, paths: Iterable[str]) -> dict[str, EntityHealth]:
     """The rows of entities by path, made where they are first heard of. Raises Pair.DoesNotExist."""
-    row, wanted = Pair.objects.get(name=pair), set(paths)
-    found = {entity.path: entity for entity in row.entities.filter(path__in=wanted)}
-    if missing := sorted(wanted - found.keys()):
+    row, wanted = Pair.objects.get(name=pair), {path: fitted(path, 260) for path in paths}
+    found = {entity.path: entity for entity in row.entities.filter(path__in=wanted.values())}
+    if missing := sorted(set(wanted.values()) - found.keys()):
         fresh = [EntityHealth(pair=row, path=path, kind="queue") for path in missing]
         EntityHealth.objects.bulk_create(fresh, ignore_conflicts=True)
         found |= {entity.path: entity for entity in row.entities.filter(path__in=missing)}
-    return found
+    return {path: found[fits] for path, fits in wanted.items()}
 
 
 def entity_row(pair: str, path: str, kind: str = "queue") -> EntityHealth:
     """The row of an entity, made when it is first heard of. Raises Pair.DoesNotExist for a pair nobody configured."""
-    entity, _ = EntityHealth.objects.get_or_create(pair=Pair.objects.get(name=pair), path=path, defaults={"kind": kind})
+    row, fits = Pair.objects.get(name=pair), fitted(path, 260)
+    entity, _ = EntityHealth.objects.get_or_create(pair=row, path=fits, defaults={"kind": kind})
     return entity
 
 
 def record_events(events: Iterable[Event]) -> int:
     """Store events; the ones already stored are left alone. Returns how many are new."""
-    rows = {
-        event.id: FailoverEvent(
+    rows = [
+        FailoverEvent(
             event_id=event.id,
             time=event.time,
             pair=event.pair,
             entity=event.entity,
-            kind=str(event.kind),
+            kind=word(str(event.kind)),
             reason=event.reason,
             process=event.process,
             operator=event.operator,
         )
         for event in events
-    }
+    ]
+    texts = ("event_id", "pair", "entity", "reason", "process", "operator")
+    facts = {row.event_id: row for row in (fit(row, texts) for row in rows)}
     with transaction.atomic():
-        known = set(FailoverEvent.objects.filter(event_id__in=rows).values_list("event_id", flat=True))
-        FailoverEvent.objects.bulk_create((row for key, row in rows.items() if key not in known), ignore_conflicts=True)
-    return len(rows) - len(known)
+        known = set(FailoverEvent.objects.filter(event_id__in=facts).values_list("event_id", flat=True))
+        FailoverEvent.objects.bulk_create(
+            (row for key, row in facts.items() if key not in known), ignore_conflicts=True
+        )
+    return len(facts) - len(known)
 
 
-def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime) -> None:
-    """Store what a sampler saw of all backlog queues of a pair at one moment. Queues it did not see are marked gone."""
+def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime, *, used: Collection[str] = ()) -> None:
+    """Store what a sampler saw of all backlog queues of a pair at one moment. Queues it did not see are marked gone.
+
+    `used` are the queues that live processes report in their rotations: none of them is an orphan.
+    """
     row = Pair.objects.get(name=pair)
     seen = list(queues)
     with transaction.atomic():
-        samples = [_sample(_queue(row, info, at), info, at) for info in seen]
+        samples = [_sample(_queue(row, info, at, used), info, at) for info in seen]
         DepthSample.objects.bulk_create(samples, ignore_conflicts=True)
         PairDepth.objects.get_or_create(
             pair=row,
@@ -171,8 +183,10 @@ def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime) -> None:
         missing.update(is_gone=True, **dict.fromkeys(("active", "scheduled", "dead_lettered", "size_bytes"), 0))
 
 
-def _queue(pair: Pair, info: QueueInfo, at: datetime) -> BacklogQueue:
-    orphan = info.index is None or info.index >= pair.backlog_queue_count
+def _queue(pair: Pair, info: QueueInfo, at: datetime, used: Collection[str]) -> BacklogQueue:
+    named = parse_backlog_path(info.path)
+    foreign = named is not None and named[0].lower() != pair.primary_namespace.lower()
+    orphan = info.index is None or info.index >= pair.backlog_queue_count or foreign or not pair.is_configured
     queue, created = BacklogQueue.objects.get_or_create(pair=pair, path=info.path, defaults={"seen_at": at})
     if created or queue.seen_at < at:
         BacklogQueue.objects.filter(pk=queue.pk, seen_at__lte=at).update(
@@ -186,7 +200,7 @@ def _queue(pair: Pair, info: QueueInfo, at: datetime) -> BacklogQueue:
             max_size_bytes=info.max_size_bytes,
             status=str(info.status),
             deviations={name: [str(value) for value in pair] for name, pair in info.deviations.items()},
-            is_orphan=orphan or not pair.is_configured,
+            is_orphan=orphan and info.path not in used,
             created_at=info.created_at,
             accessed_at=info.accessed_at,
             seen_at=at,
@@ -222,14 +236,23 @@ def record_waiting(
     oldest = oldest or {}
     for path in waiting:
         entity_row(pair, path)
+    counts = {fitted(path, 260): count for path, count in waiting.items() if count}
+    since = {fitted(path, 260): at for path, at in oldest.items()}
     with transaction.atomic():
-        for entity in EntityHealth.objects.filter(pair__name=pair).exclude(waiting_at__gt=at):
-            count = waiting.get(entity.path, 0 if complete else entity.waiting or 0)
-            if count or entity.waiting or entity.waiting_at is None:
-                WaitingSample.objects.get_or_create(entity=entity, at=at, defaults={"waiting": count})
-            EntityHealth.objects.filter(pk=entity.pk).update(
-                waiting=count, waiting_is_complete=complete, waiting_at=at, oldest_waiting_at=oldest.get(entity.path)
-            )
+        entities = EntityHealth.objects.filter(pair__name=pair).exclude(waiting_at__gt=at)
+        told = entities.filter(Q(path__in=counts) | Q(waiting__gt=0) | Q(waiting_at__isnull=True))
+        rows = list(told.only("path", "waiting"))
+        for row in rows:
+            row.waiting = counts.get(row.path, 0 if complete else row.waiting or 0)
+            row.waiting_is_complete, row.waiting_at, row.oldest_waiting_at = complete, at, since.get(row.path)
+        WaitingSample.objects.bulk_create(
+            [WaitingSample(entity=row, at=at, waiting=row.waiting or 0) for row in rows], ignore_conflicts=True
+        )
+        # Those that had nothing waiting and have nothing now are one statement, however many they are.
+        entities.exclude(pk__in=[row.pk for row in rows]).update(
+            waiting_is_complete=complete, waiting_at=at, oldest_waiting_at=None
+        )
+        EntityHealth.objects.bulk_update(rows, WAITING, batch_size=500)
 
 
 def record_ping(

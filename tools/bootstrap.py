@@ -3,7 +3,7 @@
     python3 tools/bootstrap.py demo | test | check | bench | setup   [arguments for the command]
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
-project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime and Chromium. Every step is
+project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium and PostgreSQL. Every step is
 skipped when it was done before and its inputs have not changed. What cannot be had is said in one sentence.
 """
 
@@ -157,6 +157,19 @@ def ensure_browser() -> None:
     say("warning: browser tests are skipped: no Chromium found (apt install chromium, or set BROWSER_PATH)")
 
 
+def has_postgres() -> bool:
+    """Whether the tests can start a PostgreSQL server of their own, or are given one."""
+    if os.environ.get("DATABASE_URL", "").startswith("postgres") or which("initdb"):
+        return True
+    return any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+
+
+def ensure_postgres() -> None:
+    """DATABASE_URL, or PostgreSQL's programs. Without them its tests are skipped, or fail with REQUIRE_POSTGRES=1."""
+    if not has_postgres() and not (apt_install("postgresql") and has_postgres()):
+        say("warning: tests on PostgreSQL are skipped: none found (apt install postgresql, or set DATABASE_URL)")
+
+
 def link_fallback(name: str, target: Path) -> None:
     link = VENV / "fallback" / name
     link.parent.mkdir(exist_ok=True)
@@ -286,6 +299,7 @@ def set_up(command: str) -> None:
     ensure_java()
     if requirements == "test":
         ensure_browser()
+        ensure_postgres()
 
 
 def become(program: list[str]) -> NoReturn:

@@ -30,6 +30,19 @@ VERBS = {
     "mark_healthy": "Mark healthy",
     "pause_syphon": "Pause syphon",
     "resume_syphon": "Resume syphon",
+    "quarantine_queue": "Quarantine",
+    "reopen_queue": "End quarantine",
+    "repair_queue": "Repair",
+    "drain_queue": "Drain home",
+    "stop_drain": "Stop drain",
+    "delete_queue": "Delete queue",
+    "take_back": "Take back",
+    "queue_deleted": "Queue deleted",
+    "queue_kept": "Queue not deleted",
+    "queue_returned": "Queue given back",
+    "resubmit": "Resubmit",
+    "discard": "Discard",
+    "download": "Download",
     "demo_break": "Break",
     "demo_mend": "Mend",
 }
@@ -49,6 +62,7 @@ EVENTS = {
     "syphon_resumed": ("draining", "Syphon resumed"),
     "syphon_stopped": ("unknown", "Syphon stopped"),
     "capacity_warning": ("failing", "Backlog filling up"),
+    "order_at_risk": ("failing", "Order at risk"),
 }
 
 
