@@ -3,8 +3,9 @@
     python3 tools/bootstrap.py demo | test | check | bench | setup   [arguments for the command]
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
-project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium and PostgreSQL. Every step is
-skipped when it was done before and its inputs have not changed. What cannot be had is said in one sentence.
+project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium and PostgreSQL.
+Every step is skipped when it was done before and its inputs have not changed. What cannot be had is said in one
+sentence.
 """
 
 from __future__ import annotations
