@@ -155,8 +155,9 @@ end
 """
 )
 
-# KEYS barriers of the queue; what can be lifted now has no intents
+# KEYS barriers of the queue, epoch; what can be lifted now has no intents
 _BARRED = """
+if redis.call('EXISTS', KEYS[2]) == 0 then return false end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local found, all = {}, redis.call('HGETALL', KEYS[1])
@@ -277,9 +278,14 @@ class SharedSessions:
         if arguments:
             self._bar(keys=[self._gates, self._places, self._latest], args=[self._barriers, queue, *arguments])
 
-    def barred(self, queue: str) -> dict[str, int]:
-        """The sessions whose barrier names this queue, with its generation; 0 while a send may be under way."""
-        found = self._barred(keys=[self._barriers + queue])
+    def barred(self, queue: str) -> dict[str, int] | None:
+        """The sessions whose barrier names this queue, with its generation; 0 while a send may be under way.
+
+        None where no process of the pair has kept the order since Redis began.
+        """
+        found = self._barred(keys=[self._barriers + queue, self._epoch])
+        if found is None:
+            return None
         return {_text(key): int(generation) for key, generation in zip(found[::2], found[1::2], strict=True)}
 
     def lift(self, queue: str, drained: Mapping[str, int]) -> int:

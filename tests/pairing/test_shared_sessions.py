@@ -17,7 +17,9 @@ Q0, Q1 = "contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1"
 def sessions(redis_client, monkeypatch):
     monkeypatch.setattr(shared_sessions, "RAISING_S", 0.0)
     monkeypatch.setattr(shared_sessions, "_INTENT_MARGIN_S", 0.0)
-    return SharedSessions(SharedState(redis_client, "contoso"))
+    sessions = SharedSessions(SharedState(redis_client, "contoso"))
+    sessions.sync("epoch", [])
+    return sessions
 
 
 def barred(sessions, token="a", queue=Q0, within_s=30.0):
@@ -124,8 +126,9 @@ def test_a_gate_is_lowered_when_nobody_wants_it_and_no_session_is_barred(session
 
 def test_a_redis_that_has_forgotten_says_so_and_is_told_again(sessions, redis_client):
     first = sessions.sync("one", ["Orders"])
-    assert (first.epoch, first.up) == ("one", {"orders"})
+    assert (first.epoch, first.up) == ("epoch", {"orders"})
     redis_client.flushall()
+    assert sessions.barred(Q0) is None
     assert sessions.sync("two", []).epoch == "two"
     sessions.bar(Q1, [KEY])
     sessions.bar(Q0, [KEY])
