@@ -15,11 +15,13 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceB
 from pairing.backlog import backlog_path
 from pairing.drive import drive
 from pairing.ends import End, Endpoint
-from pairing.flows import DONE, Action, Outcome, PingResult, ToPrimary, Wait
+from pairing.faults import describe
+from pairing.flows import DONE, Action, OpenFresh, Outcome, PingAction, PingResult, ToPrimary, Wait, ping_flow
 from pairing.messages import is_ping, ping_message, restore
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
 from pairing.payload import Messages, PairedMessageBatch
+from pairing.pinger import PING_BYTES
 from pairing.sending import SenderCore
 
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -168,11 +170,19 @@ class InMemoryPairedClient(PairedClient):
 
     def ping(self, path: str) -> PingResult:
         """Ping an entity now."""
-        try:
-            self.namespaces["primary"].send(path, [ping_message()])
-            result = PingResult(path, True, "accepted")
-        except Exception as error:
-            result = PingResult(path, False, str(error))
+
+        def perform(action: PingAction) -> Outcome:
+            if isinstance(action, OpenFresh):
+                return DONE  # there are no links that could fail
+            try:
+                self.namespaces["primary"].send(path, [ping_message()])
+            except Exception as error:
+                self.meter.count("ping", self.primary.namespace, path)
+                return self.failed(error, path, reused=False)
+            self.meter.count("ping", self.primary.namespace, path, messages=1, bytes=PING_BYTES, billing_units=1)
+            return DONE
+
+        result = drive(ping_flow(path, self.clock.now, describe, timeout_s=1.0), perform)
         self.pair_state.pinged(result)
         return result
 
@@ -228,7 +238,9 @@ class InMemoryPairedSender(SenderCore):
                     client.count_backlog(work, accepted=True)
             except Exception as error:
                 if isinstance(action, ToPrimary):
+                    client.count_primary(work, accepted=False)
                     return client.failed(error, self.entity_name, reused=False)
+                client.count_backlog(work, accepted=False)
                 return client.backlog_failed(error, reused=False)
             return DONE
 

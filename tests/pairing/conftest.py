@@ -216,6 +216,12 @@ async def world(request: pytest.FixtureRequest, primary: LocalNamespace, seconda
 
 
 @pytest.fixture
+def make_world(primary: LocalNamespace, secondary: LocalNamespace) -> Callable[[str], World]:
+    """One of the worlds by its name, ``sync`` or ``asyncio``; whoever asks for it closes it."""
+    return lambda name: World(name, primary, secondary)
+
+
+@pytest.fixture
 def queue(primary: LocalNamespace) -> str:
     """A queue of the primary that no other test knows."""
     return primary.create_queue()

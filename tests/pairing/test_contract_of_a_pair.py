@@ -1,0 +1,352 @@
+"""What a pair promises, on the shipped fakes and on local namespaces alike: one suite, three ways to be a pair.
+
+The fakes of ``pairing.testing`` claim sending, failing over, rewriting, pings, forced states, metering and coming home;
+links, locks, sessions, subscriptions, schedules and the passing of time inside a call they do not claim.
+"""
+
+import asyncio
+import threading
+from datetime import timedelta
+
+import pytest
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus import exceptions as sdk
+from azure.servicebus.amqp import AmqpAnnotatedMessage
+from azure.servicebus.exceptions import ServiceBusError
+
+import pairing
+import pairing.aio
+from pairing import BacklogUnavailableError, PairingError, SendAvailabilityOptions
+from pairing.messages import restore
+from pairing.testing import InMemoryNamespace, InMemoryPairedClient
+
+ERRORS = {
+    "amqp:internal-error": lambda: ServiceBusError("broken", condition=b"amqp:internal-error"),
+    "com.microsoft:entity-disabled": sdk.MessagingEntityDisabledError,
+    "com.microsoft:server-busy": sdk.ServiceBusServerBusyError,
+    "amqp:unauthorized-access": sdk.ServiceBusAuthorizationError,
+    "amqp:not-allowed": lambda: ServiceBusError("no", condition=b"amqp:not-allowed"),
+    "amqp:not-found": sdk.MessagingEntityNotFoundError,
+}
+
+
+class InMemory:
+    """The fakes."""
+
+    def __init__(self):
+        self.primary, self.secondary = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")
+        self.queue = "orders"
+
+    async def open(self, **options):
+        settings = {"backlog_queue_count": 2, "failover_interval": timedelta(0)} | options
+        self.client = InMemoryPairedClient(self.primary, self.secondary, options=SendAvailabilityOptions(**settings))
+        self.client.open()
+        return self.client
+
+    async def do(self, function, *arguments, **keywords):
+        return function(*arguments, **keywords)
+
+    def fail(self, condition, path=None):
+        self.primary.fail(ERRORS[condition](), path or self.queue)
+
+    def fail_backlog(self, path):
+        self.secondary.fail(ERRORS["amqp:internal-error"](), path)
+
+    def mend(self):
+        self.primary.mend()
+        self.secondary.mend()
+
+    def received(self, count):
+        found = [self.primary.receive(self.queue) for _ in range(count)]
+        assert self.primary.receive(self.queue) is None
+        return found
+
+    def in_backlog(self):
+        return [message for path in self.client.backlog_paths for message in self.secondary.messages(path)]
+
+    async def bring_home(self, count):
+        assert self.client.bring_home() == count
+
+    async def close(self):
+        self.client.close()
+
+
+class Local:
+    """Local namespaces, in one of the two worlds."""
+
+    def __init__(self, world, primary, secondary, queue):
+        self.world, self.primary, self.secondary, self.queue = world, primary, secondary, queue
+
+    async def open(self, **options):
+        self.client = await self.world.open(enable_pings=False, **options)
+        return self.client
+
+    async def do(self, function, *arguments, **keywords):
+        return await self.world(function, *arguments, **keywords)
+
+    def fail(self, condition, path=None):
+        self.primary.fault(entity=path or self.queue, operation="send", effect="reject", condition=condition)
+
+    def fail_backlog(self, path):
+        self.secondary.fault(entity=path, operation="send", effect="reject")
+
+    def mend(self):
+        self.primary.mend()
+        self.secondary.mend()
+
+    def received(self, count):
+        found = self.primary.receive(self.queue, count)
+        assert self.primary.stats(self.queue)["active"] == 0
+        return found
+
+    def in_backlog(self):
+        found = []
+        for path in self.client.backlog_paths:
+            waiting = self.secondary.stats(path)["active"]
+            found += self.secondary.receive(path, waiting) if waiting else []
+        return found
+
+    async def bring_home(self, count):
+        before = self.primary.stats(self.queue)["enqueued"]
+        module = pairing if self.world.name == "sync" else pairing.aio
+        stop = threading.Event() if self.world.name == "sync" else asyncio.Event()
+        syphoning = asyncio.ensure_future(self.world(module.Syphon(self.client).run, stop))
+        await self.world.until(lambda: self.primary.stats(self.queue)["enqueued"] == before + count, within_s=30)
+        stop.set()
+        await syphoning
+
+    async def close(self):
+        """The world closes it."""
+
+
+@pytest.fixture(params=["in memory", "local, blocking", "local, asyncio"])
+async def pair(request):
+    if request.param == "in memory":
+        found = InMemory()
+    else:
+        name = "sync" if request.param.endswith("blocking") else "asyncio"
+        primary, secondary = request.getfixturevalue("primary"), request.getfixturevalue("secondary")
+        world = request.getfixturevalue("make_world")(name)
+        found = Local(world, primary, secondary, primary.create_queue())
+    yield found
+    found.mend()
+    await found.close()
+    if isinstance(found, Local):
+        await found.world.close()
+
+
+def bodies(messages):
+    return [b"".join(message.body).decode() for message in messages]
+
+
+# Sending ------------------------------------------------------------------------------------------------------------
+
+
+async def test_one_message_a_list_and_a_batch_arrive_in_their_order(pair):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    await pair.do(sender.send_messages, ServiceBusMessage("1"))
+    await pair.do(sender.send_messages, [ServiceBusMessage("2"), ServiceBusMessage("3")])
+    batch = await pair.do(sender.create_message_batch)
+    batch.add_message(ServiceBusMessage("4"))
+    await pair.do(sender.send_messages, batch)
+    assert bodies(pair.received(4)) == ["1", "2", "3", "4"]
+
+
+async def test_every_form_of_a_message_is_taken(pair):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    foreign = ServiceBusMessageBatch()
+    foreign.add_message(ServiceBusMessage("foreign"))
+    for form in ({"body": "mapping"}, AmqpAnnotatedMessage(data_body=b"annotated"), foreign):
+        await pair.do(sender.send_messages, form)
+    assert bodies(pair.received(3)) == ["mapping", "annotated", "foreign"]
+
+
+async def test_nothing_is_no_error(pair):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    await pair.do(sender.send_messages, [])
+    await pair.do(sender.send_messages, await pair.do(sender.create_message_batch))
+
+
+async def test_a_message_without_id_gets_one(pair):
+    client = await pair.open()
+    await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))
+    (received,) = pair.received(1)
+    assert len(received.message_id) == 36
+
+
+async def test_what_is_the_callers_fault_is_raised(pair):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    with pytest.raises(ValueError, match="x-ms-path"):
+        await pair.do(sender.send_messages, ServiceBusMessage("x", application_properties={"x-ms-path": "y"}))
+    with pytest.raises(ValueError, match="timeout"):
+        await pair.do(sender.send_messages, ServiceBusMessage("x"), timeout=0)
+    with pytest.raises(TypeError):
+        await pair.do(sender.send_messages, "text")
+    with pytest.raises(sdk.MessageSizeExceededError):
+        await pair.do(sender.send_messages, ServiceBusMessage("x" * 262_100))
+    with pytest.raises(ValueError, match="too large"):
+        await pair.do(sender.create_message_batch, 10**9)
+    assert client.entity_health(pair.queue).state == "healthy"
+
+
+@pytest.mark.parametrize("condition", ["amqp:internal-error", "com.microsoft:entity-disabled"])
+async def test_an_outage_sends_the_message_to_the_backlog_and_home_again(pair, condition):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    pair.fail(condition)
+    message = ServiceBusMessage(
+        "kept", session_id=None, subject="s", correlation_id="c", application_properties={"n": 7, "f": 1.5, "t": "é"}
+    )
+    await pair.do(sender.send_messages, message)
+    assert client.entity_health(pair.queue).state == "failed_over"
+    pair.mend()
+    client.mark_healthy(pair.queue)
+    await pair.bring_home(1)
+    (home,) = pair.received(1)
+    assert (bodies([home]), home.message_id, home.subject, home.correlation_id) == (
+        ["kept"],
+        message.message_id,
+        "s",
+        "c",
+    )
+    assert home.application_properties == {b"n": 7, b"f": 1.5, b"t": "é".encode()}
+
+
+async def test_in_the_backlog_a_message_carries_where_it_is_meant_to_go(pair):
+    client = await pair.open()
+    client.fail_over(pair.queue, "test")
+    sent = ServiceBusMessage("kept", session_id="s", time_to_live=timedelta(hours=1))
+    await pair.do(client.get_queue_sender(pair.queue).send_messages, sent)
+    (stored,) = pair.in_backlog()
+    assert (stored.session_id, stored.time_to_live) == (None, None)
+    path, restored = restore(stored)
+    assert (path, restored.session_id, restored.time_to_live) == (pair.queue, "s", timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        ("com.microsoft:server-busy", sdk.ServiceBusServerBusyError),
+        ("amqp:unauthorized-access", sdk.ServiceBusAuthorizationError),
+        ("amqp:not-allowed", ServiceBusError),
+        ("amqp:not-found", sdk.MessagingEntityNotFoundError),
+    ],
+)
+async def test_what_is_no_outage_is_raised_and_fails_nothing_over(pair, condition, error):
+    client = await pair.open()
+    pair.fail(condition)
+    with pytest.raises(error):
+        await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))
+    assert client.entity_health(pair.queue).state == "healthy"
+
+
+async def test_while_the_interval_lasts_the_primarys_error_is_raised_and_a_success_clears_it(pair):
+    client = await pair.open(failover_interval=timedelta(minutes=1))
+    told = []
+    client.on_event(lambda event: told.append(event.kind))
+    sender = client.get_queue_sender(pair.queue)
+    pair.fail("amqp:internal-error")
+    with pytest.raises(ServiceBusError, match="internal-error"):
+        await pair.do(sender.send_messages, ServiceBusMessage("x"))
+    assert client.entity_health(pair.queue).state == "failing"
+    pair.mend()
+    await pair.do(sender.send_messages, ServiceBusMessage("y"))
+    assert (client.entity_health(pair.queue).state, told) == ("healthy", ["failing", "recovered"])
+
+
+async def test_a_backlog_queue_that_fails_is_pulled_and_where_all_fail_the_message_stays_the_callers(pair):
+    client = await pair.open()
+    told = []
+    client.on_event(lambda event: told.append(event.kind))
+    sender = client.get_queue_sender(pair.queue)
+    client.fail_over(pair.queue, "test")
+    for path in client.backlog_paths:
+        pair.fail_backlog(path)
+    with pytest.raises(BacklogUnavailableError) as raised:
+        await pair.do(sender.send_messages, ServiceBusMessage("x"))
+    assert set(raised.value.errors) == set(client.backlog_paths)
+    assert told == ["forced", "queue_pulled", "queue_pulled"]
+    pair.mend()
+    await pair.do(sender.send_messages, ServiceBusMessage("y"))
+    assert told[3:] == ["queue_returned"]
+
+
+# Pings and forced states --------------------------------------------------------------------------------------------
+
+
+async def test_a_ping_heals_tells_why_it_did_not_and_is_never_received(pair):
+    client = await pair.open()
+    pair.fail("amqp:internal-error")
+    await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))
+    refused = await pair.do(client.ping, pair.queue)
+    assert "internal-error" in refused.reason
+    assert (refused.accepted, client.entity_health(pair.queue).state) == (False, "failed_over")
+    assert client.entity_health(pair.queue).last_ping == refused.reason
+    pair.mend()
+    accepted = await pair.do(client.ping, pair.queue)
+    assert (accepted.accepted, client.entity_health(pair.queue).state) == (True, "healthy")
+    assert pair.received(0) == []
+
+
+async def test_a_held_entity_stays_until_it_is_released_and_pinged(pair):
+    client = await pair.open()
+    client.fail_over(pair.queue, "maintenance", operator="ann")
+    await pair.do(client.ping, pair.queue)
+    health = client.entity_health(pair.queue)
+    assert (health.state, health.held_by) == ("failed_over", "ann")
+    client.release(pair.queue, operator="ann")
+    (result,) = await pair.do(client.ping_due)
+    assert (result.accepted, client.entity_health(pair.queue).state) == (True, "healthy")
+
+
+async def test_a_failed_over_entity_says_nothing_of_its_neighbour(pair):
+    client = await pair.open()
+    client.fail_over("another", "test")
+    await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))
+    assert bodies(pair.received(1)) == ["x"]
+
+
+# Metering and life --------------------------------------------------------------------------------------------------
+
+
+async def test_sends_are_metered_by_kind_and_entity(pair):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    await pair.do(sender.send_messages, ServiceBusMessage("x" * 70_000))
+    await pair.do(sender.send_messages, [ServiceBusMessage("a"), ServiceBusMessage("b")])
+    pair.fail("amqp:internal-error")
+    await pair.do(sender.send_messages, ServiceBusMessage("c"))
+    pair.mend()
+    await pair.do(client.ping, pair.queue)
+    counted = {}
+    for record in client.meter.drain(client.clock.now(), everything=True):
+        if record.kind in ("send", "send_backlog", "ping"):
+            before = counted.get(record.kind, (0, 0, 0))
+            found = (record.operations, record.messages, record.billing_units)
+            counted[record.kind] = tuple(a + b for a, b in zip(before, found, strict=True))
+            assert record.entity == pair.queue
+    assert counted == {"send": (3, 3, 4), "send_backlog": (1, 1, 1), "ping": (1, 1, 1)}
+
+
+async def test_after_closing_everything_says_so(pair):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    await pair.do(client.close)
+    await pair.do(client.close)
+    assert (client.state, client.primary.state, client.secondary.state) == ("closed", "closed", "closed")
+    with pytest.raises(PairingError, match="closed"):
+        await pair.do(sender.send_messages, ServiceBusMessage("x"))
+    with pytest.raises(PairingError, match="closed"):
+        client.get_queue_sender(pair.queue)
+
+
+async def test_a_closed_sender_says_so(pair):
+    client = await pair.open()
+    sender = client.get_queue_sender(pair.queue)
+    await pair.do(sender.close)
+    with pytest.raises(ValueError, match="closed"):
+        await pair.do(sender.send_messages, ServiceBusMessage("x"))
