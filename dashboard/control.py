@@ -8,6 +8,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -71,7 +72,7 @@ def fail_over(request: Request, *, hold: bool = True, expires: datetime | None =
         )
         return _changed(request, health, "forced", f"{request.target} is failed over: its messages go to the backlog.")
 
-    return _perform("fail_over", request, deed)
+    return perform("fail_over", request, deed)
 
 
 def hold(request: Request) -> Outcome:
@@ -84,7 +85,7 @@ def hold(request: Request) -> Outcome:
         health = shared.hold(request.target, operator=request.operator, process=process())
         return _changed(request, health, "held", f"{request.target} is held: an accepted ping does not bring it back.")
 
-    return _perform("hold", request, deed)
+    return perform("hold", request, deed)
 
 
 def release(request: Request) -> Outcome:
@@ -97,7 +98,7 @@ def release(request: Request) -> Outcome:
         health = shared.release(request.target, operator=request.operator, process=process())
         return _changed(request, health, "released", f"{request.target} is released: the next accepted ping heals it.")
 
-    return _perform("release", request, deed)
+    return perform("release", request, deed)
 
 
 def mark_healthy(request: Request) -> Outcome:
@@ -110,7 +111,7 @@ def mark_healthy(request: Request) -> Outcome:
         health = shared.mark_healthy(request.target, operator=request.operator, process=process())
         return _changed(request, health, "recovered", f"{request.target} is marked healthy: sends go to the primary.")
 
-    return _perform("mark_healthy", request, deed)
+    return perform("mark_healthy", request, deed)
 
 
 def pause_syphon(request: Request) -> Outcome:
@@ -131,7 +132,7 @@ def pause_syphon(request: Request) -> Outcome:
             "done", f"The syphon of {_named(request)} is paused: messages stay in the backlog until it resumes."
         )
 
-    return _perform("pause_syphon", request, deed)
+    return perform("pause_syphon", request, deed)
 
 
 def resume_syphon(request: Request) -> Outcome:
@@ -146,7 +147,7 @@ def resume_syphon(request: Request) -> Outcome:
         _record(request, "syphon_resumed")
         return Outcome("done", f"The syphon of {_named(request)} goes on.")
 
-    return _perform("resume_syphon", request, deed)
+    return perform("resume_syphon", request, deed)
 
 
 def restore_pauses(pair: str, shared: SharedState) -> int:
@@ -169,8 +170,18 @@ def process() -> str:
 _RUN = uuid.uuid4().hex[:8]
 
 
-def _perform(verb: str, request: Request, deed: Callable[[SharedState], Outcome]) -> Outcome:
-    """Decide, write down what is wanted, do it, write down what came of it."""
+def perform(
+    verb: str,
+    request: Request,
+    deed: Callable[[SharedState], Outcome],
+    *,
+    right: Right = Right.OPERATE,
+    atomic: bool = True,
+) -> Outcome:
+    """Decide, write down what is wanted, do it, write down what came of it.
+
+    A deed that asks a namespace is not `atomic`: no lock of the database may wait for a network.
+    """
     request_id = request.request_id or uuid.uuid4().hex
     entry = AuditEntry(
         request_id=request_id,
@@ -187,8 +198,8 @@ def _perform(verb: str, request: Request, deed: Callable[[SharedState], Outcome]
     except IntegrityError:
         return _earlier(request_id)
     try:
-        require(request.user, Right.OPERATE)
-        with transaction.atomic():
+        require(request.user, right)
+        with transaction.atomic() if atomic else nullcontext():
             result = deed(shared_state(request.pair.name))
             AuditEntry.complete(request_id, result.outcome, result.sentence)
     except Refused as refusal:

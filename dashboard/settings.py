@@ -159,5 +159,8 @@ LOGGING = {
     "formatters": {"line": {"()": "dashboard.logs.formatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": _env.text("LOG_LEVEL", "INFO").upper()},
-    "loggers": {"django.server": {"handlers": ["stderr"], "propagate": False}},
+    "loggers": {
+        "django.server": {"handlers": ["stderr"], "propagate": False},
+        "azure": {"level": "WARNING"},  # lines for every frame tell nobody anything
+    },
 }

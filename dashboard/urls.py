@@ -19,9 +19,11 @@ from dashboard.views import (
     forecast,
     incidents,
     live,
+    messages,
     overview,
     pairs,
     probes,
+    reconciliation,
     workers,
 )
 
@@ -39,12 +41,21 @@ record_urls: Urls = [
     path("events/", events.listing, name="events"),
     path("events.csv", events.as_csv, name="events-csv"),
     path("backlog/", backlog.listing, name="backlog"),
+    path("backlog/<slug:pair>/messages/", messages.listing, name="backlog-messages"),
+    path("backlog/<slug:pair>/messages.json", messages.download, name="backlog-download"),
+    path("backlog/<slug:pair>/dead-letters/", messages.dead_letter_action, name="dead-letters"),
+    path("backlog/<slug:pair>/jobs/", messages.jobs, name="backlog-jobs"),
     path("audit/", audit.listing, name="audit"),
     path("workers/", workers.listing, name="workers"),
     path("costs/", costs.report, name="costs"),
     path("costs/run/", costs.run, name="costs-run"),
     path("costs/compute/", costs.compute, name="costs-compute"),
     path("costs/forecast/", forecast.page, name="costs-forecast"),
+    path("costs/failover/", forecast.before_failover, name="costs-before-failover"),
+    path("costs/budget/", costs.budget, name="costs-budget"),
+    path("costs/reconcile/", reconciliation.page, name="costs-reconcile"),
+    path("costs/reconcile/upload/", reconciliation.upload, name="costs-reconcile-upload"),
+    path("costs.parquet", costs.as_parquet, name="costs-parquet"),
     path("costs.csv", costs.as_csv, name="costs-csv"),
 ]
 machine_urls: Urls = [

@@ -23,10 +23,10 @@ try:
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")
 
-QUEUES = ("pings", "syphons", "collectors", "samples", "pipeline")
+QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline")
 SLICE_S = 60.0  # how long a task that loops keeps its thread before it lets the next tick start it anew
 
-ROOMS = ("pingers", "syphons", "collectors", "watchers", "pipeline", "heartbeats")
+ROOMS = ("pingers", "syphons", "collectors", "watchers", "orphans", "dead_letters", "pipeline", "heartbeats")
 
 for chatter in ("celery.app.trace", "celery.worker.strategy", "azure"):
     logging.getLogger(chatter).setLevel(logging.WARNING)  # lines for every tick and frame tell nobody anything
@@ -73,7 +73,10 @@ app.conf.update(
         "depths": every(settings.SAMPLE_INTERVAL_S, "samples.depths"),
         "entities": every(60, "samples.entities"),
         "prune": {"task": "samples.prune", "schedule": crontab(hour="3", minute="20")},
+        "backlog": every(1, "backlog.due"),
+        "dead-letters": every(1, "backlog.dead_letters"),
         "wanted": every(2, "pipeline.wanted"),
+        "compact": {"task": "pipeline.compact", "schedule": crontab(hour="1", minute="40")},
         "charges": {"task": "pipeline.charges", "schedule": crontab(hour="2", minute="10")},
     },
     timezone="UTC",

@@ -11,6 +11,7 @@ from celery.signals import worker_shutdown
 
 from dashboard.redis import shared_state
 from pairing import PairedServiceBusClient, Syphon
+from pairing.backlog import backlog_path
 from workers.celery import app
 from workers.connections import REST_S, client, close_all, outages_told, pairs
 from workers.slices import slice_of
@@ -24,7 +25,9 @@ _hosts: dict[str, threading.Thread] = {}
 def ensure() -> None:
     """Wakes a worker for each pair of which some backlog queue is in nobody's hands."""
     for name, pair in pairs().items():
-        if len(shared_state(name).leases()) < pair.backlog_queue_count:
+        held = shared_state(name).leases()
+        own = (backlog_path(pair.primary.namespace, index) for index in range(pair.backlog_queue_count))
+        if any(queue not in held for queue in own):  # what is held may be an orphan that is being drained
             host.apply_async((name,), expires=2)
 
 

@@ -9,12 +9,13 @@ from dashboard import projection, pruning
 from dashboard.control import restore_pauses
 from dashboard.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
-from pairing.administration import BacklogQueueInfo, backlog_queues
+from pairing.administration import BacklogQueueInfo
 from pairing.presence import Presences, opinions
 from workers.celery import app
 from workers.collectors import project_health
 from workers.connections import client, outages_told, pairs
 from workers.heartbeats import heartbeats
+from workers.orphans import all_backlog_queues
 from workers.slices import slice_of
 
 LIMIT_S = 60.0
@@ -63,9 +64,10 @@ def sample(pair: str) -> None:
         if free is not None:
             at = datetime.now(UTC)
             connected = client(pair)
-            queues = backlog_queues(connected.secondary.administration, connected.primary.namespace)
+            queues = all_backlog_queues(connected.secondary.administration, pairs()[pair])
             _metered(connected, connected.secondary.namespace, 2)
-            projection.record_depths(pair, queues, at)
+            rotations = shared_state(pair).rotations().values()
+            projection.record_depths(pair, queues, at, used={path for paths in rotations for path in paths})
             _record_waiting(connected, pair, queues, at)
             announce_change()
 

@@ -18,7 +18,9 @@ from dashboard.forms import EXPIRIES, ActionForm
 from dashboard.models import EntityHealth, Pair
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.status import Status, is_silent
+from dashboard.views import cleanup
 from dashboard.views.answers import page_or_part, wants_part
+from dashboard.views.cleanup import QUEUE_ACTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,10 @@ ACTIONS = {
 @require_http_methods(["GET", "POST"])
 def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     """GET asks, POST does. The path of the entity or queue is in the query or the body; `*` is the whole pair."""
-    what = ACTIONS.get(verb.replace("-", "_"))
+    name = verb.replace("-", "_")
+    if name in QUEUE_ACTIONS:
+        return cleanup.action(request, pair, name)
+    what = ACTIONS.get(name)
     if what is None:
         raise Http404
     require(request.user, Right.OPERATE)

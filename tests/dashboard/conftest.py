@@ -1,6 +1,6 @@
 """People of every role, a pair with entities, and a real Redis behind the verbs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +11,8 @@ from dashboard import projection
 from dashboard.models import EntityHealth, Pair
 from pairing.coordination import SharedState
 from pairing.shared_health import SharedHealth
+from tests.dashboard.secondary import Secondary
+from tests.dashboard.site import PAIRS, namespaces
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 ROLES = ("viewer", "operator", "administrator")
@@ -104,3 +106,23 @@ def health(path: str = "orders", state: str = "failed_over", version: int = 1, *
         "process": "host:1:aaaa",
     }
     return SharedHealth(**{**known, **changes})
+
+
+@pytest.fixture(scope="session")
+def local_namespaces() -> Iterator[dict[str, str]]:
+    """The connection strings of two local namespaces, by the variable that holds them."""
+    with namespaces() as strings:
+        yield strings
+
+
+@pytest.fixture
+def reachable(pair, shared, local_namespaces, settings, tmp_path, monkeypatch) -> Iterator[Secondary]:
+    """The pair, with two backlog queues of its own, on local namespaces that hold nothing yet."""
+    for name, text in local_namespaces.items():
+        monkeypatch.setenv(name, text)
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(PAIRS)
+    pair.backlog_queue_count = 2
+    pair.save()
+    with Secondary.of(local_namespaces) as secondary:
+        yield secondary

@@ -1,0 +1,85 @@
+"""A local secondary namespace with backlog queues, as tests fill it and look at it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from azure.core.exceptions import ResourceNotFoundError
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from dashboard.orphans import status_of
+from pairing import emulator_transport
+from pairing.administration import CREATED_WITH
+from pairing.messages import to_backlog
+
+ORPHAN = "contoso/x-servicebus-transfer/7"
+OWN = "contoso/x-servicebus-transfer/0"
+
+
+class Secondary:
+    """The namespace by its SDK clients; `primary` is the other one."""
+
+    def __init__(self, strings: Mapping[str, str]) -> None:
+        self.strings = strings
+        text = strings["CONTOSO_SECONDARY"]
+        self.administration = ServiceBusAdministrationClient.from_connection_string(
+            text, transport=emulator_transport()
+        )
+        self.client = ServiceBusClient.from_connection_string(text)
+        self.primary = ServiceBusClient.from_connection_string(strings["CONTOSO_PRIMARY"])
+
+    @classmethod
+    @contextmanager
+    def of(cls, strings: Mapping[str, str]) -> Iterator["Secondary"]:
+        """Cleared before and closed afterwards."""
+        here = cls(strings)
+        here.clear()
+        try:
+            yield here
+        finally:
+            here.clear()
+            here.primary.close()
+            here.client.close()
+            here.administration.close()
+
+    def clear(self) -> None:
+        for queue in list(self.administration.list_queues()):
+            self.administration.delete_queue(queue.name)
+
+    def make(self, path: str = ORPHAN, **properties: object) -> str:
+        """A backlog queue, as the library makes it but for these properties."""
+        self.administration.create_queue(path, **{**CREATED_WITH, **properties})
+        return path
+
+    def fill(self, path: str, *bodies: str, entity: str = "orders", **properties: object) -> None:
+        """Messages for an entity, on their way through this queue."""
+        with self.client.get_queue_sender(path) as sender:
+            for body in bodies:
+                message = ServiceBusMessage(body, message_id=f"id-of-{body[:40]}", **properties)
+                sender.send_messages(to_backlog(message, entity))
+
+    def dead_letter(self, path: str, count: int, reason: str = "RestoreFailed", about: str = "it was refused") -> None:
+        """The first messages of the queue become dead letters."""
+        with self.client.get_queue_receiver(path) as receiver:
+            left = count
+            while left:
+                for message in receiver.receive_messages(max_message_count=left, max_wait_time=5):
+                    receiver.dead_letter_message(message, reason, about)
+                    left -= 1
+
+    def status(self, path: str) -> str | None:
+        """None where there is no such queue."""
+        try:
+            return status_of(self.administration.get_queue(path))
+        except ResourceNotFoundError:
+            return None
+
+    def received(self, entity: str, count: int) -> list[str]:
+        """The bodies of so many messages of a queue of the primary, and what else is there."""
+        found: list[str] = []
+        with self.primary.get_queue_receiver(entity, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+            while messages := receiver.receive_messages(
+                max_message_count=100, max_wait_time=5 if len(found) < count else 0.3
+            ):
+                found += [str(message) for message in messages]
+        return found

@@ -1,0 +1,156 @@
+"""Actions on single backlog queues over the web: proven, asked for, done, refused (docs/contract.md, section 6)."""
+
+import pytest
+from django.utils import timezone
+
+from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion, QueueDrain
+from tests.dashboard.secondary import ORPHAN, OWN
+
+HTMX = {"HX-Request": "true"}
+VERBS = (
+    "quarantine_queue",
+    "reopen_queue",
+    "drain_queue",
+    "stop_drain",
+    "delete_queue",
+    "take_back",
+    "repair_queue",
+)
+
+
+@pytest.fixture
+def orphan(reachable, pair):
+    reachable.make()
+    return BacklogQueue.objects.create(pair=pair, path=ORPHAN, index=7, is_orphan=True, seen_at=timezone.now())
+
+
+def ask(client, verb, path=ORPHAN, **headers):
+    return client.get(f"/pairs/contoso/actions/{verb}/", {"path": path}, headers=headers)
+
+
+def act(client, verb, path=ORPHAN, headers=None, **more):
+    return client.post(
+        f"/pairs/contoso/actions/{verb}/", {"path": path, "reason": "not needed", **more}, headers=headers or {}
+    )
+
+
+def test_an_empty_orphan_is_cleaned_without_scripts_from_the_page_to_the_undo(orphan, reachable, as_role):
+    operator = as_role("operator")
+    assert "Delete</a>" in operator.get("/backlog/").text
+
+    page = ask(operator, "delete_queue")
+    assert "a peek found neither a message nor a dead letter" in page.text
+    assert "nobody: no configured pair, no live process, no syphon" in page.text
+    answer = act(operator, "delete_queue")
+    assert (answer.status_code, answer["Location"]) == (302, "/backlog/")
+    shown = operator.get("/backlog/").text
+    assert "To be deleted" in shown
+    assert "Take back</a>" in shown
+
+    act(operator, "take_back")
+    assert "is kept, as it was before" in operator.get("/backlog/").text
+    assert reachable.status(ORPHAN) == "Active"
+
+
+def test_the_question_tells_what_hinders(orphan, reachable, as_role):
+    reachable.fill(ORPHAN, "one")
+
+    page = ask(as_role("operator"), "delete_queue").text
+
+    assert "Drain them home first, or ask an administrator" in page
+    assert "Quarantine and delete</button>" not in page
+
+
+def test_an_administrator_is_asked_to_type_the_path(orphan, reachable, as_role):
+    reachable.fill(ORPHAN, "one")
+    administrator = as_role("administrator")
+    assert 'name="typed"' in ask(administrator, "delete_queue").text
+
+    act(administrator, "delete_queue", typed="something else")
+    assert "type its whole path" in administrator.get("/backlog/").text
+    assert not QueueDeletion.objects.exists()
+
+    act(administrator, "delete_queue", typed=ORPHAN)
+    assert QueueDeletion.objects.get().counts["active"] == 1
+
+
+def test_what_was_shown_is_what_is_confirmed(orphan, reachable, as_role):
+    administrator = as_role("administrator")
+    shown = ask(administrator, "delete_queue").context["confirmed"]
+    reachable.fill(ORPHAN, "late")
+
+    act(administrator, "delete_queue", typed=ORPHAN, confirmed=shown)
+
+    assert "has changed since" in administrator.get("/backlog/").text
+    assert not QueueDeletion.objects.exists()
+
+
+def test_htmx_gets_question_answer_and_refusal_as_fragments(orphan, reachable, as_role):
+    operator = as_role("operator")
+
+    assert "<html" not in ask(operator, "quarantine_queue", **HTMX).text
+    answer = act(operator, "quarantine_queue", headers=HTMX)
+    assert answer["HX-Trigger"] == "refresh"
+    assert "is in quarantine" in answer.text
+
+    reachable.administration.delete_queue(ORPHAN)
+    assert "no such queue any more" in ask(operator, "drain_queue", **HTMX).text
+
+
+def test_a_repair_compares_expected_and_actual_first(orphan, reachable, as_role):
+    queue = reachable.administration.get_queue(ORPHAN)
+    queue.max_delivery_count = 10
+    reachable.administration.update_queue(queue)
+
+    page = ask(as_role("operator"), "repair_queue").text
+    assert "max_delivery_count" in page
+    assert "2,147,483,647" in page
+
+    act(as_role("operator"), "repair_queue")
+    assert reachable.administration.get_queue(ORPHAN).max_delivery_count == 2147483647
+
+
+def test_the_same_form_sent_twice_is_one_deletion(orphan, as_role):
+    operator, once = as_role("operator"), {"request_id": "11111111-2222-4333-8444-555555555555"}
+
+    act(operator, "delete_queue", **once)
+    act(operator, "delete_queue", **once)
+
+    assert QueueDeletion.objects.count() == AuditEntry.objects.count() == 1
+
+
+def test_a_drain_is_shown_with_how_far_it_is(orphan, reachable, as_role):
+    reachable.fill(ORPHAN, "one", "two")
+    operator = as_role("operator")
+
+    act(operator, "drain_queue")
+    QueueDrain.objects.update(moved=1, waiting=1)
+
+    page = operator.get("/backlog/").text
+    assert "1 moved, 1 left" in page
+    assert "Stop drain</a>" in page
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("role", ["viewer", "nobody", "stranger"])
+def test_who_is_no_operator_can_neither_ask_nor_do(orphan, reachable, as_role, verb, role):
+    client = as_role(role)
+
+    for answer in (ask(client, verb), act(client, verb)):
+        assert answer.status_code == (302 if role == "stranger" else 403)
+    assert reachable.status(ORPHAN) == "Active"
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_queue_nobody_has_seen_is_not_found(reachable, as_role, verb):
+    assert act(as_role("operator"), verb, "contoso/x-servicebus-transfer/99").status_code == 404
+
+
+def test_a_pair_s_own_queue_offers_no_deletion(reachable, pair, as_role):
+    reachable.make(OWN)
+    BacklogQueue.objects.create(pair=pair, path=OWN, index=0, seen_at=timezone.now())
+    operator = as_role("operator")
+
+    assert "Delete</a>" not in operator.get("/backlog/").text
+    assert "So it is no orphan" in ask(operator, "delete_queue", OWN).text

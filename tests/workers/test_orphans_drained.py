@@ -1,0 +1,282 @@
+"""Workers find orphans, drain them home and carry deletions out, on real local namespaces.
+
+docs/specification.md, section 12.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import redis
+from django.utils import timezone
+
+from dashboard.models import BacklogQueue, DeadLetterJob, DiscardedMessage, Pair, QueueDeletion, QueueDrain
+from dashboard.pairs import PairConfig, load_pairs
+from dashboard.sync import sync
+from tests.dashboard.secondary import ORPHAN, OWN, Secondary
+from tests.dashboard.site import namespaces
+from workers import connections, dead_letters, orphans, slices, watchers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
+secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }
+backlog_queue_count = 2
+entities = ["orders", "payments"]
+"""
+
+
+@pytest.fixture(scope="module")
+def strings() -> Iterator[dict[str, str]]:
+    with namespaces() as told:
+        yield told
+
+
+@pytest.fixture
+def secondary(
+    strings: dict[str, str], fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: object
+) -> Iterator[Secondary]:
+    """A worker process of the pair, whose secondary holds nothing yet but the pair's own queues."""
+    for name, text in strings.items():
+        monkeypatch.setenv(name, text)
+    file = tmp_path / "pairs.toml"
+    file.write_text(PAIRS)
+    settings.PAIRS_FILE = file  # type: ignore[attr-defined]
+    told: Mapping[str, PairConfig] = load_pairs(file)
+    for room in (connections, watchers, orphans):
+        monkeypatch.setattr(room, "pairs", lambda: told)
+    list(sync(told))
+    with Secondary.of(strings) as here:
+        yield here
+        slices.stop_all()
+        connections.close_all()
+        connections._failed.clear()
+        slices._shutting_down.clear()
+        empty(here)
+
+
+def empty(here: Secondary) -> None:
+    for entity in ("orders", "payments"):
+        here.received(entity, 0)
+
+
+def errand(model: type, **more: object) -> object:
+    told = {"path": ORPHAN, "by": "ada", "at": timezone.now(), "request_id": f"{model.__name__}-{len(more)}"}
+    return model.objects.create(pair=Pair.objects.get(), **told, **more)
+
+
+def job(**more: object) -> DeadLetterJob:
+    wanted = {"kind": "resubmit", "upto": 2**60, "total": 3} | more
+    row = errand(DeadLetterJob, **wanted)
+    assert isinstance(row, DeadLetterJob)
+    return row
+
+
+def carried_out(row: DeadLetterJob) -> DeadLetterJob:
+    dead_letters.carry_out(row.pk)
+    row.refresh_from_db()
+    return row
+
+
+# Finding ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_sampler_finds_queues_beyond_the_count_and_of_unpaired_primaries(secondary: Secondary) -> None:
+    secondary.make(ORPHAN)
+    secondary.make("fabrikam/x-servicebus-transfer/0")
+    secondary.administration.create_queue("no-backlog-queue")
+
+    watchers.sample("contoso")
+
+    found = dict(BacklogQueue.objects.values_list("path", "is_orphan"))
+    assert found == {
+        OWN: False,
+        "contoso/x-servicebus-transfer/1": False,
+        ORPHAN: True,
+        "fabrikam/x-servicebus-transfer/0": True,
+    }
+
+
+def test_what_a_live_process_uses_is_not_shown_as_an_orphan(secondary: Secondary, fleet: redis.Redis) -> None:
+    secondary.make(ORPHAN)
+    watchers.shared_state("contoso").report_rotation("far-away:1:bbbb", [ORPHAN])
+
+    watchers.sample("contoso")
+
+    assert BacklogQueue.objects.get(path=ORPHAN).is_orphan is False
+
+
+@pytest.mark.parametrize(
+    ("paths", "paired", "found"),
+    [
+        (["contoso/x-servicebus-transfer/0"], ["Contoso"], []),
+        (["fabrikam/x-servicebus-transfer/0", "fabrikam/x-servicebus-transfer/1"], ["contoso"], ["fabrikam"]),
+        (["fabrikam/x-servicebus-transfer/one", "orders"], ["contoso"], []),
+    ],
+    ids=["paired, in another case", "two of one primary", "no backlog queues at all"],
+)
+def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(
+    paths: list[str], paired: list[str], found: list[str]
+) -> None:
+    assert orphans.unpaired(paths, paired) == found
+
+
+# Draining -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_orphan_in_quarantine_is_drained_home_and_the_row_tells_how_many(secondary: Secondary) -> None:
+    secondary.make(ORPHAN)
+    secondary.fill(ORPHAN, "one", "two", entity="orders")
+    secondary.fill(ORPHAN, "three", entity="payments")
+    queue = secondary.administration.get_queue(ORPHAN)
+    queue.status = "SendDisabled"
+    secondary.administration.update_queue(queue)
+    row = errand(QueueDrain, waiting=3)
+
+    orphans.bring_home(row.pk)  # type: ignore[attr-defined]
+
+    done = QueueDrain.objects.get()
+    assert (done.ended_at is not None, done.moved, done.waiting) == (True, 3, 0)
+    assert secondary.received("orders", 2) == ["one", "two"]
+    assert secondary.received("payments", 1) == ["three"]
+
+
+def test_a_drain_that_was_stopped_is_not_begun(secondary: Secondary) -> None:
+    secondary.make(ORPHAN)
+    secondary.fill(ORPHAN, "one")
+    row = errand(QueueDrain, ended_at=timezone.now())
+
+    orphans.bring_home(row.pk)  # type: ignore[attr-defined]
+
+    assert secondary.administration.get_queue_runtime_properties(ORPHAN).active_message_count == 1
+
+
+def test_a_due_deletion_is_carried_out_by_a_worker(secondary: Secondary) -> None:
+    secondary.make(ORPHAN)
+    created = secondary.administration.get_queue_runtime_properties(ORPHAN).created_at_utc
+    counts = dict.fromkeys(("active", "scheduled", "dead_lettered", "transfer", "transfer_dead_lettered"), 0)
+    row = errand(QueueDeletion, due_at=timezone.now(), queue_created_at=str(created), counts=counts)
+    QueueDeletion.objects.update(request_id="11111111222243338444555555555555")
+
+    orphans.carry_on(row.pk)  # type: ignore[attr-defined]
+    QueueDeletion.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    orphans.carry_on(row.pk)  # type: ignore[attr-defined]
+
+    assert QueueDeletion.objects.get().stage == "deleted"
+    assert secondary.status(ORPHAN) is None
+
+
+# Dead letters -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dead(secondary: Secondary) -> Secondary:
+    """Three dead letters meant for `orders`, with the sequence numbers 1 to 3 or so."""
+    secondary.make(ORPHAN)
+    secondary.fill(ORPHAN, "one", "two", "three", entity="orders")
+    secondary.dead_letter(ORPHAN, 3)
+    return secondary
+
+
+def numbers(here: Secondary) -> list[int]:
+    with here.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
+        return [message.sequence_number or 0 for message in receiver.peek_messages(100)]
+
+
+def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead: Secondary) -> None:
+    row = carried_out(job())
+
+    assert (row.done, row.failed, row.ended_at is not None) == (3, 0, True)
+    assert dead.received("orders", 3) == ["one", "two", "three"]
+    assert numbers(dead) == []
+
+
+def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead: Secondary) -> None:
+    first, second, third = numbers(dead)
+
+    row = carried_out(job(numbers=[second], destination="payments", total=1))
+
+    assert (row.done, row.failed) == (1, 0)
+    assert dead.received("payments", 1) == ["two"]
+    with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as receiver:
+        left = receiver.receive_messages(max_message_count=10, max_wait_time=5)
+    assert [message.sequence_number for message in left] == [first, third]
+
+
+def test_what_does_not_tell_where_it_was_meant_for_is_told_and_stays(dead: Secondary) -> None:
+    from azure.servicebus import ServiceBusMessage
+
+    with dead.client.get_queue_sender(ORPHAN) as sender:
+        sender.send_messages(ServiceBusMessage("whose am I?"))
+    dead.dead_letter(ORPHAN, 1)
+
+    row = carried_out(job(total=4))
+
+    assert (row.done, row.failed) == (3, 1)
+    assert "x-ms-path is missing; choose a destination" in row.detail
+    assert len(numbers(dead)) == 1
+
+
+def test_what_came_after_the_confirmation_is_not_touched(dead: Secondary) -> None:
+    _, second, third = numbers(dead)
+
+    row = carried_out(job(kind="discard", upto=second, total=2))
+
+    assert row.done == 2
+    assert numbers(dead) == [third]
+    assert DiscardedMessage.objects.count() == 2
+
+
+def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dead: Secondary) -> None:
+    carried_out(job(kind="discard"))
+
+    kept = DiscardedMessage.objects.order_by("number").first()
+    assert kept is not None
+    assert (kept.message_id, kept.entity, kept.dead_letter_reason) == ("id-of-one", "orders", "RestoreFailed")
+    assert kept.sha256 == "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    assert numbers(dead) == []
+
+
+def test_an_unknown_destination_refuses_each_and_loses_none(dead: Secondary) -> None:
+    row = carried_out(job(destination="nowhere"))
+
+    assert row.done == 0
+    assert len(numbers(dead)) == 3
+
+
+class PowerFailed(BaseException):
+    """Nothing after this line is executed."""
+
+
+@pytest.mark.parametrize("step", ["_send", "_complete", "_keep"])
+def test_a_worker_killed_anywhere_loses_nothing_and_doubles_only_by_the_same_id(
+    dead: Secondary, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    row, real = job(), getattr(dead_letters.Job, step)
+
+    def fails(*arguments: object, **keywords: object) -> None:
+        real(*arguments, **keywords)
+        raise PowerFailed
+
+    with monkeypatch.context() as power:
+        power.setattr(dead_letters.Job, step, fails)
+        with pytest.raises(PowerFailed):
+            dead_letters.carry_out(row.pk)
+    DeadLetterJob.objects.update(claimed_until=None)
+
+    row = carried_out(row)
+
+    assert row.ended_at is not None
+    assert numbers(dead) == []
+    assert set(dead.received("orders", 3)) == {"one", "two", "three"}
+
+
+def test_a_job_that_was_stopped_sends_nothing_more(dead: Secondary) -> None:
+    row = job()
+    DeadLetterJob.objects.update(ended_at=timezone.now())
+
+    dead_letters.carry_out(row.pk)
+
+    assert len(numbers(dead)) == 3
