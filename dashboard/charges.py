@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import F, Value
 from django.utils import timezone
 
+from dashboard.budgets import raise_alerts
 from dashboard.jobs import JobFailed, run_job
 from dashboard.models import (
     Adjustment,
@@ -284,6 +285,7 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
     _store_rollups(rollups)
     for known in closed.values():
         adjust(known, now_due[known.pk], run)
+    raise_alerts(run.month, run.rule, timezone.now())
     run.stage, run.share = "stored", 1.0
     run.save(update_fields=["stage", "share"])
     _finish(run, ChargeRun.Status.SUCCEEDED)

@@ -13,12 +13,24 @@ from typing import TypeVar
 from django.db.models import QuerySet, Sum
 
 from dashboard.cost_chart import DayOf, DaysChart, days_chart
-from dashboard.cost_insight import EXTRA_KINDS, Added, Change, Idle, OutageCost, added_by, change, idle, outage_costs
-from dashboard.ladder import OPERATIONS_METER
+from dashboard.cost_insight import (
+    EXTRA_KINDS,
+    Added,
+    Change,
+    Idle,
+    OutageCost,
+    added_by,
+    bandwidth_of,
+    change,
+    idle,
+    outage_costs,
+)
+from dashboard.ladder import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 
-BASE, CONNECTIONS = "base", "connections"
+BASE, CONNECTIONS, BANDWIDTH = "base", "connections", "bandwidth"
+NO_OPERATIONS = (BASE, CONNECTIONS, BANDWIDTH)
 LABELS = {
     "send": "Sent",
     "receive": "Received",
@@ -33,6 +45,7 @@ LABELS = {
     "manage": "Administration",
     BASE: "Base charge",
     CONNECTIONS: "Connections",
+    BANDWIDTH: "Bandwidth between regions",
 }
 ROWS_SHOWN = 200
 Row = TypeVar("Row", Charge, Adjustment)
@@ -104,6 +117,7 @@ class Report:
     chosen: Filters
     failover: Added
     idle: Idle
+    bandwidth: Fraction
     change: Change | None
     chart: DaysChart | None
     outages: Sequence[OutageCost]
@@ -123,6 +137,26 @@ class Report:
             )
             for invoice in self.invoices
             for row, units in zip(rows, invoice.tiers, strict=False)
+        ]
+
+    @property
+    def unpriced_bytes(self) -> int:
+        """Bytes that crossed regions and that nobody knows the price of."""
+        return sum(invoice.unpriced_bytes for invoice in self.invoices)
+
+    @property
+    def beside(self) -> list[TierUse]:
+        """Operations that do not climb the ladder: those of Basic and of Premium namespaces."""
+        steps = sum(1 for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER)
+        basic = next((row for row in self.run.details.get("prices", []) if row["meter"] == BASIC_METER), None)
+        price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
+        return [
+            TierUse(scope=invoice.scope, label=label, price=its_price, unit=its_unit, units=units)
+            for invoice in self.invoices
+            for (label, its_price, its_unit), units in zip(
+                (("Basic", price, unit), ("Premium, included", "0", "operation")), invoice.tiers[steps:], strict=False
+            )
+            if units
         ]
 
     @property
@@ -171,8 +205,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         + sum(each.cents for each in _adjustments(month, other, filters)),
         invoices=invoices,
         parts=_parts(charges),
-        by_kind=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "kind"),
-        by_entity=_shares(charges.exclude(kind__in=(BASE, CONNECTIONS)), "entity"),
+        by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
+        by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
         by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
         rows=list(
             charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
@@ -181,7 +215,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         adjustments=adjustments,
         chosen=filters,
         failover=added_by(invoices, EXTRA_KINDS),
-        idle=idle(invoices, _days(month)),
+        idle=idle(invoices, _days(month), filters.pair),
+        bandwidth=bandwidth_of(invoices, filters.pair),
         change=None if filters.is_used else change(month, chosen, filters.pair, total),
         outages=outage_costs(month, chosen, filters.pair, invoices),
         availability=list(_availability(month, filters.pair)),
@@ -220,13 +255,15 @@ def _cents(charges: QuerySet[Charge]) -> int:
 
 
 def _parts(charges: QuerySet[Charge]) -> list[Share]:
-    """Base charge, operations and connections: what the invoice consists of."""
-    operations = charges.exclude(kind__in=(BASE, CONNECTIONS))
+    """Base charge, operations, connections and bandwidth: what the invoice consists of."""
+    operations = charges.exclude(kind__in=NO_OPERATIONS)
     slices = [
         _slice(BASE, "Base charge", charges.filter(kind=BASE)),
         _slice("operations", "Operations", operations),
         _slice(CONNECTIONS, "Connections", charges.filter(kind=CONNECTIONS)),
     ]
+    if charges.filter(kind=BANDWIDTH).exists():
+        slices.append(_slice(BANDWIDTH, LABELS[BANDWIDTH], charges.filter(kind=BANDWIDTH)))
     return with_widths(slices)
 
 

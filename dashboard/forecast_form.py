@@ -1,4 +1,4 @@
-"""The fields of a forecast."""
+"""The fields of a forecast, and of a budget."""
 
 from __future__ import annotations
 
@@ -42,6 +42,21 @@ class ForecastForm(forms.Form):
             crossings=given["crossings"],
             per_gigabyte=Fraction(given["per_gigabyte"]),
         )
+
+
+class BeforeFailoverForm(forms.Form):
+    """What the dialog of a forced failover asks the forecast."""
+
+    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, required=False)
+    entities = forms.IntegerField(min_value=1, max_value=100_000, required=False)
+
+
+class BudgetForm(forms.Form):
+    """What a month may cost. No amount: no budget."""
+
+    pair = forms.CharField(max_length=63, required=False)
+    amount = forms.DecimalField(min_value=0, max_value=10**9, decimal_places=2, required=False)
+    alert_percent = forms.IntegerField(min_value=1, max_value=100, required=False)
 
 
 def assumed(traffic: Traffic, queues: int) -> dict[str, Any]:

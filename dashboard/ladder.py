@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 OPERATIONS_METER = "Standard Messaging Operations"
+BASIC_METER = "Basic Messaging Operations"
 MULTIPLES = {"K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 

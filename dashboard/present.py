@@ -60,8 +60,8 @@ def _prices(month: str, path: str, changed: int) -> Prices:
     return Prices(ladder_of(rows), rows[0]["currency"], told[-1]["sample"])
 
 
-def traffic(pair: str, now: datetime) -> Traffic:
-    """The pair's sends by the hour, from the newest month that was computed."""
+def traffic(pair: str, now: datetime, entity: str = "") -> Traffic:
+    """The sends by the hour of a pair, or of one of its entities, from the newest month that was computed."""
     newest = Invoice.objects.order_by("-month").select_related("run").first()
     if newest is None:
         return Traffic(f"{now:%Y-%m}", 0, 0, 0)
@@ -70,6 +70,8 @@ def traffic(pair: str, now: datetime) -> Traffic:
     )
     if pair:
         sent = sent.filter(pair=pair)
+    if entity:
+        sent = sent.filter(entity=entity)
     sums = sent.aggregate(messages=Sum("messages"), bytes=Sum("bytes"), used=Max("invoice__units"))
     messages, size = sums["messages"] or 0, sums["bytes"] or 0
     hours = max(1, _hours(newest.month, newest.run.started_at))

@@ -17,6 +17,7 @@ from pyspark.sql.window import Window
 
 from pipeline.months import Month
 from pipeline.schemas import SETTLEMENTS
+from pipeline.tariffs import CROSSING_KINDS
 
 EVENTS = "id string, time timestamp, pair string, entity string, kind string, reason string"
 DOWN, UP = ("failed_over", "forced"), ("recovered",)
@@ -27,7 +28,10 @@ WAY_HOME = (*EXTRA, "syphon_send")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """One outage of one entity. `down_s`: its part inside the month; `units`: billable, by kind, to the next one."""
+    """One outage of one entity. `down_s`: its part inside the month; `units`: billable, by kind, to the next one.
+
+    `crossing_bytes`: what went to the backlog and came out of it, and would cross regions if the pair does.
+    """
 
     pair: str
     entity: str
@@ -37,6 +41,7 @@ class Episode:
     reason: str
     down_s: float
     units: Mapping[str, int] = field(default_factory=dict)
+    crossing_bytes: int = 0
 
     def extra(self, rule: str) -> int:
         """Operations that had not been without it."""
@@ -85,24 +90,28 @@ def units_of(episodes: DataFrame, minutes: DataFrame) -> DataFrame:
     begins = episodes.select(
         "pair", "entity", F.date_trunc("minute", "started").alias("at"), "started", F.lit(0).alias("order"),
         F.lit(None).cast("string").alias("kind"), F.lit(0).cast("long").alias("billing_units"),
+        F.lit(0).cast("long").alias("bytes"),
     )  # fmt: skip
     used = minutes.where(F.col("kind").isin(*WAY_HOME)).select(
         "pair", "entity", F.col("minute").alias("at"), F.lit(None).cast("timestamp").alias("started"),
-        F.lit(1).alias("order"), "kind", "billing_units",
+        F.lit(1).alias("order"), "kind", "billing_units", "bytes",
     )  # fmt: skip
     before = Window.partitionBy("pair", "entity").orderBy("at", "order", "started")
     placed = begins.unionByName(used).withColumn("of", F.last("started", ignorenulls=True).over(before))
     wanted = placed.where("order = 1 and of is not null")
     return wanted.groupBy("pair", "entity", F.col("of").alias("started"), "kind").agg(
-        F.sum("billing_units").alias("units")
+        F.sum("billing_units").alias("units"), F.sum("bytes").alias("bytes")
     )
 
 
 def collect(episodes: DataFrame, units: DataFrame) -> list[Episode]:
     """The episodes with their units, by time."""
     by_episode: dict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)
-    for row in units.select("pair", "entity", F.unix_micros("started").alias("at"), "kind", "units").collect():
-        by_episode[row["pair"], row["entity"], row["at"]][row["kind"]] = row["units"]
+    sizes: dict[tuple[str, str, int], int] = defaultdict(int)
+    for row in units.select("pair", "entity", F.unix_micros("started").alias("at"), "kind", "units", "bytes").collect():
+        key = (row["pair"], row["entity"], row["at"])
+        by_episode[key][row["kind"]] = row["units"]
+        sizes[key] += row["bytes"] if row["kind"] in CROSSING_KINDS else 0
     columns = (F.unix_micros("started").alias("from"), F.unix_micros("ended").alias("to"))
     rows = episodes.select("pair", "entity", "cause", "reason", "down_s", *columns).collect()
     return [
@@ -115,6 +124,7 @@ def collect(episodes: DataFrame, units: DataFrame) -> list[Episode]:
             reason=row["reason"] or "",
             down_s=row["down_s"],
             units=by_episode[row["pair"], row["entity"], row["from"]],
+            crossing_bytes=sizes[row["pair"], row["entity"], row["from"]],
         )
         for row in sorted(rows, key=lambda row: (row["from"], row["pair"], row["entity"]))
     ]

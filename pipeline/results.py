@@ -151,5 +151,5 @@ def _episode(episode: Episode) -> dict[str, Any]:
         "reason": episode.reason,
         "down_s": episode.down_s,
         "units": dict(episode.units),
-        "extra": {rule: episode.extra(rule) for rule in RULES},
+        "extra": {rule: episode.extra(rule) for rule in RULES} | {"crossing_bytes": episode.crossing_bytes},
     }

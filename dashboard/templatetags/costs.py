@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from dashboard.cost_report import LABELS
 from dashboard.money import cents
 from dashboard.money import money as as_money
+from dashboard.reconciliation import Range
 
 register = template.Library()
 
@@ -94,3 +95,60 @@ def signed(cents_more: int) -> str:
 def lasted(seconds: float) -> str:
     """0 s, 45 s, 17 min, 3.2 h."""
     return duration(round(seconds))
+
+
+@register.filter
+def small_money(amount: Fraction) -> str:
+    """Money of which cents do not tell enough: 0.0023"""
+    return f"{float(amount):,.4f}" if 0 < abs(amount) < Fraction(1, 10) else exact_money(amount)
+
+
+@register.filter
+def signed_money(amount: Fraction) -> str:
+    """+0.91 or −0.91; 0.00 without a sign."""
+    return signed(cents(amount)) if cents(amount) else "0.00"
+
+
+@register.filter
+def gigabytes_of(size: int) -> str:
+    """Bytes as GB (10⁹)."""
+    return f"{size / 10**9:,.2f}"
+
+
+@register.filter
+def hours(duration: Fraction) -> str:
+    """1 hour, 2.5 hours."""
+    return f"{float(duration):g} hour{'' if duration == 1 else 's'}"
+
+
+@register.filter
+def hours_plain(duration: Fraction) -> str:
+    """The same as a bare number, for an address."""
+    return f"{float(duration):g}"
+
+
+@register.filter
+def rounded(amount: Fraction) -> str:
+    """A quantity as a person reads it: whole where it is large, with a few decimals where it is small."""
+    if abs(amount) >= 100 or amount.denominator == 1:
+        return f"{round(amount):,}"
+    return f"{float(amount):,.2f}"
+
+
+@register.filter
+def rounded_signed(amount: Fraction) -> str:
+    """The same with its sign."""
+    return f"{'+' if amount > 0 else '−'}{rounded(abs(amount))}"
+
+
+@register.filter
+def span(found: Range) -> str:
+    """What was computed: a number, or from the least to the most."""
+    return rounded(found.least) if found.least == found.most else f"{rounded(found.least)}–{rounded(found.most)}"
+
+
+@register.filter
+def money_span(found: Range) -> str:
+    """The same of money."""
+    least, most = exact_money(found.least), exact_money(found.most)
+    return least if least == most else f"{least}–{most}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
+from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -12,9 +15,13 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import cost_report
 from dashboard.access import Right, require
+from dashboard.budgets import ALL, raise_alerts, set_budget, standings
 from dashboard.charges import OPEN, ask_for, is_stalled, latest_run
 from dashboard.costs_csv import write_csv
-from dashboard.models import ChargeRun, Invoice
+from dashboard.costs_parquet import write_parquet
+from dashboard.forecast_form import BudgetForm
+from dashboard.models import BacklogRollup, ChargeRun, Invoice, Pair
+from dashboard.reconciliation import against_bill
 
 MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 
@@ -26,16 +33,23 @@ def report(request: HttpRequest) -> HttpResponse:
     known = cost_report.months(now)
     month = request.GET.get("month") or _newest(known)
     if not MONTH.fullmatch(month):
-        return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
+        return no_month()
     run = latest_run(month)
-    context = {
+    context: dict[str, Any] = {
         "month": month,
         "months": known if month in known else sorted([*known, month], reverse=True),
         "pairs": cost_report.pairs(month),
         "report": cost_report.report(month, request.GET.get("rule", ""), _filters(request)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
+        "all_pairs": Pair.objects.values_list("name", flat=True),
     }
+    if (found := context["report"]) is not None:
+        context |= {
+            "standings": standings(month, found.rule, found.pair),
+            "backlog_days": BacklogRollup.objects.filter(month=month, is_day=True, queue="*"),
+            "reconciled": against_bill(month, found.currency),
+        }
     return render(request, "costs/report.html", context)
 
 
@@ -65,7 +79,7 @@ def compute(request: HttpRequest) -> HttpResponse:
     require(request.user, Right.OPERATE)
     month = request.POST.get("month", "")
     if not MONTH.fullmatch(month):
-        return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
+        return no_month()
     ask_for(month, request.user.get_username(), timezone.now())
     return redirect(f"{reverse('costs')}?month={month}")
 
@@ -75,15 +89,57 @@ def as_csv(request: HttpRequest) -> HttpResponse:
     """The month's rows, in the columns of the contract."""
     month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
     if not MONTH.fullmatch(month):
-        return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
-    rule = request.GET.get("rule", "")
-    if rule not in ("published", "settlements"):
-        run = latest_run(month, ChargeRun.Status.SUCCEEDED)
-        rule = run.rule if run else "published"
+        return no_month()
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="charges-{month}.csv"'
-    write_csv(response, month, rule)
+    write_csv(response, month, _rule(request, month))
     return response
+
+
+@require_GET
+def as_parquet(request: HttpRequest) -> HttpResponse:
+    """The same rows as Parquet."""
+    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
+    if not MONTH.fullmatch(month):
+        return no_month()
+    out = BytesIO()
+    write_parquet(out, month, _rule(request, month))
+    response = HttpResponse(out.getvalue(), content_type="application/vnd.apache.parquet")
+    response["Content-Disposition"] = f'attachment; filename="charges-{month}.parquet"'
+    return response
+
+
+def _rule(request: HttpRequest, month: str) -> str:
+    """The counting rule of the address, or the one the month was computed for."""
+    rule = request.GET.get("rule", "")
+    if rule in ("published", "settlements"):
+        return rule
+    run = latest_run(month, ChargeRun.Status.SUCCEEDED)
+    return run.rule if run else "published"
+
+
+def no_month() -> HttpResponse:
+    """The answer to a month that is none."""
+    return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
+
+
+@require_POST
+def budget(request: HttpRequest) -> HttpResponse:
+    """Sets what a month may cost, of a pair or of everything; nothing takes the budget away."""
+    require(request.user, Right.OPERATE)
+    form = BudgetForm(request.POST)
+    month = request.POST.get("month", "")
+    if not MONTH.fullmatch(month):
+        return no_month()
+    if form.is_valid():
+        pair = form.cleaned_data["pair"] or ALL
+        percent = form.cleaned_data["alert_percent"] or 80
+        cents = int((form.cleaned_data["amount"] or 0) * 100)
+        set_budget(pair, cents, percent, request.user.get_username(), timezone.now())
+        raise_alerts(month, _rule(request, month), timezone.now())
+    else:
+        messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+    return redirect(f"{reverse('costs')}?month={month}#budget")
 
 
 def _newest(known: list[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -9,9 +11,43 @@ from django.views.decorators.http import require_GET
 
 from dashboard import present
 from dashboard.forecast import forecast
-from dashboard.forecast_form import ForecastForm, assumed
+from dashboard.forecast_form import BeforeFailoverForm, ForecastForm, assumed
 from dashboard.jobs import JobFailed
 from dashboard.models import Pair
+
+
+@require_GET
+def before_failover(request: HttpRequest) -> HttpResponse:
+    """What a failover of some entities of a pair would cost and hold by the hour, as a part of the dialog that asks."""
+    now = timezone.now()
+    pair, path = request.GET.get("pair", ""), request.GET.get("path", "*")
+    form = BeforeFailoverForm(request.GET)
+    context: dict[str, Any] = {"pair": pair, "path": path, "form": form}
+    if form.is_valid():
+        traffic = present.traffic(pair, now, "" if path == "*" else path)
+        fields = assumed(traffic, present.queues(pair)) | present_numbers(form, traffic)
+        whole = ForecastForm(fields)
+        try:
+            prices = present.prices(f"{now:%Y-%m}")
+        except JobFailed as error:
+            context["problem"] = str(error)
+        else:
+            if whole.is_valid():
+                both = [forecast(whole.outage(), prices.ladder, settlements) for settlements in (False, True)]
+                context |= {"published": both[0], "settlements": both[1], "prices": prices, "traffic": traffic}
+    answer = render(request, "costs/before_failover.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def present_numbers(form: BeforeFailoverForm, traffic: present.Traffic) -> dict[str, Any]:
+    """What the dialog knows: the hours and entities that are asked about, and the traffic as it was metered."""
+    return {
+        "hours": form.cleaned_data["hours"] or 1,
+        "entities": form.cleaned_data["entities"] or 1,
+        "messages_per_hour": traffic.messages_per_hour,
+        "message_bytes": traffic.message_bytes,
+    }
 
 
 @require_GET

@@ -1,0 +1,55 @@
+"""Compare a month with its bill, or with metrics: files this machine can read."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from dashboard.management.commands.compute_charges import month
+from dashboard.models import Invoice, Statement
+from dashboard.reconciliation import against_bill, against_metrics, read_bounded, take_statement
+from dashboard.statements import StatementError
+from dashboard.templatetags.costs import rounded, rounded_signed, span
+
+
+class Command(BaseCommand):
+    """Stores what the files say, as the page does, and tells the differences."""
+
+    help = "Compare a computed month with an Azure cost export (CSV) or metrics of Azure Monitor (JSON)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--month", type=month, required=True, help="the calendar month (UTC), YYYY-MM")
+        parser.add_argument("--export", type=Path, help="a cost and usage details file, of any account type")
+        parser.add_argument("--metrics", type=Path, help="the answer of the metrics API, or a diagnostic export")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for source in Statement.Source:
+            if path := options[source.value]:
+                self._take(options["month"], source, path)
+        self._tell(options["month"])
+
+    def _take(self, its_month: str, source: Statement.Source, path: Path) -> None:
+        try:
+            with path.open("rb") as file:
+                data = read_bounded(file)
+            take_statement(its_month, source, path.name, data, "command", timezone.now())
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
+        except StatementError as error:
+            raise CommandError(f"{path}: {error}") from None
+
+    def _tell(self, its_month: str) -> None:
+        invoice = Invoice.objects.filter(month=its_month).first()
+        if invoice is None:
+            raise CommandError(f"No charges of {its_month} are computed: run compute_charges first.")
+        against = against_bill(its_month, invoice.currency)
+        for meter in against.meters if against else []:
+            found = meter.quantity
+            rest = "explained" if found.is_explained else f"unexplained {rounded_signed(found.unexplained)}"
+            self.stdout.write(f"{found.label}: computed {span(found)}, billed {rounded(found.billed)}, {rest}")
+        for seen in against_metrics(its_month):
+            bounds = f"{rounded(seen.range.least)} to {rounded(seen.range.most)}"
+            told = f"computed {rounded(seen.range.billed)}, metrics {bounds}: {seen.verdict}"
+            self.stdout.write(f"{seen.namespace}, {seen.range.label.lower()}: {told}")

@@ -1,0 +1,304 @@
+"""What others say of a month: an Azure cost export (docs/pricing.md, section 10), or metrics of Azure Monitor.
+
+Files come from people and may be anything: what cannot be used is refused in one sentence, or left out and counted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, BinaryIO
+
+LARGEST_BYTES = 64 * 1024 * 1024
+MOST_ROWS = 1_000_000
+LONGEST_FIELD = 64 * 1024
+SERVICE, BANDWIDTH = "service bus", "bandwidth"
+RESOURCE = re.compile(r"/subscriptions/([^/]+)/.*/providers/microsoft\.servicebus/namespaces/([^/]+)", re.IGNORECASE)
+UNIT = re.compile(r"(\d+)\s*([KMB]?)(?:\s*[/ ]?\s*(?:hours?|gb|month|day))?", re.IGNORECASE)
+MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
+# The columns under the names of every account type, without case, spaces and underscores: Microsoft Customer Agreement,
+# Enterprise Agreement (new and old), pay-as-you-go, FOCUS.
+COLUMNS = {
+    "date": ("date", "usagedatetime", "usagedate", "chargeperiodstart"),
+    "category": ("metercategory", "xskumetercategory", "servicename"),
+    "meter": ("metername", "xskumetername", "skumeter"),
+    "quantity": ("quantity", "consumedquantity", "usagequantity", "pricingquantity"),
+    "unit": ("unitofmeasure", "pricingunit", "consumedunit"),
+    "cost": ("costinbillingcurrency", "pretaxcost", "cost", "extendedcost", "billedcost"),
+    "currency": ("billingcurrency", "billingcurrencycode", "currency"),
+    "resource": ("resourceid", "instanceid", "instancename"),
+    "scope": ("subscriptionid", "subscriptionguid", "subaccountid"),
+    "type": ("chargetype", "chargecategory"),
+}
+OPTIONAL = ("scope", "type")
+METRICS = (
+    "IncomingMessages",
+    "OutgoingMessages",
+    "IncomingBytes",
+    "OutgoingBytes",
+    "CompleteMessage",
+    "AbandonMessage",
+)
+
+
+class StatementError(Exception):
+    """The file cannot be used; the text is one sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """What a statement comes to for one day, namespace and meter. In single units; a metric has no cost."""
+
+    date: date
+    scope: str
+    namespace: str
+    meter: str
+    quantity: Fraction
+    cost: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A file's sums for a month, how many of its rows they are made of, and how many were left out, and why."""
+
+    sums: tuple[Sum, ...]
+    rows: int
+    skipped: Mapping[str, int]
+    currency: str = ""
+
+
+class _Unusable(Exception):
+    """Why one row is left out."""
+
+
+class _Adder:
+    """Adds rows up by day, namespace and meter."""
+
+    def __init__(self, month: str) -> None:
+        self.month = month
+        self.rows = 0
+        self.skipped: Counter[str] = Counter()
+        self._sums: dict[tuple[date, str, str, str], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
+
+    def take(self, row: Iterable[Any], read: Callable[[Any], Sum]) -> None:
+        """Adds what `read` makes of each row, or counts why it makes nothing of it."""
+        for number, each in enumerate(row):
+            if number >= MOST_ROWS:
+                raise StatementError(f"The file has more than {MOST_ROWS:,} rows: export less of it at a time.")
+            try:
+                found = read(each)
+                if f"{found.date:%Y-%m}" != self.month:
+                    raise _Unusable("of another month")
+            except _Unusable as reason:
+                self.skipped[str(reason)] += 1
+                continue
+            self.rows += 1
+            sums = self._sums[found.date, found.scope, found.namespace, found.meter]
+            sums[0] += found.quantity
+            sums[1] += found.cost or 0
+
+    def sums(self, has_cost: bool) -> tuple[Sum, ...]:
+        return tuple(
+            Sum(
+                date=day,
+                scope=scope,
+                namespace=namespace,
+                meter=meter,
+                quantity=quantity,
+                cost=cost if has_cost else None,
+            )
+            for (day, scope, namespace, meter), (quantity, cost) in sorted(self._sums.items())
+        )
+
+
+def read_export(file: BinaryIO, month: str) -> Parsed:
+    """The Service Bus rows of a cost export for the month; raises StatementError."""
+    lines = _rows(_text(file))
+    columns = _columns(next(lines, []))
+    currencies: set[str] = set()
+    adder = _Adder(month)
+    adder.take(lines, lambda row: _billed(row, columns, currencies))
+    if len(currencies) > 1:
+        raise StatementError(
+            f"The export mixes currencies ({', '.join(sorted(currencies))}): export one billing account."
+        )
+    if not adder.rows:
+        raise StatementError(f"The export has no row of Service Bus in {month}{_why(adder.skipped)}.")
+    currency = next(iter(currencies), "")
+    return Parsed(sums=adder.sums(True), rows=adder.rows, skipped=dict(adder.skipped), currency=currency)
+
+
+def _why(skipped: Mapping[str, int]) -> str:
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
+    return f" ({reasons})" if reasons else ""
+
+
+def _text(file: BinaryIO) -> str:
+    data = file.read(LARGEST_BYTES + 1)
+    if len(data) > LARGEST_BYTES:
+        raise StatementError(f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time.")
+    if not data.strip():
+        raise StatementError("The file is empty.")
+    if data[:2] in (b"\x1f\x8b", b"PK") or data[:4] == b"PAR1":
+        raise StatementError("The file is packed or Parquet: give the CSV (or the JSON of the metrics) that is in it.")
+    try:
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise StatementError("The file is no text in UTF-8.") from error
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    """The lines of the CSV that are not empty."""
+    csv.field_size_limit(LONGEST_FIELD)
+    head = text[: text.find("\n")]
+    delimiter = ";" if head.count(";") > head.count(",") else ","
+    try:
+        yield from (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
+    except csv.Error as error:
+        raise StatementError(f"The file is no CSV: {error}.") from error
+
+
+def _columns(head: list[str]) -> dict[str, int]:
+    """Where each column is; of several names for one the first that is there."""
+    known = {re.sub(r"[\s_]", "", name).lower(): place for place, name in reversed(list(enumerate(head)))}
+    columns = {}
+    for column, names in COLUMNS.items():
+        found = next((known[name] for name in names if name in known), None)
+        if found is not None:
+            columns[column] = found
+        elif column not in OPTIONAL:
+            raise StatementError(
+                f"This is no Azure cost export: it has no column for the {column} (such as {names[0]})."
+            )
+    if "consumedunit" not in known or "unitofmeasure" in known:
+        return columns
+    # FOCUS tells two quantities, each with a unit of its own: taken together they are wrong a million times over.
+    if "pricingquantity" in known and "pricingunit" in known:
+        return columns | {"quantity": known["pricingquantity"], "unit": known["pricingunit"]}
+    return columns | {"unit": known["consumedunit"]}
+
+
+def _billed(row: list[str], columns: Mapping[str, int], currencies: set[str]) -> Sum:
+    if len(row) <= max(columns.values()):
+        raise _Unusable("with too few columns")
+    told = {name: row[place].strip() for name, place in columns.items()}
+    resource = RESOURCE.search(told["resource"])
+    category = told["category"].lower().replace("azure ", "")
+    if category != SERVICE and not (category == BANDWIDTH and resource):
+        raise _Unusable("of other services")
+    if told.get("type", "usage").lower() not in ("usage", "", "roundingadjustment"):
+        raise _Unusable("that are no usage")
+    if not told["meter"]:
+        raise _Unusable("without a meter")
+    found = Sum(
+        date=_day(told["date"]),
+        scope=(told.get("scope") or (resource[1] if resource else "")).lower().removeprefix("/subscriptions/"),
+        namespace=resource[2].lower() if resource else "",
+        meter=told["meter"][:120],
+        quantity=_number(told["quantity"]) * _multiple(told["unit"]),
+        cost=_number(told["cost"]),
+    )
+    currencies.add(told["currency"].upper())
+    return found
+
+
+def _day(text: str) -> date:
+    """A day as the exports write it: 2026-10-01, 2026-10-01T00:00:00Z, or 10/01/2026, the month first."""
+    try:
+        if match := re.match(r"(\d{1,2})/(\d{1,2})/(\d{4})", text):
+            return date(int(match[3]), int(match[1]), int(match[2]))
+        return datetime.fromisoformat(text).date()
+    except ValueError:
+        raise _Unusable("with a date that cannot be read") from None
+
+
+def _number(text: str) -> Fraction:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise _Unusable("with a number that cannot be read") from None
+    if not number.is_finite() or not -30 < number.adjusted() < 14:
+        raise _Unusable("with a number that cannot be read")
+    return Fraction(number)
+
+
+def _multiple(unit: str) -> int:
+    match = UNIT.fullmatch(unit.strip())
+    if match is None or not 0 < int(match[1][:12]) <= 10**9:
+        raise _Unusable("in a unit that is not known")
+    return int(match[1]) * MULTIPLES[match[2].upper()]
+
+
+def read_metrics(file: BinaryIO, month: str) -> Parsed:
+    """The month's metrics: the answer of the metrics API, or JSON lines as diagnostic settings export them."""
+    adder = _Adder(month)
+    adder.take(_points(_text(file)), _measured)
+    if not adder.rows:
+        raise StatementError(f"The file has no metric of Service Bus in {month}{_why(adder.skipped)}.")
+    return Parsed(sums=adder.sums(False), rows=adder.rows, skipped=dict(adder.skipped))
+
+
+def _points(text: str) -> Iterator[Any]:
+    try:
+        whole = json.loads(text, parse_float=Decimal)
+    except RecursionError:
+        raise StatementError("The file is no JSON that can be read: it is nested too deeply.") from None
+    except ValueError:
+        yield from _lines(text)
+        return
+    answers = whole if isinstance(whole, list) else [whole]
+    for answer in answers:
+        if isinstance(answer, dict) and isinstance(answer.get("value"), list):
+            for metric in answer["value"]:
+                yield from _series(metric)
+        else:
+            yield answer
+
+
+def _lines(text: str) -> Iterator[Any]:
+    for line in text.splitlines():
+        if line.strip():
+            try:
+                yield json.loads(line, parse_float=Decimal)
+            except (ValueError, RecursionError):
+                raise StatementError("The file is no JSON: neither one value nor one on each line.") from None
+
+
+def _series(metric: Any) -> Iterator[dict[str, Any]]:
+    """The points of one metric of the API's answer, in the shape of exported ones."""
+    try:
+        for series in metric["timeseries"]:
+            for point in series["data"]:
+                named = {"metricName": metric["name"]["value"], "resourceId": metric["id"]}
+                yield named | {"time": point["timeStamp"], "total": point.get("total")}
+    except (KeyError, TypeError, AttributeError):
+        raise StatementError(
+            "This is no answer of Azure Monitor's metrics: name, id, timeseries or data is missing."
+        ) from None
+
+
+def _measured(point: Any) -> Sum:
+    if not isinstance(point, dict):
+        raise _Unusable("that are no metrics")
+    if point.get("metricName") not in METRICS:
+        raise _Unusable("of other metrics")
+    if point.get("total") is None:
+        raise _Unusable("without a total")
+    resource = RESOURCE.search(str(point.get("resourceId", "")))
+    if resource is None:
+        raise _Unusable("of other services")
+    return Sum(
+        date=_day(str(point.get("time", ""))[:10]),
+        scope=resource[1].lower(),
+        namespace=resource[2].lower(),
+        meter=str(point["metricName"]),
+        quantity=_number(str(point["total"])),
+    )
