@@ -30,6 +30,7 @@ class NamespaceServer:
         self.connections: set[SniffingProtocol] = set()
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._armed_for = NEVER
 
     async def start(self, address: str, port: int, tls: SSLContext | None = None) -> int:
         """Listen; returns the port. Raises OSError."""
@@ -57,19 +58,18 @@ class NamespaceServer:
 
     def _arm(self) -> None:
         """Set the timer for what is due next; called at the end of each turn."""
-        loop = asyncio.get_running_loop()
         due = self.host.next_due()
-        if due == NEVER:
+        if due >= self._armed_for:
             return
+        self._armed_for = due
+        loop = asyncio.get_running_loop()
         at = loop.time() + min(max(due - self.host.clock(), 0.0), LONGEST_SLEEP_S)
         if self._timer is not None:
-            if self._timer.when() <= at:
-                return
             self._timer.cancel()
         self._timer = loop.call_at(at, self._tick)
 
     def _tick(self) -> None:
-        self._timer = None
+        self._timer, self._armed_for = None, NEVER
         self.host.advance()
         self._arm()
 

@@ -324,17 +324,31 @@ _ALLOWED: dict[type, tuple[frozenset[type] | None, ...]] = {
 }
 
 
+# Which classes the fields of a performative had when they were found right: frames of one client are all alike.
+_known: set[tuple[type, ...]] = set()
+_MAX_KNOWN = 4096
+
+
 def _checked(kind: type[T], values: list[Any]) -> T:
+    classes = (kind, *[value.__class__ for value in values])
+    if classes not in _known:
+        _check(kind, values)
+        if len(_known) < _MAX_KNOWN:
+            _known.add(classes)
+    return kind(*values)
+
+
+def _check(kind: type[Any], values: list[Any]) -> None:
+    """Raise AmqpError unless the fields are there and of the right classes; nothing else about them counts."""
     allowed_classes = _ALLOWED[kind]
     if len(values) > len(allowed_classes):
         raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} has too many fields")
-    for index in kind.MANDATORY:  # type: ignore[attr-defined]
+    for index in kind.MANDATORY:
         if index >= len(values) or values[index] is None:
             raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} lacks field {index}")
     for value, allowed in zip(values, allowed_classes, strict=False):
         if allowed is not None and value.__class__ not in allowed:
             raise AmqpError("amqp:invalid-field", f"a field of {kind.__name__.lower()} has the wrong type")
-    return kind(*values)
 
 
 def encode_performative(performative: Any) -> bytes:

@@ -52,7 +52,10 @@ def split(data: bytes) -> list[Section]:
 
 def with_short_descriptors(data: bytes, sections: list[Section]) -> bytes:
     """These sections with `00 53 7x` before each value, the only form some decoders read."""
-    if all(section.value - section.start == 3 for section in sections):
+    for section in sections:
+        if section.value - section.start != 3:
+            break
+    else:
         return data[sections[0].start : sections[-1].end] if sections else b""
     return b"".join([b"\x00\x53" + bytes((s.code,)) + data[s.value : s.end] for s in sections])
 

@@ -246,16 +246,29 @@ _PROPERTY_TYPES: tuple[frozenset[type] | None, ...] = (
 )
 
 
+# Which classes the fields of a properties section had when they were found right: most messages are alike.
+_known_properties: set[tuple[type, ...]] = set()
+_MAX_KNOWN = 4096
+
+
 def _properties_of(bare: bytes) -> Properties:
     if bare[:3] != b"\x00\x53\x73":
         return _NO_PROPERTIES
     fields = _decoded_list(bare, 3, "properties section")
+    classes = tuple([value.__class__ for value in fields])
+    if classes not in _known_properties:
+        _check_properties(fields)
+        if len(_known_properties) < _MAX_KNOWN:
+            _known_properties.add(classes)
+    return Properties(*fields)
+
+
+def _check_properties(fields: list[Any]) -> None:
     if len(fields) > len(_PROPERTY_TYPES):
         raise DecodeError("the properties section has too many fields")
     for value, allowed in zip(fields, _PROPERTY_TYPES, strict=False):
         if allowed is not None and value.__class__ not in allowed:
             raise DecodeError("a field of the properties section has the wrong type")
-    return Properties(*fields)
 
 
 def _find(bare: bytes, code: int) -> sections.Section | None:

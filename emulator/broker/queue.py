@@ -1,17 +1,18 @@
-"""A queue: what a receiver gets next, what is locked, what is due, what is counted.
+"""A queue: what comes in, where it goes from here, and what time does to it.
 
 Every call takes `now` in unix seconds; nothing here reads a clock, waits or writes to a socket. Each change is made in
-memory, then announced to the journal (`emulator/broker/journal.py`).
+memory, then announced to the journal (`emulator/broker/journal.py`). What it holds is in `contents.py`, what receivers
+do with it in `deliveries.py`.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from emulator.broker import dead_letter
+from emulator.broker.deliveries import Deliveries
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.duplicates import DuplicateHistory
 from emulator.broker.errors import (
@@ -22,53 +23,22 @@ from emulator.broker.errors import (
     NotAllowed,
     QuotaExceeded,
 )
-from emulator.broker.journal import Journal
-from emulator.broker.lock import Locks
 from emulator.broker.message import NEVER, Message, MessageState, StoredMessage
-from emulator.broker.message_session import MessageSession
-from emulator.broker.ready import Ready
-from emulator.broker.receivers import Receivers
-from emulator.broker.shelf import Shelf
-from emulator.broker.surroundings import Counters, Surroundings
+from emulator.broker.surroundings import Surroundings
 
 MEGABYTE = 1024 * 1024
 
 
-class Queue(Receivers):
+class Queue(Deliveries):
     """One queue, or the queue a subscription owns, or a dead-letter queue."""
 
     def __init__(
         self, description: QueueDescription, surroundings: Surroundings, now: float, parent: Queue | None = None
     ) -> None:
-        super().__init__()
-        self.description = description
-        self.surroundings = surroundings
-        self.parent = parent
-        self.created_at = self.updated_at = self.accessed_at = now
-        self.counters = Counters()
-        self.last_sequence_number = 0
+        super().__init__(description, surroundings, now, parent)
         self.history = DuplicateHistory()
-        self._locks = Locks()
-        self._shelf = Shelf()
-        self._dead_letters: Queue | None = None
-        self._transfer_dead_letters: Queue | None = None
-        self._unanswered: deque[bytes] = deque(maxlen=10_000)
 
-    # --- looking ---------------------------------------------------------------------------------------------------
-
-    @property
-    def path(self) -> str:
-        """The entity path, as people write it."""
-        return self.description.name
-
-    @property
-    def owner_path(self) -> str:
-        """The path of the entity this queue belongs to: its own, or that of the entity whose dead letters it holds."""
-        return self.path if self.parent is None else self.parent.path
-
-    @property
-    def journal(self) -> Journal:
-        return self.surroundings.journal
+    # --- its dead letters --------------------------------------------------------------------------------------------
 
     @property
     def dead_letters(self) -> Queue:
@@ -90,59 +60,7 @@ class Queue(Receivers):
         description = dead_letter.sub_queue_description(self.description, self.path + suffix)
         return Queue(description, self.surroundings, self.created_at, parent=self)
 
-    def sub_queues(self) -> Iterator[Queue]:
-        """The dead-letter queues that were made so far."""
-        for queue in (self._dead_letters, self._transfer_dead_letters):
-            if queue is not None:
-                yield queue
-
-    def __len__(self) -> int:
-        """How many messages are stored, in every state."""
-        return len(self._shelf)
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of the messages stored here, dead-letter queues left out."""
-        return self._shelf.size_bytes
-
-    @property
-    def scheduled_count(self) -> int:
-        """Messages that become active later."""
-        return self._shelf.scheduled_count
-
-    @property
-    def rules_looked_at(self) -> int:
-        """How many rules decide where a message goes that is sent here: none, unless this is a topic's."""
-        return 0
-
-    @property
-    def deferred_count(self) -> int:
-        """Messages set aside by a receiver."""
-        return self._shelf.deferred_count
-
-    @property
-    def active_count(self) -> int:
-        """Active messages, locked ones included."""
-        return len(self._shelf) - self.scheduled_count - self.deferred_count
-
-    @property
-    def total_size_bytes(self) -> int:
-        """The bytes that count against the quota: this queue's and its dead-letter queues'."""
-        size = self.size_bytes
-        for queue in (self._dead_letters, self._transfer_dead_letters):
-            if queue is not None:
-                size += queue.size_bytes
-        return size
-
-    def messages(self) -> Iterator[StoredMessage]:
-        """Everything stored, in sequence order."""
-        return self._shelf.messages()
-
-    def peek(self, first: int, count: int, now: float, session_id: str | None = None) -> list[StoredMessage]:
-        """Up to `count` messages from this sequence number on, whatever their state; nothing is locked."""
-        return self._shelf.peek(first, count, now, session_id)
-
-    # --- putting in ------------------------------------------------------------------------------------------------
+    # --- putting in --------------------------------------------------------------------------------------------------
 
     def check(self, messages: Sequence[Message]) -> None:
         """Raise BrokerError unless all these messages can be stored together."""
@@ -222,187 +140,12 @@ class Queue(Receivers):
             self._pump(now, stored)
         return stored
 
-    def restore(self, stored: StoredMessage) -> None:
-        """Put a message back that a store kept, with its own sequence number, unlocked; in sequence order.
-
-        Announces nothing.
-        """
-        self.last_sequence_number = max(self.last_sequence_number, stored.sequence_number)
-        self._insert(stored)
-
-    def _insert(self, stored: StoredMessage) -> None:
-        due = self._shelf.add(stored)
-        if stored.state is MessageState.ACTIVE:
-            self._line(stored).append(stored)
-            self._noted(stored)
-        if due != NEVER:
-            self.surroundings.wake(self, due)
-
     def _expiry(self, message: Message, now: float) -> float:
         own = NEVER if message.ttl_s is None else message.ttl_s
         lives = min(own, self.description.default_message_time_to_live_s)
         return NEVER if lives == NEVER else now + lives
 
-    def _line(self, stored: StoredMessage) -> Ready:
-        """Where a message waits: in its session, or in the one line of a queue without sessions."""
-        if self.description.requires_session and stored.message.session_id is not None:
-            return self.sessions.of(stored.message.session_id).ready
-        return self._ready
-
-    def _noted(self, stored: StoredMessage) -> None:
-        if self.description.requires_session and stored.message.session_id is not None:
-            self.sessions.note(self.sessions.of(stored.message.session_id))
-
-    # --- taking out ------------------------------------------------------------------------------------------------
-
-    def receive(self, now: float, session: MessageSession | None = None) -> StoredMessage | None:
-        """Lock and return the next message, or None."""
-        stored = self._next(self._ready if session is None else session.ready, now)
-        if stored is not None:
-            self._lock(stored, now, session)
-            self._delivered(now)
-        return stored
-
-    def receive_and_delete(self, now: float, session: MessageSession | None = None) -> StoredMessage | None:
-        """Remove and return the next message, or None."""
-        stored = self._next(self._ready if session is None else session.ready, now)
-        if stored is not None:
-            self._remove(stored)
-            self._delivered(now)
-        return stored
-
-    def receive_deferred(
-        self, numbers: Sequence[int], now: float, *, deletes: bool, session_id: str | None = None
-    ) -> list[StoredMessage]:
-        """Deferred messages by their numbers, locked, or removed where `deletes`. Raises MessageNotFound."""
-        session = self.sessions.held(session_id, now) if session_id is not None else None
-        found: list[StoredMessage] = []
-        for number in numbers:
-            stored = self._shelf.get(number)
-            if stored is None or stored.state is not MessageState.DEFERRED or stored.lock_token is not None:
-                raise MessageNotFound(f"No deferred message has the sequence number {number}.")
-            if session_id is not None and stored.message.session_id != session_id:
-                raise MessageNotFound(f"No deferred message of the session has the sequence number {number}.")
-            found.append(stored)
-        for stored in found:
-            if deletes:
-                self._remove(stored)
-            else:
-                self._lock(stored, now, session)
-            self._delivered(now)
-        return found
-
-    def _lock(self, stored: StoredMessage, now: float, session: MessageSession | None) -> None:
-        if session is not None:
-            token = self._locks.take(stored, NEVER)
-            session.out[token] = stored
-        else:
-            until = now + self.description.lock_duration_s
-            self._locks.take(stored, until)
-            self.surroundings.wake(self, until)
-
-    def _delivered(self, now: float) -> None:
-        self.counters.delivered += 1
-        self.accessed_at = now
-
-    def _next(self, line: Ready, now: float) -> StoredMessage | None:
-        while (stored := line.take()) is not None:
-            if stored.expires_at > now:
-                return stored
-            self._expire(stored, now)
-        return None
-
-    def _unlock(self, stored: StoredMessage) -> None:
-        token = stored.lock_token
-        if token is None:
-            return
-        self._locks.release(stored)
-        if self.description.requires_session and stored.message.session_id is not None:
-            self.sessions.of(stored.message.session_id).out.pop(token, None)
-
-    def _remove(self, stored: StoredMessage) -> None:
-        """Take a message that is not in line any more out of the queue for good."""
-        self._unlock(stored)
-        self._shelf.remove(stored)
-        self._noted(stored)
-        self.journal.removed(self.path, stored.sequence_number)
-
-    def remember_unanswered(self, token: bytes) -> None:
-        """A settlement was applied and its answer lost: settling the same lock once more is to succeed."""
-        self._unanswered.append(token)
-
-    def was_unanswered(self, token: bytes) -> bool:
-        """Whether this lock was settled without the receiver knowing."""
-        return token in self._unanswered
-
-    # --- settling --------------------------------------------------------------------------------------------------
-
-    def complete(self, token: bytes, now: float) -> None:
-        """Remove the message locked with this token. Raises MessageLockLost, as do the others below."""
-        self._remove(self._locks.holder(token, now))
-        self.counters.completed += 1
-
-    def abandon(self, token: bytes, now: float) -> None:
-        """Give the message back; this delivery counts."""
-        stored = self._locks.holder(token, now)
-        self._unlock(stored)
-        self._failed_delivery(stored, now)
-
-    def release(self, token: bytes, now: float) -> None:
-        """Give the message back as if it had never been delivered. A lock that is gone is no error."""
-        try:
-            stored = self._locks.holder(token, now)
-        except BrokerError:
-            return
-        self._unlock(stored)
-        self._give_back(stored, now)
-
-    def defer(self, token: bytes, now: float) -> None:
-        """Set the message aside: from now on it is received by its sequence number only. This delivery counts."""
-        stored = self._locks.holder(token, now)
-        self._unlock(stored)
-        self._shelf.defer(stored)
-        stored.delivery_count += 1
-        self._noted(stored)
-        self.journal.changed(self.path, stored)
-
-    def dead_letter(self, token: bytes, reason: str | None, description: str | None, now: float) -> None:
-        """Move the message to the dead-letter queue."""
-        self._bury(self._locks.holder(token, now), reason, description, now)
-
-    def renew(self, token: bytes, now: float) -> float:
-        """Lock the message for another lock duration; returns the new end."""
-        until = now + self.description.lock_duration_s
-        self._locks.renew(token, until, now)
-        self.surroundings.wake(self, until)
-        return until
-
-    def _give_back(self, stored: StoredMessage, now: float) -> None:
-        if stored.state is MessageState.ACTIVE:
-            self._line(stored).give_back(stored)
-            self._noted(stored)
-            self._pump(now, stored)
-
-    def _wake(self, due: float) -> None:
-        self.surroundings.wake(self, due)
-
-    def _come_back(self, stored: StoredMessage, now: float, *, counts: bool) -> None:
-        self._locks.release(stored)
-        if counts:
-            self._failed_delivery(stored, now)
-        else:
-            self._give_back(stored, now)
-
-    def _failed_delivery(self, stored: StoredMessage, now: float) -> None:
-        stored.delivery_count += 1
-        limit = self.description.max_delivery_count
-        if stored.delivery_count >= limit and self.parent is None:
-            self._bury(stored, *dead_letter.too_many_deliveries(limit), now)
-        else:
-            self.journal.changed(self.path, stored)
-            self._give_back(stored, now)
-
-    # --- to other places -------------------------------------------------------------------------------------------
+    # --- to other places ---------------------------------------------------------------------------------------------
 
     def _bury(self, stored: StoredMessage, reason: str | None, description: str | None, now: float) -> None:
         """Out of this queue, into its dead-letter queue or where that forwards to."""
@@ -453,7 +196,16 @@ class Queue(Receivers):
         else:
             self._remove(stored)
 
-    # --- time ------------------------------------------------------------------------------------------------------
+    def _failed_delivery(self, stored: StoredMessage, now: float) -> None:
+        stored.delivery_count += 1
+        limit = self.description.max_delivery_count
+        if stored.delivery_count >= limit and self.parent is None:
+            self._bury(stored, *dead_letter.too_many_deliveries(limit), now)
+        else:
+            self.journal.changed(self.path, stored)
+            self._give_back(stored, now)
+
+    # --- time --------------------------------------------------------------------------------------------------------
 
     def next_due(self) -> float:
         """When `advance` has something to do next; infinity where nothing is due."""
@@ -490,7 +242,10 @@ class Queue(Receivers):
             self._line(stored).forget()
         self._expire(stored, now)
 
-    # --- administration --------------------------------------------------------------------------------------------
+    def _wake(self, due: float) -> None:
+        self.surroundings.wake(self, due)
+
+    # --- administration ----------------------------------------------------------------------------------------------
 
     def update(self, description: QueueDescription, now: float) -> None:
         """Take new properties; messages already here keep their own times."""
