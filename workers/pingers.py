@@ -1,23 +1,90 @@
-"""Due entities are pinged, once for the whole fleet: whoever claims an entity's next ping in Redis sends it."""
+"""Due entities are pinged, once for the whole fleet: whoever claims an entity's next ping in Redis sends it.
 
-from dashboard.redis import announce_change, shared_state
+Celery gives the kick; a thread of its own looks often while a pair has something failed over. A task each second would
+come too late: applications, which wait a quarter of the interval before they help out, would be first.
+"""
+
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from dashboard.redis import RedisError, announce_change, shared_state
+from pairing import PairedServiceBusClient
+from pairing.shared_health import SharedHealth
+from pairing.shared_state import Seen
 from workers.celery import app
-from workers.collectors import project_health
-from workers.connections import client, outages_told, pairs
+from workers.collectors import parsed, project_health
+from workers.connections import REST_S, client, outages_told, pairs
+from workers.slices import slice_of
+
+TICK_S = 0.2
+MOST_THREADS = 16  # of a pair and process; each sends several pings at once, and a silent namespace holds it up
+_watches: dict[str, threading.Thread] = {}
+
+
+@dataclass(slots=True)
+class Away:
+    """Which entities of a pair are failed over, as far as this process has read."""
+
+    seen: Seen | None = None
+    paths: set[str] = field(default_factory=set)
+
+
+_away: dict[str, Away] = {}
+_lock = threading.Lock()
 
 
 @app.task(name="pings.due")
 def due() -> None:
-    """Wakes a task for each pair that has something to ping, so that a silent namespace holds up no other pair."""
+    """Wakes a worker for each pair that has something to ping."""
     for pair in pairs():
-        if any(health.state == "failed_over" for health in shared_state(pair).health().values()):
-            ping.apply_async((pair,), expires=2)
+        if away(pair):
+            watch.apply_async((pair,), expires=2)
 
 
-@app.task(name="pings.ping")
+def away(pair: str) -> set[str]:
+    """The entities of a pair that are failed over; what has not changed is not read again."""
+    with _lock:
+        known = _away.setdefault(pair, Away())
+        news = shared_state(pair).news(known.seen)
+        if news.is_everything:
+            known.paths.clear()
+        for health in parsed(news.texts.items(), SharedHealth.from_json):
+            (known.paths.add if health.state == "failed_over" else known.paths.discard)(health.path)
+        known.seen = news.seen
+        return set(known.paths)
+
+
+@app.task(name="pings.watch")
+def watch(pair: str) -> None:
+    """Lets this process ping what it can claim, if it does not do so already."""
+    if pair not in _watches or not _watches[pair].is_alive():
+        _watches[pair] = threading.Thread(target=keep_pinging, args=(pair,), name=f"pings-{pair}", daemon=True)
+        _watches[pair].start()
+
+
+def keep_pinging(pair: str) -> None:
+    """Pings until nothing of the pair is failed over, or the worker stops; without Redis applications do it."""
+    under_way: list[threading.Thread] = []
+    with suppress(RedisError), slice_of(f"pings of {pair}") as stop:
+        while stop is not None and not stop.wait(TICK_S) and away(pair):
+            under_way = [thread for thread in under_way if thread.is_alive()]
+            with outages_told("ping", pair):
+                if len(under_way) < MOST_THREADS and _is_due(client(pair)):
+                    under_way.append(threading.Thread(target=ping, args=(pair,), daemon=True))
+                    under_way[-1].start()
+                continue
+            stop.wait(REST_S)
+
+
+def _is_due(connected: PairedServiceBusClient) -> bool:
+    now = connected.clock.now()
+    return any(machine.ping_due(now) for machine in connected.pair_state.entities())
+
+
 def ping(pair: str) -> None:
     """Sends the pings of a pair that are due and that nobody else has claimed."""
     with outages_told("ping", pair):
-        if client(pair).ping_due(grace_s=0.0):
-            project_health(pair)
+        if results := client(pair).ping_due(grace_s=0.0):
+            project_health(pair, {result.path for result in results})
             announce_change()

@@ -179,6 +179,7 @@ class Member:
         self.is_ready = self.has_ended = False
         self.events: list[tuple[str, str, float]] = []
         self.sent: Counter[str] = Counter()
+        self.sent_at: list[float] = []
         self.raised: Counter[str] = Counter()
         self.errors: list[str] = []
         self.slowest_s = 0.0
@@ -193,6 +194,7 @@ class Member:
                 self.events.append(rest)  # type: ignore[arg-type]
             case "sent":
                 self.sent[rest[0]] += 1
+                self.sent_at.append(time.monotonic())
                 self.slowest_s = max(self.slowest_s, rest[2])
             case "raised":
                 self.raised[rest[0]] += 1

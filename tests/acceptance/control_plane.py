@@ -1,0 +1,93 @@
+"""Whole Celery workers and beat for tests, around a fleet's Redis and local namespaces; real signals, real files."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
+
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "FLEET_PRIMARY", namespace = "contoso" }
+secondary = { connection_string_env = "FLEET_SECONDARY", namespace = "contoso-dr" }
+backlog_queue_count = 2
+failover_interval_s = 1
+ping_primary_interval_s = 1
+entities = ["orders", "payments"]
+"""
+
+
+class ControlPlane:
+    """The workers of the pair `contoso`, with a database and usage files of their own."""
+
+    def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer) -> None:
+        self.folder, self.usage = folder, folder / "metering"
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        (folder / "pairs.toml").write_text(PAIRS)
+        primary, secondary = namespaces.strings
+        self._environment = os.environ | {
+            "STATE_DIR": str(folder),
+            "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
+            "REDIS_URL": server.url,
+            "PAIRS_FILE": str(folder / "pairs.toml"),
+            "USAGE_DIR": str(self.usage),
+            "USAGE_FLUSH_S": "1",
+            "FLEET_PRIMARY": primary,
+            "FLEET_SECONDARY": secondary,
+        }
+        self._log = (folder / "workers.log").open("ab")
+        for command in ("migrate", "sync_pairs"):
+            subprocess.run([sys.executable, "manage.py", command], cwd=ROOT, env=self._environment, check=True)
+
+    def start(self, *names: str) -> None:
+        """Starts workers of these names; `beat` is the one that wakes them."""
+        for name in names:
+            own = ["beat"] if name == "beat" else ["worker", "--hostname", f"{name}@%h"]
+            command = [sys.executable, "-m", "celery", "-A", "workers", *own, "--loglevel", "WARNING"]
+            self.workers[name] = subprocess.Popen(
+                command, cwd=ROOT, env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True
+            )
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Sends a signal to a worker, and does not wait for what it does."""
+        self.workers[name].send_signal(number)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL."""
+        worker = self.workers.pop(name)
+        worker.kill()
+        worker.wait(10)
+
+    def name_of(self, pid: int) -> str | None:
+        """The worker with that process id."""
+        return next((name for name, worker in self.workers.items() if worker.pid == pid), None)
+
+    def end(self) -> None:
+        for name in list(self.workers):
+            self.kill(name)
+        self._log.close()
+
+    def rows(self, query: str, *values: object) -> list[Any]:
+        """What the database answers."""
+        with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=30)) as database:
+            return database.execute(query, values).fetchall()
+
+    def used(self, kind: str) -> dict[str, int]:
+        """Messages of this kind by the process that reports them, once each, as the Parquet files tell."""
+        files = [str(path) for path in self.usage.rglob("*.parquet") if not path.name.startswith("_")]
+        if not files:
+            return {}
+        with closing(duckdb.connect()) as reader:
+            once = (
+                "select record_id, reporter, kind, max_by(messages, seq) as messages from read_parquet(?) group by all"
+            )
+            query = f"select reporter, sum(messages) from ({once}) where kind = ? group by reporter"
+            found = reader.execute(query, [files, kind]).fetchall()
+        return {reporter: int(messages) for reporter, messages in found}

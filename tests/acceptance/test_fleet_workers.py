@@ -1,0 +1,163 @@
+"""What a fleet reports reaches database and usage files once, whoever is killed; workers ping first and hand over.
+
+docs/specification.md, sections 7, 8, 10 and 11.
+"""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from pairing.coordination import EVENTS
+from tests.acceptance.control_plane import ControlPlane
+from tests.acceptance.fleet import Fleet, Namespaces, RedisServer
+
+pytestmark = pytest.mark.acceptance
+MEMBERS = 3
+REPORTED_EVERY_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Namespaces, RedisServer]]:
+    """Two namespaces, Redis, two workers and beat, for all stories here."""
+    folder = tmp_path_factory.mktemp("control-plane")
+    namespaces, server = Namespaces("contoso", "orders", "payments"), RedisServer(folder)
+    plane = ControlPlane(folder, namespaces, server)
+    plane.start("beat", "one", "two")
+    yield plane, namespaces, server
+    plane.end()
+    server.kill()
+    namespaces.end()
+    print((folder / "workers.log").read_text()[-20_000:])
+
+
+@pytest.fixture
+def plane(stage: tuple[ControlPlane, Namespaces, RedisServer]) -> ControlPlane:
+    return stage[0]
+
+
+@pytest.fixture
+def fleet(
+    stage: tuple[ControlPlane, Namespaces, RedisServer], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fleet]:
+    _, namespaces, server = stage
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso")
+    yield fleet
+    fleet.shared.mark_healthy("orders", operator="ada", process="web")
+    fleet.end()
+
+
+def holders(fleet: Fleet) -> set[int]:
+    """The processes that hold the leases of both backlog queues; nobody while not all are held."""
+    leases = fleet.shared.leases()
+    return {int(owner.split(":")[1]) for owner in leases.values()} if len(leases) == 2 else set()
+
+
+def held_by(plane: ControlPlane, fleet: Fleet) -> str:
+    """The worker that brings home both queues, or one of two."""
+    names = fleet.until(lambda: {plane.name_of(pid) for pid in holders(fleet)} - {None}, 60, "workers hold the leases")
+    return str(sorted(str(name) for name in names)[0])
+
+
+def test_every_event_is_stored_once_and_in_order_though_a_collector_is_killed_and_everything_comes_twice(
+    plane: ControlPlane, fleet: Fleet
+) -> None:
+    members = fleet.start(MEMBERS, entities=())
+    held_by(plane, fleet)
+    for member in members:
+        fleet.ask(member, "emit", 700)
+    fleet.until(
+        lambda: plane.rows("select count(*) from dashboard_failoverevent where kind = 'set_aside'")[0][0], 30, ""
+    )
+    plane.kill("one")
+    for member in members:
+        fleet.ask(member, "emit", 700)
+    redis = fleet.shared.redis
+    for _, fields in redis.xrange(EVENTS, count=500):  # as if the answer to the first telling had been lost
+        redis.xadd(EVENTS, fields)
+    plane.start("one")
+    query = "select reason from dashboard_failoverevent where entity = ? order by time, id"
+    for member in members:
+        fleet.until(
+            lambda m=member: len(plane.rows(query, f"of {m.name}")) >= 1400, 60, f"events of {member.name} are stored"
+        )
+    fleet.until(lambda: redis.xlen(EVENTS) == 0, 30, "the stream is empty")
+    told = [str(number) for number in range(700)] * 2
+    assert {m.name: [r for (r,) in plane.rows(query, f"of {m.name}")] == told for m in members} == {
+        m.name: True for m in members
+    }
+
+
+def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_interval_at_most(
+    plane: ControlPlane, fleet: Fleet
+) -> None:
+    crashing, *closing = fleet.start(MEMBERS, every_s=0.2)
+    began = fleet.clock()
+    fleet.until(lambda: plane.used("send").get(crashing.process), 30, "usage is reported by time")
+    assert fleet.clock() - began < REPORTED_EVERY_S + 10
+    plane.kill("two")
+    fleet.until(lambda: fleet.clock() > began + 1.2 * REPORTED_EVERY_S, 30, "an interval is over")
+    fleet.kill(crashing)
+    for member in closing:
+        fleet.close(member)
+    plane.start("two")
+    for member in closing:
+        fleet.until(
+            lambda m=member: plane.used("send").get(m.process) == m.sent["orders"],
+            40,
+            f"{member.name}'s sends are told",
+        )
+    lost = crashing.sent["orders"] - plane.used("send")[crashing.process]
+    assert 0 <= lost <= 1 + len([at for at in crashing.sent_at if at > crashing.sent_at[-1] - REPORTED_EVERY_S - 2])
+    assert lost < crashing.sent["orders"]
+
+
+def test_workers_ping_first_and_applications_when_no_worker_lives(plane: ControlPlane, fleet: Fleet) -> None:
+    members = fleet.start(MEMBERS, entities=())
+    held_by(plane, fleet)
+    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")
+
+    def arrived() -> int:
+        return fleet.namespaces.stats("orders").get("pings_swallowed", 0)
+
+    def by_applications() -> int:
+        return sum(fleet.ask(member, "pings") for member in members)
+
+    fleet.until(lambda: arrived() >= 1, 30, "pings begin")
+    before, own, began = arrived(), by_applications(), fleet.clock()
+    fleet.until(lambda: arrived() >= before + 5, 30, "pings go on")
+    assert arrived() - before <= fleet.clock() - began + 1
+    assert by_applications() - own <= 1, "a worker that was late leaves its turn to an application"
+    for name in ("one", "two"):
+        plane.kill(name)
+    own = by_applications()
+    fleet.until(lambda: by_applications() >= own + 3, 30, "applications ping")
+    plane.start("one", "two")
+
+
+def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one_loses_them_within_10(
+    plane: ControlPlane, fleet: Fleet
+) -> None:
+    first = held_by(plane, fleet)
+    second = "two" if first == "one" else "one"
+    fleet.until(lambda: heard_of(fleet, second), 60, "the other worker is there")
+    leaving, staying = plane.workers[first].pid, plane.workers[second].pid
+    began = fleet.clock()
+    plane.signal(first, signal.SIGTERM)
+    fleet.until(lambda: holders(fleet) == {staying}, 30, "the other worker holds all leases")
+    handed_over_s = fleet.clock() - began
+    plane.workers.pop(first).wait(15)
+    plane.start(first)
+    fleet.until(lambda: heard_of(fleet, first), 60, "it is back")
+    fresh = plane.workers[first].pid
+    began = fleet.clock()
+    plane.kill(second)
+    fleet.until(lambda: holders(fleet) == {fresh}, 60, "the survivor holds all leases")
+    taken_over_s = fleet.clock() - began
+    plane.start(second)
+    assert leaving not in holders(fleet)
+    assert (handed_over_s < 3, taken_over_s < 10) == (True, True), (handed_over_s, taken_over_s)
+
+
+def heard_of(fleet: Fleet, worker: str) -> bool:
+    return any(name.startswith(f"{worker}@") for name in fleet.shared.redis.hkeys("workers:heartbeat"))
