@@ -72,7 +72,8 @@ class Namespace:
         answers: list[ServiceBusReceivedMessage] = []
 
         def look(receiver: Any, left_s: float) -> None:
-            answers.extend(receiver.peek_messages(count, sequence_number=number, timeout=left_s))
+            first = max(number, 1)  # the SDK takes 0 for "where the last peek ended"
+            answers.extend(receiver.peek_messages(count, sequence_number=first, timeout=left_s))
 
         self._meter.count("manage", self.name, queue, operations=1, billing_units=1)
         failure = self._link(queue, dead).attempt(look, ASK_S)
