@@ -15,6 +15,7 @@ STATES = {
     "healthy": Q(state__in=("healthy", "unknown")) & (Q(waiting=0) | Q(waiting__isnull=True)),
 }
 EXPIRIES = {"": "until somebody releases it", "15": "15 minutes", "60": "1 hour", "240": "4 hours", "1440": "1 day"}
+MOST_SELECTED = 500
 
 
 class EntityFilter(forms.Form):
@@ -71,19 +72,41 @@ class EventFilter(forms.Form):
         return any(self.cleaned_data.values())
 
 
-class ActionForm(forms.Form):
-    """What an action needs: the path it is about, why, and for a forced failover until when."""
+class Paths(forms.Field):
+    """One path, several, or `*`; in the order given, each once."""
 
-    path = forms.CharField(max_length=300)
+    widget = forms.MultipleHiddenInput
+
+    def clean(self, value: list[str] | None) -> list[str]:
+        paths = list(dict.fromkeys(one for one in value or () if one))
+        if not paths or len(paths) > MOST_SELECTED or any(len(path) > 300 for path in paths):
+            raise forms.ValidationError(f"Choose 1 to {MOST_SELECTED} entities, or * for all of the pair.")
+        return paths
+
+
+class ActionForm(forms.Form):
+    """What an action needs: what it is about, why, for a forced failover until when, for a pace how fast."""
+
+    path = Paths()
     reason = forms.CharField(required=False, max_length=500)
     expires_in = forms.ChoiceField(required=False, choices=list(EXPIRIES.items()))
+    rate = forms.FloatField(required=False, min_value=0.01, max_value=1_000_000)
     request_id = forms.UUIDField(required=False)
+    seen = forms.IntegerField(required=False)
+
+    @property
+    def path_given(self) -> str:
+        """The path where there is one, `*` for the whole pair, empty for several."""
+        paths: list[str] = self.cleaned_data.get("path") or []
+        return paths[0] if len(paths) == 1 else ""
 
     def targets(self, pair: Pair) -> list[str]:
-        """The entities meant: one, or all of the pair for `*`. Empty where the pair has no such entity."""
-        path = self.cleaned_data["path"]
-        entities = pair.entities.all() if path == "*" else pair.entities.filter(path=path)
-        return list(entities.values_list("path", flat=True))
+        """The entities meant: those named, or all of the pair for `*`. Empty where the pair lacks one of them."""
+        paths: list[str] = self.cleaned_data["path"]
+        if paths == ["*"]:
+            return list(pair.entities.values_list("path", flat=True))
+        known = set(pair.entities.filter(path__in=paths).values_list("path", flat=True))
+        return paths if known.issuperset(paths) else []
 
     def expires(self, now: datetime) -> datetime | None:
         """When a forced state ends by itself."""

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dashboard.models import FailoverEvent
+from dashboard.models.syphon import WHOLE_PAIR
 
 SAME_TIME = timedelta(seconds=10)
+ECHOED = ("syphon_paused", "syphon_resumed")
 
 
 @dataclass(slots=True)
@@ -27,7 +29,7 @@ def together(events: Iterable[FailoverEvent]) -> list[Told]:
     """Events, newest first; those that tell the same of an entity within SAME_TIME are one."""
     told: list[Told] = []
     latest: dict[tuple[str, str, str], Told] = {}
-    for event in events:
+    for event in _without_echoes(list(events)):
         key = (event.pair, event.entity, event.kind)
         known = latest.get(key)
         if known and not event.operator and known.event.time - event.time <= SAME_TIME:
@@ -36,3 +38,18 @@ def together(events: Iterable[FailoverEvent]) -> list[Told]:
         latest[key] = Told(event)
         told.append(latest[key])
     return told
+
+
+def _without_echoes(events: list[FailoverEvent]) -> list[FailoverEvent]:
+    """An operator pauses a pair with one word; that each of its queues then stands still is no news beside it."""
+    words = [event for event in events if event.operator and event.kind in ECHOED]
+
+    def is_echo(event: FailoverEvent) -> bool:
+        return event.kind in ECHOED and not event.operator and any(_follows(event, word) for word in words)
+
+    return [event for event in events if not is_echo(event)]
+
+
+def _follows(event: FailoverEvent, word: FailoverEvent) -> bool:
+    is_meant = word.entity in (WHOLE_PAIR, event.entity)
+    return (event.pair, event.kind) == (word.pair, word.kind) and is_meant and abs(event.time - word.time) <= SAME_TIME

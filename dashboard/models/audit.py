@@ -13,7 +13,7 @@ class AuditEntry(models.Model):
     operator = models.CharField(max_length=150)
     verb = models.CharField(max_length=40)
     pair = models.CharField(max_length=63)
-    target = models.CharField(max_length=300, default="*")
+    target = models.TextField(default="*", help_text="`*`: the whole pair. Several entities are parted by `, `.")
     reason = models.TextField(blank=True)
     outcome = models.CharField(
         max_length=9,

@@ -30,6 +30,7 @@ VERBS = {
     "mark_healthy": "Mark healthy",
     "pause_syphon": "Pause syphon",
     "resume_syphon": "Resume syphon",
+    "pace_syphon": "Pace syphon",
     "quarantine_queue": "Quarantine",
     "reopen_queue": "End quarantine",
     "repair_queue": "Repair",

@@ -5,18 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
-from dashboard import control
+from dashboard import control, several
 from dashboard.access import Right, require
 from dashboard.boards import last_heartbeat, status_of
 from dashboard.forms import EXPIRIES, ActionForm
-from dashboard.models import EntityHealth, Pair
+from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.pacing import pace_syphon, paces
 from dashboard.status import Status, is_silent
 from dashboard.views import cleanup
 from dashboard.views.answers import page_or_part, wants_part
@@ -34,6 +36,7 @@ class Action:
     about_queues: bool = False
     asks_reason: bool = True
     asks_expiry: bool = False
+    asks_rate: bool = False
     is_severe: bool = False
 
 
@@ -82,6 +85,15 @@ ACTIONS = {
         about_queues=True,
         asks_reason=False,
     ),
+    "pace_syphon": Action(
+        "Pace syphon",
+        "Set the pace",
+        "From now on the syphons of the whole fleet together bring home at most so many messages a second: all of the "
+        "pair, those of one backlog queue, or those for one entity. Empty: as fast as they can.",
+        pace_syphon,
+        about_queues=True,
+        asks_rate=True,
+    ),
 }
 
 
@@ -102,60 +114,101 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     targets = _targets(row, what, form)
     if request.method == "GET":
         return _ask(request, row, what, form, targets)
-    return _answer(request, row, [_do(request, row, what, form, target) for target in targets])
+    if meanwhile := _meanwhile(request, row, form, targets):
+        return _ask(request, row, what, form, targets, status=409, meanwhile=meanwhile)
+    return _answer(request, row, _do(request, row, name, what, form, targets))
 
 
-def _with_default_path(request: HttpRequest, what: Action) -> dict[str, str]:
-    given = (request.POST if request.method == "POST" else request.GET).dict()
-    return {"path": WHOLE_PAIR, **given} if what.about_queues else given
+def _with_default_path(request: HttpRequest, what: Action) -> QueryDict:
+    given = (request.POST if request.method == "POST" else request.GET).copy()
+    if what.about_queues:
+        given.setdefault("path", WHOLE_PAIR)
+    return given
 
 
 def _targets(pair: Pair, what: Action, form: ActionForm) -> list[str]:
-    if what.about_queues:
-        path = form.cleaned_data["path"]
-        found = path == WHOLE_PAIR or pair.backlog_queues.filter(path=path).exists()
-        targets = [path] if found else []
-    else:
+    path = form.path_given
+    if not what.about_queues:
         targets = form.targets(pair)
+    elif path == WHOLE_PAIR or pair.backlog_queues.filter(path=path).exists():
+        targets = [path]
+    else:
+        targets = [path] if what.asks_rate and pair.entities.filter(path=path).exists() else []
     if not targets:
         raise Http404
     return targets
 
 
-def _do(request: HttpRequest, pair: Pair, what: Action, form: ActionForm, target: str) -> control.Outcome:
-    given = form.cleaned_data["request_id"]
+def _do(
+    request: HttpRequest, pair: Pair, verb: str, what: Action, form: ActionForm, targets: list[str]
+) -> control.Outcome:
+    given, is_one = form.cleaned_data["request_id"], what.about_queues or form.path_given not in ("", WHOLE_PAIR)
+    named = WHOLE_PAIR if form.path_given == WHOLE_PAIR else several.SEPARATOR.join(targets)
     wish = control.Request(
         user=request.user,
         pair=pair,
-        target=target,
+        target=targets[0] if is_one else named,
         reason=form.cleaned_data["reason"],
-        request_id=uuid.uuid5(given, target).hex if given else "",
+        request_id=uuid.uuid5(given, verb).hex if given else "",
     )
+    more: dict[str, object] = {}
     if what.asks_expiry:
-        return what.deed(wish, expires=form.expires(timezone.now()))
-    return what.deed(wish)
+        more["expires"] = form.expires(timezone.now())
+    if what.asks_rate:
+        more["rate"] = form.cleaned_data["rate"]
+    return what.deed(wish, **more) if is_one else several.VERBS[verb](wish, targets, **more)
+
+
+def _meanwhile(request: HttpRequest, pair: Pair, form: ActionForm, targets: list[str]) -> AuditEntry | None:
+    """What another operator did to these since the question was asked: the answer may be another one now."""
+    seen = form.cleaned_data["seen"]
+    if seen is None:
+        return None
+    newer = pair_deeds(pair).filter(pk__gt=seen, outcome="done").exclude(operator=request.user.get_username())
+    touched = {*targets, WHOLE_PAIR}
+    return next((deed for deed in newer if touched & set(deed.target.split(several.SEPARATOR))), None)
+
+
+def pair_deeds(pair: Pair) -> QuerySet[AuditEntry]:
+    """What operators did to a pair, the newest first."""
+    return AuditEntry.objects.filter(pair=pair.name).order_by("-pk")
 
 
 def _ask(
-    request: HttpRequest, pair: Pair, what: Action, form: ActionForm, targets: list[str], status: int = 200
+    request: HttpRequest,
+    pair: Pair,
+    what: Action,
+    form: ActionForm,
+    targets: list[str],
+    status: int = 200,
+    meanwhile: AuditEntry | None = None,
 ) -> HttpResponse:
-    path = form.cleaned_data.get("path", "")
+    path = form.path_given
     entity = pair.entities.filter(path=path).first()
+    last = pair_deeds(pair).values_list("pk", flat=True).first()
     context = {
         "pair": pair,
         "action": what,
         "form": form,
         "path": path,
+        "paths": form.cleaned_data.get("path") or [],
         "is_whole_pair": path == WHOLE_PAIR,
         "targets": targets,
         "entity": entity,
         "status": _status(entity) if entity else None,
+        "pace": paces(pair.name).get(path) if what.asks_rate else None,
         "is_dialog": wants_part(request),
         "expiries": EXPIRIES.items(),
         "request_id": uuid.uuid4(),
+        "seen": last or 0,
+        "meanwhile": meanwhile,
         "next": _next(request, pair),
     }
-    return page_or_part(request, "actions/confirm.html", context, part="dialog", status=status)
+    answer = page_or_part(request, "actions/confirm.html", context, part="dialog", status=status)
+    if meanwhile and wants_part(request):
+        answer.status_code = 200  # htmx shows no other
+        answer["HX-Retarget"] = "#dialog"
+    return answer
 
 
 def _status(entity: EntityHealth) -> Status:
@@ -163,12 +216,10 @@ def _status(entity: EntityHealth) -> Status:
     return status_of(entity, now, is_silent(last_heartbeat(), now))
 
 
-def _answer(request: HttpRequest, pair: Pair, outcomes: list[control.Outcome]) -> HttpResponse:
-    done = [outcome for outcome in outcomes if outcome.outcome == "done"]
-    shown = (done or outcomes)[0].sentence
-    sentence = shown if len(outcomes) == 1 else f"{len(done)} of {len(outcomes)} changed. {shown}"
+def _answer(request: HttpRequest, pair: Pair, outcome: control.Outcome) -> HttpResponse:
+    sentence, done = outcome.sentence, outcome.outcome == "done"
     if wants_part(request):
-        answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": bool(done)})
+        answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": done})
         answer["HX-Trigger"] = "refresh"
         return answer
     messages.success(request, sentence)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 from dashboard.boards import board, watched_pairs
 from dashboard.folders import folders
 from dashboard.forms import EntityFilter
+from dashboard.pacing import paces
 from dashboard.telling import recent_events
 from dashboard.views.answers import page_or_part, query_without_page
 from dashboard.views.overview import PAGE, worst_first
@@ -33,6 +34,7 @@ def detail(request: HttpRequest, pair: str) -> HttpResponse:
         "query": query_without_page(request),
         "events": recent_events(pair, limit=20),
         "queues": row.backlog_queues.filter(is_gone=False),
+        "paces": sorted(paces(pair).items()),
         "demo": shown.pairs[0].demo,
     }
     return page_or_part(request, "pairs/detail.html", context)

@@ -28,7 +28,7 @@
   setInterval(refresh, POLL_MS);
 
   // A refresh must not close what the reader has opened.
-  let open = [];
+  let open = [], chosen = [];
   body.addEventListener("htmx:beforeSwap", (event) => {
     const isRefresh = event.detail.target.id === "live" && event.detail.requestConfig?.triggeringEvent?.type === "refresh";
     if (isRefresh && isBusy()) {
@@ -36,7 +36,10 @@
       refresh();
       return;
     }
-    if (event.detail.target.id === "live") open = [...document.querySelectorAll("#live details[open]")].map((each) => each.id);
+    if (event.detail.target.id === "live") {
+      open = [...document.querySelectorAll("#live details[open]")].map((each) => each.id);
+      chosen = [...document.querySelectorAll("#live input.select:checked")].map((each) => each.id);
+    }
     // Refusals (403) and failures (503) come with a sentence to show.
     if ([403, 503].includes(event.detail.xhr.status)) {
       event.detail.shouldSwap = true;
@@ -45,6 +48,7 @@
   });
   body.addEventListener("htmx:afterSettle", () => {
     open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+    chosen.forEach((id) => { const box = document.getElementById(id); if (box) box.checked = true; });
     tellTimes();
   });
 
