@@ -5,9 +5,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from azure.core.paging import ItemPaged
 from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.management import ServiceBusAdministrationClient
 
@@ -31,7 +33,7 @@ from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S, PairedClient
 from pairing.payload import Payload
 from pairing.pinger import Pinger
-from pairing.receivers import meter_receiver
+from pairing.receivers import meter_pages, meter_receiver
 from pairing.sender import PairedSender
 from pairing.tender import Tender
 
@@ -314,6 +316,31 @@ class PairedServiceBusClient(PairedClient):
         self.check_open()
         receiver = self.primary.receiving.get_subscription_receiver(topic_name, subscription_name, **keywords)
         return meter_receiver(receiver, self.meter, self.primary.namespace, topic_name)
+
+    def list_queue_sessions(
+        self, queue_name: str, *, state_updated_after: datetime | None = None, timeout: float | None = None
+    ) -> ItemPaged[str]:
+        """The sessions of a queue of the primary, as in the SDK."""
+        self.check_open()
+        found = self.primary.receiving.list_queue_sessions(
+            queue_name, state_updated_after=state_updated_after, timeout=timeout
+        )
+        return meter_pages(found, self.meter, self.primary.namespace, queue_name)
+
+    def list_subscription_sessions(
+        self,
+        topic_name: str,
+        subscription_name: str,
+        *,
+        state_updated_after: datetime | None = None,
+        timeout: float | None = None,
+    ) -> ItemPaged[str]:
+        """The sessions of a subscription of the primary, as in the SDK."""
+        self.check_open()
+        found = self.primary.receiving.list_subscription_sessions(
+            topic_name, subscription_name, state_updated_after=state_updated_after, timeout=timeout
+        )
+        return meter_pages(found, self.meter, self.primary.namespace, topic_name)
 
     # The backlog ---------------------------------------------------------------------------------------------------
 

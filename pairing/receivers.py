@@ -1,9 +1,10 @@
 """The application's receivers: the SDK's own, of the primary, with every operation metered."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
+from azure.core.paging import ItemPaged
+from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver, ServiceBusSession
 
 from pairing.metering import UsageMeter, billing_units
 from pairing.sizes import received_size
@@ -61,6 +62,39 @@ class MeteredReceiver(ServiceBusReceiver):
         return message
 
 
+class MeteredSession(ServiceBusSession):
+    """A session of the SDK; each request is counted as ``manage``."""
+
+    _count: Count
+
+    def get_state(self, *arguments: Any, **keywords: Any) -> bytes:
+        """As in the SDK."""
+        self._count("manage", billing_units=1)
+        return super().get_state(*arguments, **keywords)
+
+    def set_state(self, *arguments: Any, **keywords: Any) -> None:
+        """As in the SDK."""
+        self._count("manage", billing_units=1)
+        super().set_state(*arguments, **keywords)
+
+    def renew_lock(self, *arguments: Any, **keywords: Any) -> Any:
+        """As in the SDK."""
+        self._count("manage", billing_units=1)
+        return super().renew_lock(*arguments, **keywords)
+
+
+class MeteredPages(ItemPaged[str]):
+    """Pages of the SDK, each counted as ``manage``."""
+
+    _count: Count
+
+    def by_page(self, continuation_token: str | None = None) -> Iterator[Iterator[str]]:
+        """As in the SDK."""
+        for page in super().by_page(continuation_token):
+            self._count("manage", billing_units=1)
+            yield page
+
+
 def count_received(count: Count, messages: list[ServiceBusReceivedMessage]) -> list[ServiceBusReceivedMessage]:
     """The messages, counted."""
     if not messages:
@@ -75,5 +109,20 @@ def meter_receiver(receiver: ServiceBusReceiver, meter: UsageMeter, namespace: s
     """The receiver, counting from now on; it stays an instance of the SDK's class."""
     receiver.__class__ = MeteredReceiver
     metered = cast(MeteredReceiver, receiver)
-    metered._count = lambda kind, **numbers: meter.count(kind, namespace, entity, **numbers)
+    metered._count = counting(meter, namespace, entity)
+    if receiver.session is not None:
+        receiver.session.__class__ = MeteredSession
+        cast(MeteredSession, receiver.session)._count = metered._count
     return metered
+
+
+def meter_pages(pages: ItemPaged[str], meter: UsageMeter, namespace: str, entity: str) -> ItemPaged[str]:
+    """The pages, counted as they are fetched."""
+    pages.__class__ = MeteredPages
+    cast(MeteredPages, pages)._count = counting(meter, namespace, entity)
+    return pages
+
+
+def counting(meter: UsageMeter, namespace: str, entity: str) -> Count:
+    """Counts what is done for an entity."""
+    return lambda kind, **numbers: meter.count(kind, namespace, entity, **numbers)

@@ -4,9 +4,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from azure.core.async_paging import AsyncItemPaged
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
@@ -14,7 +16,7 @@ from pairing.administration import AdministrationAction, Answer, Paired, Pause, 
 from pairing.aio.administration import emulator_transport, perform
 from pairing.aio.links import Background, Link
 from pairing.aio.pinger import Pinger
-from pairing.aio.receivers import meter_receiver
+from pairing.aio.receivers import meter_pages, meter_receiver
 from pairing.aio.sender import PairedSender
 from pairing.aio.tender import Tender
 from pairing.clock import Clock, seconds
@@ -318,6 +320,31 @@ class PairedServiceBusClient(PairedClient):
         self.check_open()
         receiver = self.primary.receiving.get_subscription_receiver(topic_name, subscription_name, **keywords)
         return meter_receiver(receiver, self.meter, self.primary.namespace, topic_name)
+
+    def list_queue_sessions(
+        self, queue_name: str, *, state_updated_after: datetime | None = None, timeout: float | None = None
+    ) -> AsyncItemPaged[str]:
+        """The sessions of a queue of the primary, as in the SDK."""
+        self.check_open()
+        found = self.primary.receiving.list_queue_sessions(
+            queue_name, state_updated_after=state_updated_after, timeout=timeout
+        )
+        return meter_pages(found, self.meter, self.primary.namespace, queue_name)
+
+    def list_subscription_sessions(
+        self,
+        topic_name: str,
+        subscription_name: str,
+        *,
+        state_updated_after: datetime | None = None,
+        timeout: float | None = None,
+    ) -> AsyncItemPaged[str]:
+        """The sessions of a subscription of the primary, as in the SDK."""
+        self.check_open()
+        found = self.primary.receiving.list_subscription_sessions(
+            topic_name, subscription_name, state_updated_after=state_updated_after, timeout=timeout
+        )
+        return meter_pages(found, self.meter, self.primary.namespace, topic_name)
 
     # The backlog ---------------------------------------------------------------------------------------------------
 

@@ -1,15 +1,14 @@
 """The application's receivers in asyncio: the SDK's own, of the primary, with every operation metered."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
+from azure.core.async_paging import AsyncItemPaged
 from azure.servicebus import ServiceBusReceivedMessage
-from azure.servicebus.aio import ServiceBusReceiver
+from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSession
 
 from pairing.metering import UsageMeter
-from pairing.receivers import count_received
-
-Count = Callable[..., None]
+from pairing.receivers import Count, count_received, counting
 
 
 class MeteredReceiver(ServiceBusReceiver):
@@ -62,9 +61,52 @@ class MeteredReceiver(ServiceBusReceiver):
         return message
 
 
+class MeteredSession(ServiceBusSession):
+    """A session of the SDK; each request is counted as ``manage``."""
+
+    _count: Count
+
+    async def get_state(self, *arguments: Any, **keywords: Any) -> bytes:
+        """As in the SDK."""
+        self._count("manage", billing_units=1)
+        return await super().get_state(*arguments, **keywords)
+
+    async def set_state(self, *arguments: Any, **keywords: Any) -> None:
+        """As in the SDK."""
+        self._count("manage", billing_units=1)
+        await super().set_state(*arguments, **keywords)
+
+    async def renew_lock(self, *arguments: Any, **keywords: Any) -> Any:
+        """As in the SDK."""
+        self._count("manage", billing_units=1)
+        return await super().renew_lock(*arguments, **keywords)
+
+
+class MeteredPages(AsyncItemPaged[str]):
+    """Pages of the SDK, each counted as ``manage``."""
+
+    _count: Count
+
+    async def by_page(self, continuation_token: str | None = None) -> AsyncIterator[AsyncIterator[str]]:
+        """As in the SDK."""
+        async for page in super().by_page(continuation_token):
+            self._count("manage", billing_units=1)
+            yield page
+
+
 def meter_receiver(receiver: ServiceBusReceiver, meter: UsageMeter, namespace: str, entity: str) -> ServiceBusReceiver:
     """The receiver, counting from now on; it stays an instance of the SDK's class."""
     receiver.__class__ = MeteredReceiver
     metered = cast(MeteredReceiver, receiver)
-    metered._count = lambda kind, **numbers: meter.count(kind, namespace, entity, **numbers)
+    metered._count = counting(meter, namespace, entity)
+    if receiver.session is not None:
+        receiver.session.__class__ = MeteredSession
+        cast(MeteredSession, receiver.session)._count = metered._count
     return metered
+
+
+def meter_pages(pages: AsyncItemPaged[str], meter: UsageMeter, namespace: str, entity: str) -> AsyncItemPaged[str]:
+    """The pages, counted as they are fetched."""
+    pages.__class__ = MeteredPages
+    cast(MeteredPages, pages)._count = counting(meter, namespace, entity)
+    return pages

@@ -473,6 +473,25 @@ async def test_a_receiver_hands_out_what_the_sdk_can_decode_and_not_encode_again
     await world(receiver.close)
 
 
+async def test_sessions_are_listed_locked_and_kept_as_in_the_sdk_and_metered(world, primary):
+    queue = primary.create_queue(requires_session=True)
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    for session in ("a", "b"):
+        await world(sender.send_messages, ServiceBusMessage("x", session_id=session))
+    listed = client.list_queue_sessions(queue, timeout=10)
+    found = list(listed) if world.name == "sync" else [session async for session in listed]
+    assert sorted(found) == ["a", "b"]
+    receiver = client.get_queue_receiver(queue, session_id="a", max_wait_time=5)
+    await world(receiver.receive_messages, 1)
+    await world(receiver.session.set_state, b"state")
+    assert await world(receiver.session.get_state) == b"state"
+    await world(receiver.session.renew_lock)
+    await world(receiver.close)
+    counted = {(r.kind, r.entity): r.operations for r in client.meter.drain(client.clock.now(), everything=True)}
+    assert counted["manage", queue] == 1 + 3
+
+
 # Metering
 
 
