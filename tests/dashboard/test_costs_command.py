@@ -1,6 +1,9 @@
 """`manage.py compute_charges`, whole: Parquet in, a JVM of its own, rows in the database and a CSV out."""
 
 import csv
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from dashboard.models import Charge, ChargeRun, Invoice
 
+ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = pa.schema(
     [
         ("record_id", pa.string()),
@@ -90,3 +94,22 @@ def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, monkeypa
     with pytest.raises(CommandError, match="there is no bin/java in it"):
         call_command("compute_charges", month="2026-10", usage=str(tmp_path))
     assert not Charge.objects.exists()
+
+
+def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_path: Path) -> None:
+    command = [sys.executable, "manage.py", "compute_charges", "--month", "2026-10", "--usage", str(tmp_path / "none")]
+    environment = os.environ | {"STATE_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is no folder: name the one that holds usage/."
+
+
+@pytest.mark.spark
+@pytest.mark.django_db
+def test_progress_is_told_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_usage(tmp_path)
+    call_command("compute_charges", month="2026-10", usage=str(tmp_path), incremental=True)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].endswith("starting Spark")
+    assert any("3 rows" in line for line in told)
+    assert (tmp_path / "hourly" / "date=2026-10-01").is_dir()

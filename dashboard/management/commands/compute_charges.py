@@ -8,13 +8,14 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 
 from dashboard.charges import ChargesRequest, close_month, compute_month, take_wanted
 from dashboard.costs_csv import write_csv
 from dashboard.jobs import JobFailed
+from dashboard.management.one_sentence import OneSentenceCommand
 from dashboard.models import ChargeRun, Invoice
 from dashboard.money import money
 
@@ -26,7 +27,7 @@ def month(text: str) -> str:
     return text
 
 
-class Command(BaseCommand):
+class Command(OneSentenceCommand):
     """Replaces the month's charges of all billing scopes in one transaction. Needs neither Redis nor PAIRS_FILE."""
 
     requires_system_checks = ()
@@ -100,8 +101,8 @@ class Command(BaseCommand):
         self._summary(run)
 
     def _tell(self, run: ChargeRun) -> None:
-        if self.stderr.isatty():
-            self.stderr.write(f"{run.percent:3d} % {run.stage}")
+        rows = f", {run.rows:,} rows" if run.rows else ""
+        self.stderr.write(f"{run.percent:3d} % {run.stage}{rows}", self.style.NOTICE)
 
     def _write(self, path: Path, run: ChargeRun) -> None:
         try:

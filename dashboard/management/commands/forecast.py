@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from dashboard import present
 from dashboard.forecast import Forecast, forecast
 from dashboard.forecast_form import ForecastForm, assumed
 from dashboard.jobs import JobFailed
+from dashboard.management.one_sentence import OneSentenceCommand
 from dashboard.money import cents, money
 
 OPTIONS = {
@@ -25,7 +26,7 @@ OPTIONS = {
 }
 
 
-class Command(BaseCommand):
+class Command(OneSentenceCommand):
     """Needs no Spark. Both counting rules are told."""
 
     help = "Forecast what an outage of some hours would cost, at the present or the given traffic."

@@ -4,17 +4,18 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from dashboard.management.commands.compute_charges import month
+from dashboard.management.one_sentence import OneSentenceCommand
 from dashboard.models import Invoice, Statement
 from dashboard.reconciliation import against_bill, against_metrics, read_bounded, take_statement
 from dashboard.statements import StatementError
 from dashboard.templatetags.costs import rounded, rounded_signed, span
 
 
-class Command(BaseCommand):
+class Command(OneSentenceCommand):
     """Stores what the files say, as the page does, and tells the differences."""
 
     help = "Compare a computed month with an Azure cost export (CSV) or metrics of Azure Monitor (JSON)."
