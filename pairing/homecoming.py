@@ -5,15 +5,17 @@ section 8; docs/design/at-least-once.md). Messages for a destination that takes 
 pass, and fetched by their sequence numbers when it is back. The flow does no I/O; both worlds drive it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from pairing.deferrals import Deferrals
 from pairing.destinations import LONGEST_PAUSE_S, Destinations
 from pairing.ledger import Fate
 from pairing.moves import (
     BATCH,
+    Action,
     Count,
     Failed,
     Fetch,
@@ -38,6 +40,7 @@ _RENEW_AFTER_S = 20.0  # of a lock that lasts 60
 _FIRST_PAGES = 10
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
+_TURN_S = 5.0
 _EMPTY_S = 900.0  # a sent message may take that long to appear
 
 
@@ -45,12 +48,6 @@ class Listener(Protocol):
     """Who is told what happens."""
 
     def tell(self, kind: str, entity: str, reason: str) -> None: ...
-
-
-@dataclass(slots=True)
-class _Deferred:
-    path: str
-    not_before: float = 0.0
 
 
 @dataclass(slots=True)
@@ -63,6 +60,8 @@ class _Round:
     postponed: list[Item] = field(default_factory=list)
     not_before: dict[int, float] = field(default_factory=dict)
     moved: int = 0
+    is_mixed: bool = False
+    """Whether it has messages for several destinations."""
 
 
 class Homecoming:
@@ -82,16 +81,21 @@ class Homecoming:
         remaining_ttl: bool = False,
     ) -> None:
         self.progress = progress
+        self.in_turn: Callable[[list[int]], list[int]] = lambda numbers: numbers
+        """Which of these deferred messages wait for no older one of their session."""
         self._ledger = progress.ledger
         self._destinations = destinations
         self._listener = listener
-        self._may_work, self._now, self._utc_now = may_work, now, utc_now
+        self._has_leave, self._now, self._utc_now = may_work, now, utc_now
+        self._is_fenced = False
+        self._is_paced = False
         self._first_pause_s = first_pause_s
         self._pauses = {"failing": 0.0, "waiting": 0.0}
         self._max_attempts = max_attempts
         self._remaining_ttl = remaining_ttl
-        self._deferred: dict[int, _Deferred] = {}
-        self._attempts: dict[int, int] = {}
+        self._deferred = Deferrals()
+        self._receive_at = 0.0
+        self._waits_for: set[str] = set()
         self._peek_from = 1
         self._scanned_at: float | None = None
         self._locked_at = 0.0
@@ -99,24 +103,34 @@ class Homecoming:
         self._empty_since: float | None = None
         self._unnumbered = 0
 
+    def _may_work(self) -> bool:
+        return not self._is_fenced and self._has_leave()
+
     def run(self) -> Steps:
         """The flow: ends when ``may_work`` ends, with nothing half done that it could finish."""
         yield from self._find_deferred(_FIRST_PAGES)
         while self._may_work():
             if numbers := self._due():
                 yield from self._fetch(numbers)
-                continue
-            self._state("receiving")
-            received = yield Receive(BATCH, _SLICE_S)
-            if isinstance(received, Failed):
-                yield from self._wait_after(received.text)
-                continue
-            self._pauses["failing"] = 0.0
-            if received:
-                self._empty_since = None
-                yield from self._bring(self._sort(received, fetched=False))
+            elif self._holds_back():
+                yield Rest(_REST_S)
             else:
-                yield from self._idle()
+                yield from self._receive()
+        self._ledger.recent.clear()  # from here on the process that moved it tells what it used
+        yield Keep(self._ledger)
+
+    def _receive(self) -> Steps:
+        self._state("receiving")
+        received = yield Receive(BATCH, _REST_S if self._is_paced else _SLICE_S)
+        if isinstance(received, Failed):
+            yield from self._wait_after(received.text)
+            return
+        self._pauses["failing"] = 0.0
+        if received:
+            self._empty_since = None
+            yield from self._bring(self._sort(received, fetched=False))
+        else:
+            yield from self._idle()
 
     # What was deferred ---------------------------------------------------------------------------------------------
 
@@ -133,28 +147,31 @@ class Homecoming:
             if not found:
                 self._peek_from, self._scanned_at = 1, self._now()
                 return
-            self._note_deferred(found)
+            self.note_deferred(found)
             self._peek_from = found[-1].sequence_number + 1
 
-    def _note_deferred(self, found: Iterable[Any]) -> None:
+    def note_deferred(self, found: Iterable[Any]) -> None:
+        """Take in which of these messages, seen in the queue, are deferred."""
         for message in found:
-            self._ledger.see(message.sequence_number)
+            self._ledger.see(message.sequence_number, message.enqueued_time_utc)
             if getattr(message.state, "name", "") == "DEFERRED" and message.sequence_number not in self._deferred:
-                self._deferred[message.sequence_number] = _Deferred(path_of(message))
+                self._deferred.note(message.sequence_number, path_of(message))
         self.progress.deferred = len(self._deferred)
 
     def _due(self) -> list[int]:
         """The oldest deferred messages that can be sent now."""
-        now, free = self._now(), dict[str, bool]()
-        due: list[int] = []
-        for number, deferred in sorted(self._deferred.items()):
-            if deferred.path not in free:
-                free[deferred.path] = not self._destinations.is_blocked(deferred.path, now)
-            if free[deferred.path] and now >= deferred.not_before:
-                due.append(number)
-                if len(due) == BATCH:
-                    break
-        return due
+        now = self._now()
+        due = self._deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now))
+        in_turn = self.in_turn(due)
+        for number in set(due).difference(in_turn):
+            self._deferred.later(number, now + _TURN_S)
+        return in_turn
+
+    def _room(self, path: str, wanted: int, now: float) -> int:
+        """How many of so many messages this entity takes now."""
+        if self._destinations.is_blocked(path, now):
+            return 0
+        return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count
 
     def _fetch(self, numbers: list[int]) -> Steps:
         received = yield Fetch(numbers)
@@ -180,6 +197,8 @@ class Homecoming:
         elif now - self._empty_since > _EMPTY_S:
             self._empty_since = now
             yield from self._doubt_emptiness()
+        elif not self._deferred and not self._ledger.pending and self._ledger.drained(self._utc_now()):
+            yield Keep(self._ledger)
 
     def _settle_doubts(self) -> Steps:
         """What was settled, though no answer said so, is not in the queue any more."""
@@ -215,7 +234,7 @@ class Homecoming:
         self._locked_at = self._now()
         for message in received:
             if message.sequence_number:
-                self._ledger.see(message.sequence_number)
+                self._ledger.see(message.sequence_number, getattr(message, "enqueued_time_utc", None))
         return sort(received, fetched=fetched, now=self._utc_now() if self._remaining_ttl else None)
 
     def _bring(self, sorted_: Sorted) -> Steps:
@@ -224,10 +243,10 @@ class Homecoming:
             yield from self._dead_letter([item], fate, reason)
         self._state("moving")
         parts = groups(items)
-        round_ = _Round(ahead=[item for _, group in parts for item in group])
+        round_ = _Round([item for _, group in parts for item in group], is_mixed=len({path for path, _ in parts}) > 1)
         for path, group in parts:
             del round_.ahead[: len(group)]
-            if self._destinations.is_blocked(path, self._now()) or not self._may_work():
+            if self._destinations.is_blocked(path, self._now()) or not self._may_work() or self._is_behind(path, group):
                 round_.postponed += group
             else:
                 yield from self._send(path, group, round_)
@@ -236,19 +255,29 @@ class Homecoming:
         if round_.moved or refused:
             self._pauses["waiting"] = 0.0
         elif round_.postponed:
-            yield from self._wait_for({item.path for item in round_.postponed})
+            self._wait_for({item.path for item in round_.postponed})
+
+    def _is_behind(self, path: str, group: list[Item]) -> bool:
+        """Whether older messages of the entity wait deferred, for room: these shall not overtake them."""
+        return not group[0].fetched and self._deferred.waits(path, self._now())
 
     def _send(self, path: str, group: list[Item], round_: _Round) -> Steps:
         """Sends one group in its order; singly from the first message on that is refused for its own sake."""
         at, singly = 0, False
         while at < len(group):
             yield from self._keep_locks(round_, group[at:])
-            allowed, wait_s = self._destinations.allowance(path, 1 if singly else len(group) - at, self._now())
             if not self._may_work():
                 round_.postponed += group[at:]
                 return
+            wanted = 1 if singly else len(group) - at
+            allowance = self._destinations.pacing.take(path, self.progress.queue, wanted, self._now())
+            allowed = allowance.count
+            if not allowed and allowance.is_own and round_.is_mixed:  # the other destinations shall not wait for it
+                self._is_paced = True
+                round_.postponed += group[at:]
+                return
             if not allowed:
-                yield Rest(min(wait_s, _REST_S))
+                yield Rest(min(allowance.wait_s, _REST_S))
                 continue
             sent: Sent = yield Send(path, group[at : at + allowed])
             round_.done += group[at : at + sent.count]
@@ -260,6 +289,10 @@ class Homecoming:
                     yield from self._refused(group[at], sent, round_)
                     at += 1
                 singly = True
+            elif sent.why == "turn":  # an older message of the session is still in the queue
+                round_.not_before |= {item.number: self._now() + self._first_pause_s for item in group[at:]}
+                round_.postponed += group[at:]
+                return
             else:
                 yield from self._destination_failed(path, group[at:], sent, round_)
                 return
@@ -271,8 +304,10 @@ class Homecoming:
             round_.postponed += rest
             return
         given_up = [item for item in rest if self._attempt(item) >= self._max_attempts]
-        round_.postponed += [item for item in rest if self._attempts[item.number] < self._max_attempts]
-        if given_up:
+        round_.postponed += [item for item in rest if self._ledger.attempts[item.number] < self._max_attempts]
+        if not given_up:
+            yield Keep(self._ledger)  # attempts are counted through restarts
+        else:
             yield from self._dead_letter(given_up, "dead_lettered", self._gave_up(sent))
 
     def _refused(self, item: Item, sent: Sent, round_: _Round) -> Steps:
@@ -286,9 +321,10 @@ class Homecoming:
             pause_s = min(self._first_pause_s * 2 ** (attempts - 1), LONGEST_PAUSE_S)
             round_.not_before[item.number] = self._now() + pause_s
             round_.postponed.append(item)
+            yield Keep(self._ledger)
 
     def _attempt(self, item: Item) -> int:
-        attempts = self._attempts[item.number] = self._attempts.get(item.number, 0) + 1
+        attempts = self._ledger.attempts[item.number] = self._ledger.attempts.get(item.number, 0) + 1
         return attempts
 
     def _gave_up(self, sent: Sent) -> str:
@@ -300,7 +336,11 @@ class Homecoming:
         if not round_.done:
             return
         done, round_.done = round_.done, []
-        yield from self._intend(done, "restored")
+        self._ledger.used((item.path for item in done), self._utc_now())
+        is_ours = yield from self._intend(done, "restored")
+        if not is_ours:
+            self.progress.locks_lost += len(done)
+            return
         outcomes: list[Settled] = yield Settle("complete", done)
         for item, outcome in zip(done, outcomes, strict=True):
             if outcome == "done":
@@ -312,18 +352,20 @@ class Homecoming:
         self.progress.moved += len(done)
         self.progress.last_moved_at = self._utc_now()
 
-    def _intend(self, items: list[Item], fate: Fate) -> Steps:
+    def _intend(self, items: list[Item], fate: Fate) -> Generator[Action, Any, bool]:
+        """Writes down what is about to be settled; False where another syphon has taken the queue over since."""
         for item in items:
             if item.number:
                 self._ledger.intend(item.number, fate)
-        yield Keep(self._ledger)
+        self._is_fenced = (yield Keep(self._ledger)) is False
+        return not self._is_fenced
 
     def _postpone(self, round_: _Round) -> Steps:
         """Makes way for others: what comes from the queue is deferred, what was deferred stays so."""
         fresh = [item for item in round_.postponed if not item.fetched]
         fetched = [item for item in round_.postponed if item.fetched]
         for item in fetched:
-            self._deferred[item.number].not_before = round_.not_before.get(item.number, 0.0)
+            self._deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
         if fetched:
             yield Settle("abandon", fetched)
         if fresh and not self._may_work():
@@ -332,13 +374,15 @@ class Homecoming:
             outcomes: list[Settled] = yield Settle("defer", fresh)
             for item, outcome in zip(fresh, outcomes, strict=True):
                 if outcome == "done":
-                    self._deferred[item.number] = _Deferred(item.path, round_.not_before.get(item.number, 0.0))
+                    self._deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
                 else:  # it may be deferred all the same: to be looked for as soon as there is time
                     self._scanned_at = None
         self.progress.deferred = len(self._deferred)
 
     def _dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Steps:
-        yield from self._intend(items, fate)
+        is_ours = yield from self._intend(items, fate)
+        if not is_ours:
+            return
         outcomes: list[Settled] = yield Settle("dead_letter", items, _REASONS[fate], reason)
         gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
         for item in gone:
@@ -366,28 +410,38 @@ class Homecoming:
         self._locked_at = self._now()
 
     def _forget(self, number: int) -> None:
-        self._deferred.pop(number, None)
-        self._attempts.pop(number, None)
+        self._deferred.forget(number)
+        self._ledger.attempts.pop(number, None)
+        self._is_paced = self._is_paced and len(self._deferred) > 0
         self.progress.deferred = len(self._deferred)
 
     # Waiting -------------------------------------------------------------------------------------------------------
 
     def _wait_after(self, text: str) -> Steps:
         self.progress.last_error = text
-        yield from self._wait_until("failing", lambda now: False)
+        self._state("failing")
+        until = self._now() + self._longer("failing")
+        while self._may_work() and self._now() < until:
+            yield Rest(_REST_S)
 
-    def _wait_for(self, paths: set[str]) -> Steps:
-        """Everything received was for these: wait for the first that is back, or for a pause that grows."""
-        yield from self._wait_until(
-            "waiting", lambda now: any(not self._destinations.is_blocked(path, now) for path in paths)
+    def _wait_for(self, paths: set[str]) -> None:
+        """Everything received was for these: no further receive before one has room, or a pause that grows is over."""
+        self._state("waiting")
+        self._waits_for = paths
+        self._receive_at = self._now() + self._longer("waiting")
+
+    def _holds_back(self) -> bool:
+        now = self._now()
+        if now >= self._receive_at:
+            return False
+        return not any(
+            not self._destinations.is_blocked(path, now) and not self._deferred.waits(path, now)
+            for path in self._waits_for
         )
 
-    def _wait_until(self, state: str, holds: Callable[[float], bool]) -> Steps:
-        self._state(state)
+    def _longer(self, state: str) -> float:
         pause_s = self._pauses[state] = min(max(2 * self._pauses[state], self._first_pause_s), LONGEST_PAUSE_S)
-        until = self._now() + pause_s
-        while self._may_work() and self._now() < until and not holds(self._now()):
-            yield Rest(_REST_S)
+        return pause_s
 
     def _state(self, state: str) -> None:
         self.progress.state = state

@@ -6,13 +6,15 @@ which the upper 16 bits name. So of all numbers from the first seen to the highe
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 Fate = Literal["restored", "dead_lettered", "expired", "discarded", "set_aside"]
 FATES: tuple[Fate, ...] = ("restored", "dead_lettered", "expired", "discarded", "set_aside")
 
 _PARTITION_BITS = 48
+_MOST_INCIDENTS = 50
 
 
 class Ranges:
@@ -47,6 +49,12 @@ class Ranges:
         if first <= last:
             yield first, last
 
+    def within(self, first: int, last: int) -> int:
+        """How many numbers of the set lie between these two, both included."""
+        low, high = bisect_right(self._ends, first - 1), bisect_right(self._starts, last)
+        parts = zip(self._starts[low:high], self._ends[low:high], strict=True)
+        return sum(min(end, last) - max(start, first) + 1 for start, end in parts)
+
     def __contains__(self, number: int) -> bool:
         at = bisect_right(self._starts, number) - 1
         return at >= 0 and number <= self._ends[at]
@@ -75,6 +83,29 @@ class Balance:
         return self.enqueued - sum(self.fates.values()) - self.still_there
 
 
+@dataclass(slots=True)
+class Incident:
+    """What came into a backlog queue from the first message until the queue was drained again."""
+
+    began_at: str
+    """When its first message was enqueued, by the broker; ISO 8601, empty where nobody told."""
+    ended_at: str | None = None
+    """When the syphon found the queue drained; None while there is something left."""
+    bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """First and last sequence number, by partition."""
+
+    def extend(self, first: int, last: int) -> None:
+        """Messages of the incident."""
+        partition = first >> _PARTITION_BITS
+        low, high = self.bounds.get(partition, (first, last))
+        self.bounds[partition] = min(low, first), max(high, last)
+
+    def holds(self, number: int) -> bool:
+        """Whether a message belongs to it, as far as it goes."""
+        low, high = self.bounds.get(number >> _PARTITION_BITS, (1, 0))
+        return low <= number <= high
+
+
 class Ledger:
     """The books of one backlog queue, from the first sequence number seen on.
 
@@ -88,28 +119,62 @@ class Ledger:
         self._ranges: dict[Fate, Ranges] = {fate: Ranges() for fate in FATES}
         self.pending: dict[int, Fate] = {}
         """What is about to leave the queue, or was and no answer said so: settled by looking whether it is there."""
+        self.attempts: dict[int, int] = {}
+        """How often each message was refused for good, as long as it is still there: kept through restarts."""
+        self.incidents: list[Incident] = []
+        """The last fifty, the oldest first."""
+        self.reporter = ""
+        """The process that kept these books."""
+        self.recent: dict[str, dict[str, int]] = {}
+        """Messages it moved in its last two minutes, by minute and entity: should it die, their usage is estimated."""
 
     def intend(self, number: int, fate: Fate) -> None:
         """A message is about to be settled: known before it is, so that a crash in between leaves no riddle."""
         self.pending[number] = fate
 
-    def see(self, number: int) -> None:
+    def see(self, number: int, enqueued_at: datetime | None = None) -> None:
         """A message was received or peeked."""
+        self._span(number)
+        last = self.incidents[-1] if self.incidents else None
+        if last is None or (last.ended_at is not None and not last.holds(number)):
+            last = Incident(enqueued_at.isoformat(timespec="milliseconds") if enqueued_at else "")
+            self.incidents = [*self.incidents, last][-_MOST_INCIDENTS:]
+        last.extend(number, number)
+
+    def drained(self, at: datetime) -> bool:
+        """Nothing is left in the queue: the incident is over. False where none went on."""
+        if not self.incidents or self.incidents[-1].ended_at is not None:
+            return False
+        self.incidents[-1].ended_at = at.isoformat(timespec="milliseconds")
+        return True
+
+    def used(self, paths: Iterable[str], at: datetime) -> None:
+        """Messages were moved to these entities."""
+        minute = at.replace(second=0, microsecond=0).isoformat()
+        counts = self.recent.setdefault(minute, {})
+        for path in paths:
+            counts[path] = counts.get(path, 0) + 1
+        while len(self.recent) > 2:
+            del self.recent[min(self.recent)]
+
+    def _span(self, number: int) -> None:
         partition = number >> _PARTITION_BITS
         self._first[partition] = min(number, self._first.get(partition, number))
         self._highest[partition] = max(number, self._highest.get(partition, number))
 
     def close(self, number: int, fate: Fate) -> None:
         """A message has left the queue for good; of two fates the first stands (a lock may be lost in between)."""
-        self.see(number)
+        self._span(number)
         self.pending.pop(number, None)
+        self.attempts.pop(number, None)
         if not any(number in ranges for ranges in self._ranges.values()):
             self._ranges[fate].add(number)
 
     def absorb(self, other: "Ledger") -> None:
         """Takes over what another syphon of the queue has kept; what both know stays as it is here."""
         for number in (*other._first.values(), *other._highest.values()):
-            self.see(number)
+            self._span(number)
+        self.created_at = self.created_at or other.created_at
         for fate, ranges in other._ranges.items():
             known = self._closed()
             for first, last in ranges:
@@ -117,6 +182,18 @@ class Ledger:
                     self._ranges[fate].add(start, end)
         closed = self._closed()
         self.pending = {number: fate for number, fate in (other.pending | self.pending).items() if number not in closed}
+        tried = other.attempts | self.attempts
+        self.attempts = {number: count for number, count in tried.items() if number not in closed}
+        self._absorb_incidents(other.incidents)
+
+    def _absorb_incidents(self, others: list[Incident]) -> None:
+        ours = {incident.began_at: incident for incident in self.incidents}
+        for other in others:
+            mine = ours.setdefault(other.began_at, other)
+            for first, last in other.bounds.values():
+                mine.extend(first, last)
+            mine.ended_at = mine.ended_at or other.ended_at
+        self.incidents = sorted(ours.values(), key=lambda one: (one.ended_at is None, one.began_at))[-_MOST_INCIDENTS:]
 
     def _closed(self) -> Ranges:
         return Ranges(pair for ranges in self._ranges.values() for pair in ranges)
@@ -142,6 +219,23 @@ class Ledger:
         enqueued = sum(self._highest[partition] - first + 1 for partition, first in self._first.items())
         return Balance(enqueued, {fate: len(ranges) for fate, ranges in self._ranges.items()}, still_there)
 
+    def balance_of(self, incident: Incident, still_there: int = 0) -> Balance:
+        """The books of one incident; of one that is over, nothing is still there."""
+        bounds = incident.bounds.values()
+        fates = {fate: sum(ranges.within(*pair) for pair in bounds) for fate, ranges in self._ranges.items()}
+        return Balance(sum(last - first + 1 for first, last in bounds), fates, still_there)
+
+    def _incident_json(self, incident: Incident) -> dict[str, Any]:
+        balance = self.balance_of(incident)
+        return {
+            "began_at": incident.began_at,
+            "ended_at": incident.ended_at,
+            "bounds": sorted(incident.bounds.values()),
+            "enqueued": balance.enqueued,
+            "fates": balance.fates,
+            "missing": balance.missing if incident.ended_at else None,
+        }
+
     def to_json(self) -> dict[str, Any]:
         """The books, as JSON takes them."""
         return {
@@ -150,6 +244,10 @@ class Ledger:
             "first": sorted(self._first.values()),
             "highest": sorted(self._highest.values()),
             "pending": sorted(self.pending.items()),
+            "attempts": sorted(self.attempts.items()),
+            "reporter": self.reporter,
+            "recent": self.recent,
+            "incidents": [self._incident_json(incident) for incident in self.incidents],
             **{fate: [list(pair) for pair in ranges] for fate, ranges in self._ranges.items()},
         }
 
@@ -158,8 +256,14 @@ class Ledger:
         """The books that ``to_json`` wrote."""
         ledger = cls(books["queue"], books["created_at"])
         for number in (*books["first"], *books["highest"]):
-            ledger.see(number)
+            ledger._span(number)
         for fate in FATES:
             ledger._ranges[fate] = Ranges((first, last) for first, last in books[fate])
         ledger.pending = dict(books["pending"])
+        ledger.reporter, ledger.recent = books.get("reporter", ""), dict(books.get("recent", {}))
+        ledger.attempts = dict(books.get("attempts", ()))
+        for told in books.get("incidents", ()):
+            ledger.incidents.append(incident := Incident(told["began_at"], told["ended_at"]))
+            for first, last in told["bounds"]:
+                incident.extend(first, last)
         return ledger

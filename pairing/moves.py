@@ -12,7 +12,7 @@ BATCH = 100
 
 Verb = Literal["complete", "defer", "abandon", "dead_letter"]
 Settled = Literal["done", "lost", "unknown"]
-Why = Literal["outage", "busy", "final", "message", "ours"]
+Why = Literal["outage", "busy", "final", "message", "ours", "turn"]
 
 
 @dataclass(slots=True)
@@ -75,7 +75,10 @@ class Settle:
 
 @dataclass(slots=True)
 class Keep:
-    """Keep the books where a later syphon of this queue finds them, if there is such a place."""
+    """Keep the books where a later syphon of this queue finds them, if there is such a place.
+
+    Outcome: False where another syphon has taken the queue over since; anything else otherwise.
+    """
 
     ledger: Ledger
 

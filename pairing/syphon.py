@@ -15,6 +15,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusReceiver
 from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError, ServiceBusAuthenticationError
 
+from pairing.books import Books
 from pairing.clock import seconds
 from pairing.drive import drive
 from pairing.faults import describe, is_ambiguous
@@ -37,6 +38,7 @@ from pairing.moves import (
     Settled,
     Why,
 )
+from pairing.session_homecoming import Bar, Barred, Lift, SessionMove
 from pairing.settlement import Settlement, choose
 from pairing.syphoning import (
     ASK_S,
@@ -48,7 +50,7 @@ from pairing.syphoning import (
     Tally,
     by_partition,
     filled,
-    keep_ledger,
+    told_sessions,
     why_refused,
 )
 from pairing.tenure import LOOK_S, Tenure
@@ -95,25 +97,38 @@ class Syphon(Syphoning):
             self.tell("syphon_stopped", "*", f"at {self._client.process}")
 
     def _begin(self, queue: str, tenure: Tenure, stop: threading.Event, ending: threading.Event) -> threading.Thread:
-        def may_work() -> bool:
-            return not (stop.is_set() or ending.is_set() or self._is_over) and tenure.may_serve(queue)
+        token = tenure.begin(queue)
 
-        tenure.begin(queue)
+        def is_leaving() -> bool:
+            return stop.is_set() or ending.is_set() or self._is_over
+
+        def may_work() -> bool:
+            return not is_leaving() and tenure.may_serve(queue, token)
+
+        def serve() -> None:
+            try:
+                self._serve(queue, token, may_work, stop.wait)
+            finally:
+                tenure.end(queue, leaving=is_leaving())
+
         name = f"pairing-syphon-{queue.rsplit('/', 1)[-1]}"
-        thread = threading.Thread(target=self._serve, args=(queue, tenure, may_work, stop.wait), name=name, daemon=True)
+        thread = threading.Thread(target=serve, name=name, daemon=True)
         thread.start()
         return thread
 
-    def _serve(self, queue: str, tenure: Tenure, may_work: Callable[[], bool], rest: Callable[[float], object]) -> None:
+    def _serve(
+        self, queue: str, token: int | None, may_work: Callable[[], bool], rest: Callable[[float], object]
+    ) -> None:
         """One backlog queue, as long as it is this process's to serve."""
         hands = Hands(self._client, queue, self._sender, rest)
         try:
-            drive(self._homecoming(queue, may_work, hands.created_at()).run(), hands.perform)
+            hands.books = Books(self._client, queue, hands.created_at(), token)
+            homecoming = self._homecoming(hands.books, queue, may_work)
+            drive(self._in_turn(homecoming, may_work), hands.perform)
         finally:
             hands.close()
             if queue in self.progress:
                 self.progress[queue].state = "stopped"
-            tenure.end(queue)
 
     def _sender(self, path: str) -> Link:
         with self._lock:
@@ -135,11 +150,12 @@ class Hands:
         rest: Callable[[float], object],
     ) -> None:
         self._client, self._queue, self._sender, self._rest = client, queue, sender, rest
+        self.books: Books | None = None
         self._tally = Tally(client, queue)
         self._settlement: Settlement | None = None
         self._link = self._new_link()
 
-    def perform(self, action: Action) -> Any:
+    def perform(self, action: Action | SessionMove) -> Any:
         """The outcome of one action; nothing is raised."""
         match action:
             case Receive():
@@ -155,11 +171,13 @@ class Hands:
             case Count():
                 return self._waiting()
             case Keep():
-                return keep_ledger(self._client, action.ledger)
+                return self.books is None or self.books.keep(action.ledger)
             case Renew():
                 return self._renew(action.items)
             case Rest():
                 return self._rest(action.seconds)
+            case Barred() | Bar() | Lift():
+                return told_sessions(self._client, self._queue, action)
 
     def created_at(self) -> str:
         """When the queue was created, which with its path is its identity; empty where the namespace does not say."""

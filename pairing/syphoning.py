@@ -1,7 +1,6 @@
 """What the syphons of both worlds share: what they know, how they meter, and whose fault a failed send is."""
 
-import contextlib
-import json
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -15,14 +14,19 @@ from azure.servicebus.exceptions import (
 )
 
 from pairing.availability import State
+from pairing.books import Books, same_queue
 from pairing.clock import seconds
 from pairing.destinations import Destinations
 from pairing.errors import Fault
-from pairing.faults import classify, condition
+from pairing.faults import classify, condition, describe
 from pairing.homecoming import Homecoming
 from pairing.ledger import Ledger
+from pairing.losses import estimated, messages
 from pairing.metering import billing_units
-from pairing.moves import Item, Progress, Settled, Why
+from pairing.moves import Failed, Item, Progress, Settled, Why
+from pairing.pacing import Pacing
+from pairing.session_homecoming import Bar, Barred, InTurn, Lift, SessionMove, TurnSteps
+from pairing.shared_sessions import SharedSessions
 from pairing.sizes import STEP, received_size
 from pairing.sorting import path_of
 from pairing.tenure import Tenure
@@ -44,8 +48,9 @@ class Syphoning:
         options = client.options
         self._only = None if queues is None else tuple(queues)
         self._of = client
+        self._pacing = Pacing(options.max_rate, threading.Lock())
         self._destinations = Destinations(
-            self._is_failed_over, first_pause_s=seconds(options.syphon_retry_interval), max_rate=options.max_rate
+            self._is_failed_over, first_pause_s=seconds(options.syphon_retry_interval), pacing=self._pacing
         )
         self.progress: dict[str, Progress] = {}
         """How far each backlog queue's homecoming is, by path; read it while ``run`` goes on."""
@@ -66,12 +71,13 @@ class Syphoning:
         def queues() -> tuple[str, ...]:
             return self._of.backlog_paths if self._only is None else self._only
 
-        return Tenure(self._of.coordination, self._of.process, queues, tell_pause)
+        return Tenure(self._of.coordination, self._of.process, queues, tell_pause, pacing=self._pacing)
 
-    def _homecoming(self, queue: str, may_work: Callable[[], bool], created_at: str) -> Homecoming:
+    def _homecoming(self, books: Books, queue: str, may_work: Callable[[], bool]) -> Homecoming:
         options = self._of.options
-        progress, kept = self.progress.get(queue), kept_ledger(self._of, queue, created_at)
-        if progress is None or progress.ledger.created_at != created_at:
+        progress, kept = self.progress.get(queue), books.read()
+        self._tell_loss(queue, kept)
+        if progress is None or not same_queue(progress.ledger.created_at, kept.created_at):
             progress = self.progress[queue] = Progress(queue, kept)
         else:  # another process may have served the queue since
             progress.ledger.absorb(kept)
@@ -87,27 +93,46 @@ class Syphoning:
             remaining_ttl=options.ttl_policy == "remaining",
         )
 
+    def _in_turn(self, homecoming: Homecoming, may_work: Callable[[], bool]) -> TurnSteps:
+        """The homecoming's steps; where the fleet may keep the order of sessions, in that order."""
+        if self._of.coordination is None:
+            return homecoming.run()
+        order = InTurn(may_work=may_work, now=time.monotonic, note=homecoming.note_deferred)
+        homecoming.in_turn = order.in_turn
+        return order.run(homecoming.run())
+
+    def _tell_loss(self, queue: str, kept: Ledger) -> None:
+        """Who kept these books last and did not close them has died, and its last usage records with it."""
+        client = self._of
+        lost = estimated(kept, client.pair, client.primary.namespace, client.secondary.namespace)
+        if lost and client.coordination is not None and kept.reporter not in ("", client.process):
+            client.coordination.record_usage(lost)
+            count = messages(kept)
+            self.tell("syphon_started", queue, f"after {kept.reporter} died; usage of {count} messages is estimated")
+        kept.recent = {}
+
     def _is_failed_over(self, path: str) -> bool:
         return self._of.availability(path).state is State.FAILED_OVER
 
 
-def kept_ledger(client: "PairedClient", queue: str, created_at: str) -> Ledger:
-    """The books of a queue as the last syphon kept them; new ones for a queue that was created anew. May take 2 s."""
-    shared = client.coordination.shared if client.coordination is not None else None
-    with contextlib.suppress(Exception):  # without Redis, or with books of another version: from the first seen on
-        if shared is not None and (books := shared.ledgers().get(queue)) is not None:
-            ledger = Ledger.from_json(json.loads(books))
-            if ledger.created_at == created_at:
-                return ledger
-    return Ledger(queue, created_at)
-
-
-def keep_ledger(client: "PairedClient", ledger: Ledger) -> None:
-    """Keeps the books in Redis, where there is one that answers. May take 2 s."""
+def told_sessions(client: "PairedClient", queue: str, action: SessionMove) -> Any:
+    """The outcome of an action about barriers; Failed where Redis does not answer. May take 2 s."""
     coordination = client.coordination
-    if coordination is not None and coordination.shared is not None and getattr(coordination, "is_connected", True):
-        with contextlib.suppress(Exception):
-            coordination.shared.keep_ledger(ledger.queue, json.dumps(ledger.to_json(), separators=(",", ":")))
+    if coordination is None or coordination.shared is None:
+        return None
+    if not getattr(coordination, "is_connected", True):
+        return Failed("Redis is away")
+    sessions = SharedSessions(coordination.shared)
+    try:
+        match action:
+            case Barred():
+                return sessions.barred(queue)
+            case Bar():
+                return sessions.bar(queue, action.keys)
+            case Lift():
+                return sessions.lift(queue, action.drained)
+    except Exception as error:
+        return Failed(describe(error))
 
 
 class Tally:

@@ -5,9 +5,12 @@ others begin a little later, for peek-lock keeps two syphons on one queue from d
 (docs/design/leases-and-fencing.md).
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+
+from pairing.pacing import Pacing
 
 if TYPE_CHECKING:
     from pairing.coordination import Coordination, SharedState
@@ -22,9 +25,10 @@ TellPause = Callable[[str, bool, str], None]
 class _Post:
     """One queue."""
 
-    __slots__ = ("has_told", "is_held", "is_paused", "is_served", "renewed_at")
+    __slots__ = ("has_told", "is_held", "is_paused", "is_served", "renewed_at", "token")
 
     def __init__(self) -> None:
+        self.token: int | None = None
         self.is_served = False
         self.is_paused = False
         self.is_held = False
@@ -42,7 +46,9 @@ class Tenure:
         queues: Callable[[], Iterable[str]],
         tell_pause: TellPause,
         now: Callable[[], float] = time.monotonic,
+        pacing: Pacing | None = None,
     ) -> None:
+        self._pacing = pacing or Pacing()
         self._shared: SharedState | None = coordination.shared if coordination is not None else None
         self._owner, self._tell_pause, self._now = owner, tell_pause, now
         self._queues = queues
@@ -57,18 +63,22 @@ class Tenure:
             return
         try:
             self._read_pauses(self._shared)
+            self._read_paces(self._shared)
             for queue, post in self._posts.items():
                 self._tend_lease(self._shared, queue, post)
             self._alone_since = None
         except _away():
             self._alone_since = self._alone_since or self._now()
 
-    def may_serve(self, queue: str) -> bool:
-        """Whether the next receive or send of this queue may begin: asked before each, and costs nothing."""
+    def may_serve(self, queue: str, token: int | None = None) -> bool:
+        """Whether the next receive or send of this queue may begin: asked before each, and costs nothing.
+
+        ``token`` is what ``begin`` gave: a lease that was lost and taken again is another, and its books are.
+        """
         if self._shared is None:
             return True
         post = self._posts[queue]
-        if post.is_paused:
+        if post.is_paused or (token is not None and token != post.token):
             return False
         if self._alone_since is not None:
             return post.is_held or self._now() - self._alone_since >= 2 * LEASE_S
@@ -78,25 +88,38 @@ class Tenure:
         """The queues that may be served, and are not."""
         return [queue for queue, post in self._posts.items() if not post.is_served and self.may_serve(queue)]
 
-    def begin(self, queue: str) -> None:
-        """Somebody serves this queue from now on."""
-        self._posts[queue].is_served = True
+    def begin(self, queue: str) -> int | None:
+        """Somebody serves this queue from now on, under the lease with this token; None where there is no lease."""
+        post = self._posts[queue]
+        post.is_served = True
+        return post.token if post.is_held else None
 
-    def end(self, queue: str) -> None:
-        """Nobody serves it any more."""
-        self._posts[queue].is_served = False
+    def end(self, queue: str, *, leaving: bool = False) -> None:
+        """Nobody serves it any more; who is leaving gives the lease up at once, so that another need not wait."""
+        post = self._posts[queue]
+        post.is_served = False
+        if leaving:
+            self._give_up(queue, post)
 
     def give_up(self) -> None:
         """Gives all leases up, so that others need not wait for their end."""
-        if self._shared is None:
-            return
-        try:
-            for queue, post in self._posts.items():
-                if post.is_held:
-                    post.is_held = False
-                    self._shared.release_lease(queue, self._owner)
-        except _away():
-            return
+        for queue, post in self._posts.items():
+            self._give_up(queue, post)
+
+    def _give_up(self, queue: str, post: _Post) -> None:
+        if self._shared is not None and post.is_held:
+            post.is_held = False
+            with contextlib.suppress(*_away()):
+                self._shared.release_lease(queue, self._owner)
+
+    def _read_paces(self, shared: "SharedState") -> None:
+        """What operators want, and this process's share of it: that of its queues of all that are being served."""
+        rates = {target: pace.rate for target, pace in shared.paces().items()}
+        share = 1.0
+        if rates or self._pacing.is_limited:
+            owners = list(shared.leases().values())
+            share = owners.count(self._owner) / len(owners) if self._owner in owners else 1.0
+        self._pacing.obey(rates, share)
 
     def _read_pauses(self, shared: "SharedState") -> None:
         paused = shared.paused()
@@ -118,7 +141,8 @@ class Tenure:
             post.is_held = shared.renew_lease(queue, self._owner, LEASE_S)
             post.renewed_at = asked_at
         elif not post.is_held and not post.is_paused:
-            post.is_held = shared.acquire_lease(queue, self._owner, LEASE_S) is not None
+            post.token = shared.acquire_lease(queue, self._owner, LEASE_S)
+            post.is_held = post.token is not None
             post.renewed_at = asked_at
 
 

@@ -17,6 +17,7 @@ from azure.servicebus.exceptions import (
 )
 
 from pairing.aio.links import Link
+from pairing.books import Books
 from pairing.clock import seconds
 from pairing.drive import drive_async
 from pairing.faults import describe, is_ambiguous
@@ -39,6 +40,7 @@ from pairing.moves import (
     Settled,
     Why,
 )
+from pairing.session_homecoming import Bar, Barred, Lift, SessionMove
 from pairing.syphoning import (
     ASK_S,
     OPEN_S,
@@ -49,7 +51,7 @@ from pairing.syphoning import (
     Tally,
     by_partition,
     filled,
-    keep_ledger,
+    told_sessions,
     why_refused,
 )
 from pairing.tenure import LOOK_S, Tenure
@@ -91,27 +93,35 @@ class Syphon(Syphoning):
             self.tell("syphon_stopped", "*", f"at {self._client.process}")
 
     def _begin(self, queue: str, tenure: Tenure, stop: asyncio.Event, ending: asyncio.Event) -> "asyncio.Task[None]":
-        def may_work() -> bool:
-            return not (stop.is_set() or ending.is_set() or self._is_over) and tenure.may_serve(queue)
+        token = tenure.begin(queue)
 
-        tenure.begin(queue)
-        name = f"pairing-syphon-{queue.rsplit('/', 1)[-1]}"
-        return asyncio.create_task(self._serve(queue, tenure, may_work, partial(_rest, stop)), name=name)
+        def is_leaving() -> bool:
+            return stop.is_set() or ending.is_set() or self._is_over
+
+        def may_work() -> bool:
+            return not is_leaving() and tenure.may_serve(queue, token)
+
+        async def serve() -> None:
+            try:
+                await self._serve(queue, token, may_work, partial(_rest, stop))
+            finally:
+                await asyncio.to_thread(tenure.end, queue, leaving=is_leaving())
+
+        return asyncio.create_task(serve(), name=f"pairing-syphon-{queue.rsplit('/', 1)[-1]}")
 
     async def _serve(
-        self, queue: str, tenure: Tenure, may_work: Callable[[], bool], rest: Callable[[float], Awaitable[None]]
+        self, queue: str, token: int | None, may_work: Callable[[], bool], rest: Callable[[float], Awaitable[None]]
     ) -> None:
         """One backlog queue, as long as it is this process's to serve."""
         hands = Hands(self._client, queue, self._sender, rest)
         try:
-            created_at = await hands.created_at()
-            homecoming = await asyncio.to_thread(self._homecoming, queue, may_work, created_at)
-            await drive_async(homecoming.run(), hands.perform)
+            hands.books = Books(self._client, queue, await hands.created_at(), token)
+            homecoming = await asyncio.to_thread(self._homecoming, hands.books, queue, may_work)
+            await drive_async(self._in_turn(homecoming, may_work), hands.perform)
         finally:
             await hands.close()
             if queue in self.progress:
                 self.progress[queue].state = "stopped"
-            tenure.end(queue)
 
     async def _end(self, tasks: "set[asyncio.Task[None]]") -> None:
         if tasks:
@@ -146,10 +156,11 @@ class Hands:
         rest: Callable[[float], Awaitable[None]],
     ) -> None:
         self._client, self._queue, self._sender, self._rest = client, queue, sender, rest
+        self.books: Books | None = None
         self._tally = Tally(client, queue)
         self._link = self._new_link()
 
-    async def perform(self, action: Action) -> Any:
+    async def perform(self, action: Action | SessionMove) -> Any:
         """The outcome of one action; nothing is raised but cancellation."""
         match action:
             case Receive():
@@ -170,6 +181,8 @@ class Hands:
                 return await self._renew(action.items)
             case Rest():
                 return await self._rest(action.seconds)
+            case Barred() | Bar() | Lift():
+                return await asyncio.to_thread(told_sessions, self._client, self._queue, action)
 
     async def created_at(self) -> str:
         """When the queue was created, which with its path is its identity; empty where the namespace does not say."""
@@ -180,9 +193,10 @@ class Hands:
         except Exception:
             return ""
 
-    async def _keep(self, action: Keep) -> None:
-        if self._client.coordination is not None:
-            await asyncio.to_thread(keep_ledger, self._client, action.ledger)
+    async def _keep(self, action: Keep) -> bool:
+        if self.books is None or self._client.coordination is None:
+            return True
+        return await asyncio.to_thread(self.books.keep, action.ledger)
 
     async def close(self) -> None:
         """Gives the link up: what was granted and not delivered goes back to the queue."""

@@ -62,19 +62,3 @@ def test_a_recovery_ends_the_pause(destinations, failed_over):
 def test_case_does_not_tell_entities_apart(destinations):
     destinations.failed("Orders", 0, "no answer")
     assert destinations.is_blocked("orders", 0)
-
-
-def test_a_rate_is_kept_over_time_and_for_each_destination():
-    destinations = Destinations(lambda path: False, max_rate=10)
-    sent = now = 0
-    while now < 10:
-        allowed, wait_s = destinations.allowance("orders", 100, now)
-        sent += allowed
-        assert (allowed > 0) != (wait_s > 0)
-        now += max(wait_s, 0.01)
-    assert 100 <= sent <= 111
-    assert destinations.allowance("payments", 5, now) == (5, 0.0)
-
-
-def test_without_a_rate_everything_may_go(destinations):
-    assert destinations.allowance("orders", 10_000, 0) == (10_000, 0.0)

@@ -2,15 +2,13 @@
 
 import itertools
 import json
-from types import SimpleNamespace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairing import SendAvailabilityOptions
 from pairing.ledger import FATES, Ledger, Ranges
-from pairing.syphoning import Syphoning
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6))))
@@ -95,18 +93,6 @@ def test_of_what_another_was_about_to_settle_only_the_open_is_taken_over():
     assert books.pending == {2: "dead_lettered"}
 
 
-def test_a_syphon_that_serves_a_queue_again_goes_on_with_the_books_of_who_served_it_meanwhile():
-    kept = Ledger("queue-0", "today")
-    shared = SimpleNamespace(ledgers=lambda: {"queue-0": json.dumps(kept.to_json())})
-    client = SimpleNamespace(options=SendAvailabilityOptions(), coordination=SimpleNamespace(shared=shared))
-    syphon = Syphoning(client)
-    syphon._homecoming("queue-0", lambda: True, "today")
-    syphon.progress["queue-0"].ledger.close(1, "restored")
-    kept.close(2, "restored")
-    syphon._homecoming("queue-0", lambda: True, "today")
-    assert syphon.progress["queue-0"].ledger.count("restored") == 2
-
-
 def test_the_gaps_are_what_no_fate_explains():
     ledger = Ledger("queue-0")
     for number in (5, 6, 9, 11):
@@ -114,3 +100,68 @@ def test_the_gaps_are_what_no_fate_explains():
     ledger.see(12)
     assert ledger.gaps() == [7, 8, 10, 12]
     assert ledger.gaps(most=2) == [7, 8]
+
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def test_each_incident_has_its_own_balance():
+    ledger = Ledger("queue-0")
+    for number in range(1, 11):
+        ledger.see(number, NOON)
+        ledger.close(number, "restored")
+    assert ledger.drained(NOON + timedelta(minutes=5))
+    assert not ledger.drained(NOON + timedelta(minutes=6))
+    for number in range(11, 15):
+        ledger.see(number, NOON + timedelta(hours=1))
+    ledger.close(11, "restored")
+    ledger.close(13, "dead_lettered")
+    first, second = ledger.incidents
+    assert (first.began_at, first.ended_at) == ("2026-11-21T12:00:00.000+00:00", "2026-11-21T12:05:00.000+00:00")
+    assert (ledger.balance_of(first).enqueued, ledger.balance_of(first).missing) == (10, 0)
+    balance = ledger.balance_of(second, still_there=2)
+    assert (second.ended_at, balance.enqueued, balance.missing) == (None, 4, 0)
+    assert {fate: count for fate, count in balance.fates.items() if count} == {"restored": 1, "dead_lettered": 1}
+
+
+def test_a_message_that_comes_again_after_its_incident_begins_no_other():
+    ledger = Ledger("queue-0")
+    ledger.see(1, NOON)
+    ledger.see(2, NOON)
+    ledger.drained(NOON)
+    ledger.see(2, NOON)
+    assert len(ledger.incidents) == 1
+
+
+def test_an_incident_that_lost_a_message_says_so_for_good():
+    ledger = Ledger("queue-0")
+    for number in (1, 3):
+        ledger.see(number, NOON)
+        ledger.close(number, "restored")
+    ledger.drained(NOON)
+    [told] = ledger.to_json()["incidents"]
+    assert (told["enqueued"], told["fates"]["restored"], told["missing"]) == (3, 2, 1)
+
+
+def test_incidents_and_attempts_survive_a_restart_and_meet_in_one_ledger():
+    kept = Ledger("queue-0", "today")
+    kept.see(1, NOON)
+    kept.close(1, "restored")
+    kept.drained(NOON)
+    kept.see(2, NOON + timedelta(hours=1))
+    kept.attempts[2] = 7
+    copy = Ledger.from_json(json.loads(json.dumps(kept.to_json())))
+    assert copy.to_json() == kept.to_json()
+    books = Ledger("queue-0")
+    books.absorb(copy)
+    assert books.attempts == {2: 7}
+    assert books.created_at == "today"
+    assert [incident.ended_at is None for incident in books.incidents] == [False, True]
+    books.close(2, "dead_lettered")
+    assert books.attempts == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6))), st.integers(0, 60), st.integers(0, 60))
+def test_ranges_tell_how_many_numbers_lie_between_two(additions, first, more):
+    ranges = Ranges((one, one + width) for one, width in additions)
+    assert ranges.within(first, first + more) == sum(number in ranges for number in range(first, first + more + 1))

@@ -6,6 +6,7 @@ import pytest
 import redis
 
 from pairing.coordination import SharedState
+from pairing.pacing import Pacing
 from pairing.tenure import LEASE_S, Tenure
 
 QUEUES = ("q0", "q1")
@@ -19,11 +20,11 @@ class Fleet:
         self.now = 100.0
         self.told = []
 
-    def join(self, name: str, queues=QUEUES) -> Tenure:
+    def join(self, name: str, queues=QUEUES, pacing=None) -> Tenure:
         def tell(queue, is_paused, reason):
             self.told.append((name, queue, is_paused, reason))
 
-        return Tenure(SimpleNamespace(shared=self.shared), name, lambda: queues, tell, lambda: self.now)
+        return Tenure(SimpleNamespace(shared=self.shared), name, lambda: queues, tell, lambda: self.now, pacing)
 
 
 @pytest.fixture
@@ -82,6 +83,41 @@ def test_a_process_that_was_frozen_may_do_nothing_before_it_has_looked(fleet):
     assert not one.may_serve("q0")
     one.look()
     assert one.may_serve("q0")
+
+
+def test_a_lease_that_was_lost_and_taken_again_is_another(fleet):
+    one = fleet.join("one", ["q0"])
+    one.look()
+    token = one.begin("q0")
+    assert one.may_serve("q0", token)
+    fleet.shared.redis.delete("pairing:{contoso}:lease:q0")
+    fleet.now += LEASE_S / 2
+    one.look()
+    one.look()
+    assert one.may_serve("q0")
+    assert not one.may_serve("q0", token)
+
+
+def test_who_leaves_gives_up_each_queue_as_soon_as_it_is_done_with_it(fleet):
+    one = fleet.join("one")
+    serve(one)
+    one.end("q0", leaving=True)
+    assert list(fleet.shared.leases()) == ["q1"]
+
+
+def test_a_pace_is_shared_among_the_processes_by_the_queues_they_serve(fleet):
+    pacing = Pacing()
+    one = fleet.join("one", ["q0"], pacing)
+    others = fleet.join("others", ["q1", "q2", "q3"])
+    fleet.shared.pace_syphon("orders", 80, "ada", "receivers cannot keep up")
+    fleet.shared.pace_syphon("q0", 60, "ada", "")
+    for process in (one, others, one):
+        process.look()
+    assert pacing.allowance("orders", "q9", 1000, 0).count == 20
+    assert pacing.allowance("payments", "q0", 1000, 0).count == 60
+    fleet.shared.pace_syphon("orders", None, "ada", "")
+    one.look()
+    assert pacing.allowance("orders", "q9", 1000, 0).count == 1000
 
 
 def test_a_pause_stops_a_queue_and_gives_its_lease_up_once_nobody_serves_it(fleet):

@@ -1,0 +1,71 @@
+"""The books of one backlog queue in Redis: read when a syphon begins, kept as it goes, fenced against who came before.
+
+Without coordination they are in memory only. With Redis away they are kept there until it answers; what was kept in
+Redis meanwhile is then added, never written over.
+"""
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+from pairing.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pairing.paired import PairedClient
+
+_LOGGER = logging.getLogger("pairing")
+
+
+class Books:
+    """Where the ledger of a queue is kept while one syphon serves it under a lease with this fencing token."""
+
+    def __init__(self, client: "PairedClient", queue: str, created_at: str, token: int | None) -> None:
+        self._coordination = client.coordination
+        self._shared = self._coordination.shared if self._coordination is not None else None
+        self._queue, self._created_at, self._token = queue, created_at, token
+        self._process = client.process
+        self._is_read = self._shared is None
+
+    def read(self) -> Ledger:
+        """The books as the last syphon of this queue kept them; new ones for a queue created anew. May take 2 s."""
+        ledger = Ledger(self._queue, self._created_at)
+        try:
+            kept = self._kept()
+        except Exception:  # Redis does not answer
+            return ledger
+        if kept is None:
+            return ledger
+        kept.created_at = kept.created_at or self._created_at
+        return kept
+
+    def keep(self, ledger: Ledger) -> bool:
+        """Keeps the books, where Redis answers; False where a later syphon keeps them by now. May take 2 s."""
+        if self._shared is None or not getattr(self._coordination, "is_connected", True):
+            return True
+        try:
+            if not self._is_read and (kept := self._kept()) is not None:
+                ledger.absorb(kept)
+            ledger.reporter = self._process
+            books = json.dumps(ledger.to_json(), separators=(",", ":"))
+            return self._shared.keep_ledger(self._queue, books, token=self._token)
+        except Exception:
+            return True
+
+    def _kept(self) -> Ledger | None:
+        if self._shared is None:
+            return None
+        text = self._shared.ledger(self._queue)
+        self._is_read = True
+        if text is None:
+            return None
+        try:
+            ledger = Ledger.from_json(json.loads(text))
+        except (ValueError, KeyError, TypeError):
+            _LOGGER.warning("pairing: the books of %s cannot be read; new ones begin", self._queue)
+            return None
+        return ledger if same_queue(ledger.created_at, self._created_at) else None
+
+
+def same_queue(one: str, other: str) -> bool:
+    """Whether these creation times are of one queue; where one is not known, its books are not given up for that."""
+    return not one or not other or one == other

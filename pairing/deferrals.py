@@ -1,0 +1,48 @@
+"""The deferred messages a syphon knows of: whose they are, and which of them can be fetched now. Pure."""
+
+import heapq
+from collections.abc import Callable
+
+
+class Deferrals:
+    """Sequence numbers of deferred messages, by the entity they are meant for."""
+
+    def __init__(self) -> None:
+        self._paths: dict[int, str] = {}
+        self._not_before: dict[str, dict[int, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._paths
+
+    def note(self, number: int, path: str, not_before: float = 0.0) -> None:
+        """A message is deferred, and shall not be fetched before that moment."""
+        self._paths[number] = path
+        self._not_before.setdefault(path, {})[number] = not_before
+
+    def later(self, number: int, not_before: float) -> None:
+        """It is still there, and shall not be fetched before that moment."""
+        self.note(number, self._paths[number], not_before)
+
+    def forget(self, number: int) -> None:
+        """It is not there any more."""
+        path = self._paths.pop(number, None)
+        if path is not None:
+            del self._not_before[path][number]
+            if not self._not_before[path]:
+                del self._not_before[path]
+
+    def waits(self, path: str, now: float) -> bool:
+        """Whether messages of this entity could be fetched, had it room: newer ones shall not overtake them."""
+        return any(not_before <= now for not_before in self._not_before.get(path, {}).values())
+
+    def due(self, now: float, most: int, room: Callable[[str, int], int]) -> list[int]:
+        """The oldest that can be sent now; ``room`` tells how many of so many an entity takes."""
+        found: list[int] = []
+        for path, numbers in self._not_before.items():
+            count = room(path, min(len(numbers), most))
+            if count:
+                found += heapq.nsmallest(count, (number for number, when in numbers.items() if when <= now))
+        return sorted(found)[:most]
