@@ -133,6 +133,15 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "paths": %s}', now, ARGV[2]))
 """
 )
+# KEYS ledger, fence, token of who keeps the books; ARGV queue, books, token
+_KEEP_LEDGER = """
+local fence = math.max(tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or 0),
+                       tonumber(redis.call('HGET', KEYS[3], ARGV[1]) or 0))
+if tonumber(ARGV[3]) < fence then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
+return 1
+"""
 _RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0"
 _RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
 
@@ -172,6 +181,7 @@ class SharedState:
         self._claim = client.register_script(_CLAIM)
         self._record_ping = client.register_script(_RECORD_PING)
         self._acquire = client.register_script(_ACQUIRE)
+        self._keep_ledger = client.register_script(_KEEP_LEDGER)
         self._renew = client.register_script(_RENEW)
         self._release = client.register_script(_RELEASE)
         self._rotate = client.register_script(_ROTATE)
@@ -311,9 +321,19 @@ class SharedState:
         """The books of the backlog queues as JSON, by path, as their syphons have kept them."""
         return self._hash("ledger")
 
-    def keep_ledger(self, queue: str, books: str) -> None:
-        """Keeps the books of a backlog queue for the next syphon, and for people."""
-        self.redis.hset(self._key("ledger"), queue, books)
+    def ledger(self, queue: str) -> str | None:
+        """The books of one backlog queue as JSON."""
+        raw = self.redis.hget(self._key("ledger"), queue)
+        return None if raw is None else _text(raw)
+
+    def keep_ledger(self, queue: str, books: str, *, token: int | None) -> bool:
+        """Keeps the books of a backlog queue for the next syphon, and for people.
+
+        ``token`` is that of the lease under which the queue is served. False, and nothing is written, where the lease
+        has been given to another since: one step in Redis, so that who was frozen cannot write over its successor.
+        """
+        keys = [self._key(name) for name in ("ledger", "fence", "ledger-token")]
+        return bool(self._keep_ledger(keys=keys, args=[queue, books, token or 0]))
 
     # Rotations ------------------------------------------------------------------------------------------------------
 
