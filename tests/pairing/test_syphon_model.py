@@ -1,11 +1,14 @@
 """Whatever fails, whenever the syphon dies: nothing is lost, nothing changes its identity, duplicates are the same
 message, and the books balance (docs/specification.md, section 8). The flow is driven against a model of two brokers."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
@@ -31,10 +34,13 @@ from pairing.moves import (
     Sent,
     Settle,
 )
+from pairing.pacing import Pacing
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 PATHS = ("orders", "payments", "gone")
 LOCK_S = 60.0
+RUNS = settings.default.max_examples
+"""As many as the profile says, and no fewer than each test wants."""
 
 
 class Killed(BaseException):
@@ -66,6 +72,13 @@ class World:
     home: list[tuple[str, str]] = field(default_factory=list)
     failed_over: set[str] = field(default_factory=set)
     locks: int = 0
+    books: str | None = None
+    is_lease_ours: bool = True
+    did: list[Any] = field(default_factory=list)
+
+    def kept(self) -> Ledger:
+        """The books that the next process finds."""
+        return Ledger("queue-0") if self.books is None else Ledger.from_json(json.loads(self.books))
 
     def store(self, path: str, message_id: str, *, poisoned: bool) -> None:
         number = len(self.queue) + 1
@@ -98,6 +111,7 @@ class World:
         if trouble == "killed before":
             raise Killed
         outcome = self.do(action, trouble)
+        self.did.append(action)
         if trouble == "killed after":
             raise Killed
         return outcome
@@ -116,8 +130,9 @@ class World:
                 return [self.seen(s) for n, s in sorted(self.queue.items()) if n >= number][:BATCH]
             case Count():
                 return len(self.queue)
-            case Keep():
-                return None
+            case Keep(ledger=ledger):
+                self.books = json.dumps(ledger.to_json())
+                return self.is_lease_ours
             case Send():
                 return self.send(action, trouble)
             case Settle():
@@ -177,7 +192,7 @@ class World:
                 self.dead[stored.number] = self.queue.pop(stored.number).message.message_id
 
 
-def syphon(world: World, ledger: Ledger, steps: int) -> Homecoming:
+def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, pacing=None) -> Homecoming:
     left = [steps]
 
     def may_work() -> bool:
@@ -186,12 +201,12 @@ def syphon(world: World, ledger: Ledger, steps: int) -> Homecoming:
 
     return Homecoming(
         Progress("queue-0", ledger),
-        Destinations(world.failed_over.__contains__),
+        Destinations(world.failed_over.__contains__, pacing=pacing),
         SimpleNamespace(tell=lambda *told: None),
         may_work=may_work,
         now=lambda: world.now,
         utc_now=lambda: START + timedelta(seconds=world.now),
-        max_attempts=2,
+        max_attempts=max_attempts,
     )
 
 
@@ -211,7 +226,7 @@ TROUBLE = [
 ]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=max(RUNS, 1500), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), st.booleans(), st.booleans()), min_size=1, max_size=25),
     st.lists(st.sampled_from(TROUBLE), max_size=40),
@@ -223,20 +238,55 @@ def test_every_message_comes_home_or_is_dead_lettered_with_a_reason(messages, tr
     for number, (path, poisoned, twin) in enumerate(messages):
         accepted[f"id-{number}"] = path
         world.store(path, f"id-{number}", poisoned=poisoned and twin)
-    ledger = Ledger("queue-0")
     while world.trouble:  # each syphon dies, is stopped, or works through its share of the trouble
-        drive(world, syphon(world, ledger, steps=60))
+        drive(world, syphon(world, world.kept(), steps=60))
     world.failed_over.clear()
+    bring_the_rest_home(world)
+    assert_nothing_is_lost(world, accepted)
+
+
+def bring_the_rest_home(world: World) -> None:
     for _ in range(6):
         world.now += LOCK_S
-        drive(world, syphon(world, ledger, steps=4000))
+        drive(world, syphon(world, world.kept(), steps=4000))
 
+
+def assert_nothing_is_lost(world: World, accepted: dict[str, str]) -> None:
     assert not world.queue
     came_home = Counter(message_id for _, message_id in world.home)
     assert all(accepted[message_id] == path for path, message_id in world.home)
-    given_up = set(world.dead.values())
-    assert came_home.keys() | given_up == accepted.keys()
-    assert ledger.balance(0).missing == 0
+    assert came_home.keys() | set(world.dead.values()) == accepted.keys()
+    assert world.kept().balance(0).missing == 0
+
+
+def dying(at: int, *, before: bool) -> tuple[World, dict[str, str]]:
+    """A world whose first syphon dies before or after its ``at``-th step, one entity failed over all the while."""
+    world = World([], failed_over={"payments"})
+    accepted = {}
+    for number in range(20):
+        path = PATHS[number % 3]
+        accepted[f"id-{number}"] = path
+        world.store(path, f"id-{number}", poisoned=number == 7)
+    world.trouble = ["killed before" if before else "killed after", *[""] * at]
+    return world, accepted
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_power_may_fail_at_every_step_and_nothing_is_lost(before):
+    """Every step of the flow in turn is its last; the next process has only what the brokers and the books tell."""
+    steps = 0
+    while True:
+        world, accepted = dying(steps, before=before)
+        drive(world, syphon(world, world.kept(), steps=400))
+        has_died = not world.trouble
+        world.trouble = []
+        world.failed_over.clear()
+        bring_the_rest_home(world)
+        assert_nothing_is_lost(world, accepted)
+        steps += 1
+        if not has_died:
+            break
+    assert steps > 30
 
 
 @settings(max_examples=300, deadline=None)
@@ -287,3 +337,84 @@ def test_an_empty_receive_is_no_proof_of_an_empty_queue():
     drive(world, homecoming)
     assert told[0][0] > 900
     assert told[0][1:] == ("set_aside", "queue-0", "receives nothing, 1 waiting")
+
+
+def test_attempts_are_counted_through_restarts():
+    """Ten attempts, and ten processes that die after one each: the eleventh finds nothing to try."""
+    world = World([])
+    world.store("gone", "id-0", poisoned=False)
+    for attempt in range(1, 5):
+        assert world.kept().attempts.get(1, 0) == attempt - 1
+        homecoming = syphon(world, world.kept(), steps=400, max_attempts=5)
+        flow, outcome = homecoming.run(), None
+        while not isinstance(action := flow.send(outcome), Keep):
+            outcome = world.perform(action)
+        world.perform(action)  # the attempt is on record, and the process dies
+        flow.close()
+        world.now += LOCK_S
+    assert not world.dead
+    drive(world, syphon(world, world.kept(), steps=400, max_attempts=5))
+    assert world.dead == {1: "id-0"}
+
+
+def test_a_paced_destination_holds_up_no_other_and_keeps_its_pace_and_order():
+    world = World([])
+    for number in range(140):
+        world.store("orders" if number % 2 else "payments", f"{number}", poisoned=False)
+    pacing = Pacing()
+    pacing.obey({"orders": 2}, 1.0)
+    flow, outcome = syphon(world, Ledger("queue-0"), steps=100_000, pacing=pacing).run(), None
+    all_paid_at = None
+    try:
+        while True:
+            outcome = world.perform(flow.send(outcome))
+            paid = sum(path == "payments" for path, _ in world.home)
+            all_paid_at = all_paid_at or (world.now if paid == 70 else None)
+    except StopIteration:
+        pass
+    assert all_paid_at < 5
+    assert 33 <= world.now < 60
+    for path, first in (("payments", 0), ("orders", 1)):
+        assert [id_ for home, id_ in world.home if home == path] == [str(n) for n in range(first, 140, 2)]
+
+
+def test_what_is_only_for_a_paced_destination_waits_where_it_is():
+    """To defer costs operations: it is done only where others would wait."""
+    world = World([])
+    for number in range(30):
+        world.store("orders", f"{number}", poisoned=False)
+    pacing = Pacing(max_rate=5)
+    drive(world, syphon(world, Ledger("queue-0"), steps=10_000, pacing=pacing))
+    assert world.now > 4.5
+    assert not [action for action in world.did if isinstance(action, Settle) and action.verb == "defer"]
+    assert [id_ for _, id_ in world.home] == [str(n) for n in range(30)]
+
+
+def test_who_has_lost_the_queue_to_another_completes_nothing_and_ends():
+    world = World([])
+    for number in range(3):
+        world.store("orders", f"{number}", poisoned=False)
+    world.store("orders", "poisoned", poisoned=True)
+    world.is_lease_ours = False
+    drive(world, syphon(world, Ledger("queue-0"), steps=10_000))
+    assert not [action for action in world.did if isinstance(action, Settle) and action.verb != "abandon"]
+    assert len(world.queue) == 4
+    assert len([action for action in world.did if isinstance(action, Receive)]) == 1
+
+
+def test_an_incident_ends_when_the_queue_is_drained():
+    world = World([])
+    for number in range(3):
+        world.store("orders", f"{number}", poisoned=False)
+    left = [200]
+
+    def may_work() -> bool:
+        left[0] -= 1
+        return left[0] > 0
+
+    homecoming = syphon(world, Ledger("queue-0"), steps=200)
+    homecoming._has_leave = may_work
+    drive(world, homecoming)
+    [incident] = world.kept().incidents
+    assert incident.ended_at is not None
+    assert world.kept().balance_of(incident).fates["restored"] == 3
