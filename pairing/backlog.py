@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
+from pairing.capacity import FULL
+
 _MIDDLE = "x-servicebus-transfer"
 _PATH = re.compile(rf"(?P<namespace>[^/]+)/{_MIDDLE}/(?P<index>0|[1-9][0-9]*)", re.IGNORECASE)
 _LONGEST_PROBATION_S = 30 * 60.0
-_FULL = 0.8
 
 
 def backlog_path(primary_namespace: str, index: int) -> str:
@@ -29,6 +30,8 @@ class _Queue:
     pulled_at: float | None = None
     returns_at: float = 0.0
     fill: float = 0.0
+    is_adopted: bool = False
+    """Whether it was pulled because another process said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class RotationEvent:
     kind: str
     reason: str
     at: float
+    until: float | None = None
+    """When the probation of a pulled queue ends."""
 
 
 class Rotation:
@@ -65,7 +70,7 @@ class Rotation:
     def usable(self, path: str | None) -> bool:
         """Whether a sender may stay with this queue."""
         queue = self._queues.get(path) if path is not None else None
-        return queue is not None and queue.pulled_at is None and queue.fill < _FULL
+        return queue is not None and queue.pulled_at is None and queue.fill < FULL
 
     def choose(
         self, *, current: str | None = None, session: str | None = None, tried: Collection[str] = ()
@@ -74,7 +79,7 @@ class Rotation:
         if current not in tried and session is None and self.usable(current):
             return current
         rotating = [path for path, queue in self._queues.items() if queue.pulled_at is None and path not in tried]
-        open_ = [path for path in rotating if self._queues[path].fill < _FULL] or rotating
+        open_ = [path for path in rotating if self._queues[path].fill < FULL] or rotating
         if not open_:
             return None
         if session is not None:
@@ -91,37 +96,47 @@ class Rotation:
         queue = self._queues.get(path)
         if queue is None:
             return []
-        was_pulled, queue.pulled_at = queue.pulled_at is not None, now
+        was_pulled = queue.pulled_at is not None and not queue.is_adopted
+        queue.pulled_at, queue.is_adopted = now, False
         queue.returns_at = now + min(self._probation_s * 2**queue.failures, _LONGEST_PROBATION_S)
         queue.failures += 1
-        return [] if was_pulled else [RotationEvent(path, "queue_pulled", reason, now)]
+        return [] if was_pulled else [RotationEvent(path, "queue_pulled", reason, now, queue.returns_at)]
 
     def accepted(self, path: str, now: float) -> list[RotationEvent]:
         """The queue took a message: it is trusted again."""
         queue = self._queues.get(path)
-        if queue is None or queue.failures == 0:
+        if queue is None or (queue.failures == 0 and queue.pulled_at is None):
             return []
         queue.failures = 0
         if queue.pulled_at is None:
             return []
-        queue.pulled_at = None
+        queue.pulled_at, queue.is_adopted = None, False
         return [RotationEvent(path, "queue_returned", "a send was accepted", now)]
 
     def expire(self, now: float) -> list[RotationEvent]:
         """Let the time pass: queues whose probation is over return to the rotation."""
         due = [p for p, q in self._queues.items() if q.pulled_at is not None and now >= q.returns_at]
+        own = [path for path in due if not self._queues[path].is_adopted]  # of the others their process tells
         for path in due:
-            self._queues[path].pulled_at = None
-        return [RotationEvent(path, "queue_returned", "its probation is over", now) for path in due]
+            self._queues[path].pulled_at, self._queues[path].is_adopted = None, False
+        return [RotationEvent(path, "queue_returned", "its probation is over", now) for path in own]
 
-    def filled(self, fills: Mapping[str, float], now: float) -> list[RotationEvent]:
-        """How full the queues are, from 0 to 1; a queue that has reached 80 % is warned of once."""
-        events = []
+    def adopt_pull(self, path: str, returns_at: float, now: float) -> None:
+        """A send of another process to the queue failed: it is out of this rotation, too, until then."""
+        queue = self._queues.get(path)
+        if queue is not None and queue.pulled_at is None and returns_at > now:
+            queue.pulled_at, queue.returns_at, queue.is_adopted = now, returns_at, True
+
+    def adopt_return(self, path: str) -> None:
+        """The queue is back in another process's rotation; what this process saw fail by itself stays out."""
+        queue = self._queues.get(path)
+        if queue is not None and queue.is_adopted:
+            queue.pulled_at, queue.is_adopted = None, False
+
+    def filled(self, fills: Mapping[str, float]) -> None:
+        """How full the queues are, from 0 to 1."""
         for path, queue in self._queues.items():
-            before, queue.fill = queue.fill, fills.get(path, queue.fill)
-            if before < _FULL <= queue.fill:
-                events.append(RotationEvent(path, "capacity_warning", f"{queue.fill:.0%} full", now))
-        return events
+            queue.fill = fills.get(path, queue.fill)
 
 
 def _weight(session: str, path: str) -> bytes:

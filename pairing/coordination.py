@@ -23,6 +23,7 @@ from redis.retry import Retry
 from pairing.events import Event
 from pairing.metering import UsageRecord
 from pairing.presence import Presence, Presences
+from pairing.shared_backlog import QueueNews, SharedBacklog
 from pairing.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.shared_state import EVENTS, USAGE, Seen, SharedState
 
@@ -89,14 +90,18 @@ class RedisCoordination:
         """The backlog queues this process uses, told every few seconds: none of them is an orphan."""
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
         """What this process tells of itself every few seconds."""
+        self.on_queue: Callable[[QueueNews], None] = lambda news: None
+        """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
         self.dropped = 0
         """Facts that the full outbox had no room for."""
         self._redis = client
         self._presences = Presences(self.shared)
+        self._backlog = SharedBacklog(self.shared)
         self._process = process
         self._on_change: Callable[[SharedHealth], None] = lambda change: None
         self._lock = threading.Condition()
         self._changes: dict[str, tuple[SharedHealth, bool]] = {}
+        self._queues: dict[str, QueueNews] = {}
         self._events: deque[Event] = deque()
         self._usage: deque[UsageRecord] = deque()
         self._known: dict[str, SharedHealth] = {}
@@ -122,6 +127,12 @@ class RedisCoordination:
         """
         with self._lock:
             self._changes[change.path] = (replace(change, process=self._process), recovers)
+            self._lock.notify_all()
+
+    def publish_queue(self, news: QueueNews) -> None:
+        """Tells the fleet that a backlog queue left this process's rotation, or came back."""
+        with self._lock:
+            self._queues[news.path] = news
             self._lock.notify_all()
 
     def report(self, event: Event) -> None:
@@ -198,13 +209,22 @@ class RedisCoordination:
             self._cut_off(error)
 
     def _has_facts(self) -> bool:
-        return bool(self._changes or self._events or self._usage)
+        return bool(self._changes or self._queues or self._events or self._usage)
 
     def _tell(self) -> None:
         for path in list(self._changes):
             self._tell_change(path)
+        for path in list(self._queues):
+            self._tell_queue(path)
         self._tell_batch(self._events, lambda events: self.shared.report(*events))
         self._tell_batch(self._usage, self.shared.record_usage)
+
+    def _tell_queue(self, path: str) -> None:
+        news = self._queues[path]
+        self._backlog.tell(news)
+        with self._lock:
+            if self._queues[path] is news:
+                del self._queues[path]
 
     def _tell_change(self, path: str) -> None:
         pending = self._changes[path]
@@ -243,6 +263,8 @@ class RedisCoordination:
             self._must_read = False
         self._tell_rotation()
         self._presences.tell(self._process, self.presence())
+        for pulled in self._backlog.pulled():
+            self._learn_queue(pulled)
         news = self.shared.news(self._seen)
         for text in news.texts.values():
             self._read(text)
@@ -270,11 +292,13 @@ class RedisCoordination:
 
     def _listen_on(self, pubsub: PubSub) -> None:
         with closing(pubsub):
-            pubsub.subscribe(self.shared.channel)
+            pubsub.subscribe(self.shared.channel, self._backlog.channel)
             self._ask_for_a_read()  # for what was said before this process listened
             while not self._is_closing and not self._must_listen_anew.is_set():
                 message = pubsub.get_message(timeout=_SLICE_S)
-                if message is not None:
+                if message is not None and message["channel"] == self._backlog.channel:
+                    self._learn_queue(QueueNews.from_json(message["data"]))
+                elif message is not None:
                     self._read(message["data"])
 
     def _ask_for_a_read(self) -> None:
@@ -293,6 +317,10 @@ class RedisCoordination:
             _LOGGER.warning("pairing: Redis holds a state of an entity that cannot be read; it is ignored")
             return
         self._learn(health)
+
+    def _learn_queue(self, news: QueueNews) -> None:
+        if news.process != self._process:
+            self.on_queue(news)
 
     def _learn(self, health: SharedHealth, *, is_answer: bool = False) -> None:
         """Passes on what others did. What this process is about to tell is first decided in Redis."""

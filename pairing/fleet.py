@@ -32,10 +32,17 @@ class Fleet:
         if url is not None:
             from pairing.coordination import RedisCoordination  # redis is an extra of the package
             from pairing.presence import Presence
+            from pairing.shared_backlog import QueueNews
+
+            def rotated(path: str, reason: str, until: float | None) -> None:
+                ends = None if until is None else pair.clock.utc(until)
+                coordination.publish_queue(QueueNews(path, reason, pair.process, ends))
 
             coordination = RedisCoordination(url, pair.name, pair.process)
             coordination.rotation = lambda: pair.rotation.paths
             coordination.presence = lambda: Presence(pair.sends, pair.disputed())
+            coordination.on_queue = lambda news: pair.adopt_queue(news.path, news.until)
+            pair.on_rotation = rotated
             self.join(cast("Coordination", coordination))
 
     def join(self, coordination: "Coordination") -> None:

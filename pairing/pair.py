@@ -77,6 +77,8 @@ class Pair:
         """Told of each state that this process brought about, in their order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None
         """Told of each event that the fleet does not know yet."""
+        self.on_rotation: Callable[[str, str, float | None], None] = lambda path, reason, until: None
+        """Told of each backlog queue that left the rotation, until when at the latest, or came back (None)."""
         self.sends = False
         """Whether this process has had a sender."""
         self._machines: dict[str, PathAvailability] = {}
@@ -226,6 +228,14 @@ class Pair:
         machine = self.availability(path)
         self.apply(machine, lambda now: machine.adopt(news, now))
 
+    def adopt_queue(self, path: str, until: datetime | None) -> None:
+        """Take over that a backlog queue failed in another process, or that it is back there."""
+        with self.condition:
+            if until is None:
+                self.rotation.adopt_return(path)
+            else:
+                self.rotation.adopt_pull(path, self.clock.at(until), self.clock.now())
+
     # Events --------------------------------------------------------------------------------------------------------
 
     def on_event(self, callback: Callable[[Event], None]) -> None:
@@ -241,6 +251,8 @@ class Pair:
     def tell(self, happened: Iterable[RotationEvent]) -> None:
         """Tell of what happened to backlog queues."""
         for item in happened:
+            if item.kind in ("queue_pulled", "queue_returned"):
+                self.on_rotation(item.path, item.reason, item.until)
             self._deliver(self._event(item.kind, item.path, item.reason, item.at, None), adopted=False)
 
     def _announce(self, step: Transition) -> None:

@@ -1,16 +1,19 @@
 """What a client does in the background: keeps its links alive, reports usage, watches how full the backlog is."""
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pairing.administration import BacklogQueueInfo, backlog_queues
 from pairing.availability import FAILED_OVER
+from pairing.capacity import Fill, seen
 from pairing.clock import seconds
 from pairing.faults import describe
 from pairing.paired import PairedClient
+from pairing.shared_backlog import SharedBacklog
 
 if TYPE_CHECKING:
     from pairing.client import PairedServiceBusClient
@@ -28,18 +31,59 @@ class TenderCore:
         self._paired = client
         self._wanted: set[str] = set()
         self._next: dict[str, float] = {}
+        self._fills: dict[str, Fill] = {}
+        self._warned: set[str] = set()
 
     def _is_anything_failed_over(self) -> bool:
         return any(machine.state is FAILED_OVER for machine in self._paired.pair_state.entities())
 
+    def _must_look(self) -> bool:
+        """Whether this process shall look at the queues now: of a fleet one, and all where Redis does not answer."""
+        if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
+            return False
+        if (backlog := self._shared_backlog()) is not None:
+            with contextlib.suppress(Exception):
+                if backlog.claim_look(FILL_S):
+                    return True
+                self._learn(backlog.fills())
+                return False
+        return self._is_time("fill alone", FILL_S)
+
     def _filled(self, queues: Iterable[BacklogQueueInfo]) -> None:
-        client = self._paired
+        """Take in, and tell the fleet, how full the queues are."""
+        client, at = self._paired, time.time()
         client.meter.count("manage", client.secondary.namespace, "*", operations=2, billing_units=2)
-        fill = {queue.path.lower(): queue.size_bytes / queue.max_size_bytes for queue in queues if queue.max_size_bytes}
-        fills = {path: fill[path.lower()] for path in client.backlog_paths if path.lower() in fill}
-        with client.pair_state.condition:
-            warnings = client.pair_state.rotation.filled(fills, client.clock.now())
-        client.pair_state.tell(warnings)
+        of = {path.lower(): path for path in client.backlog_paths}
+        sizes = {
+            of[queue.path.lower()]: (queue.size_bytes, queue.max_size_bytes)
+            for queue in queues
+            if queue.max_size_bytes and queue.path.lower() in of
+        }
+        if (backlog := self._shared_backlog()) is not None:
+            with contextlib.suppress(Exception):
+                warnings = backlog.record(sizes, at)
+                self._learn(backlog.fills())
+                self._warn(warnings)
+                return
+        fills = {path: seen(self._fills.get(path), *size, at) for path, size in sizes.items()}
+        self._learn(fills)
+        self._warn({path: fill for path, fill in fills.items() if fill.is_worrying and path not in self._warned})
+        self._warned = {path for path, fill in fills.items() if fill.is_worrying}
+
+    def _learn(self, fills: Mapping[str, Fill]) -> None:
+        self._fills = dict(fills)
+        with self._paired.pair_state.condition:
+            self._paired.pair_state.rotation.filled({path: fill.share for path, fill in fills.items()})
+
+    def _warn(self, fills: Mapping[str, Fill]) -> None:
+        for path, fill in fills.items():
+            self._paired.emit("capacity_warning", path, fill.told())
+
+    def _shared_backlog(self) -> SharedBacklog | None:
+        coordination = self._paired.coordination
+        if coordination is None or coordination.shared is None or not getattr(coordination, "is_connected", True):
+            return None
+        return SharedBacklog(coordination.shared)
 
     def _is_time(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
@@ -100,7 +144,7 @@ class Tender(TenderCore, threading.Thread):
 
     def _look_at_fill(self) -> None:
         """While messages go to the backlog, know how full its queues are."""
-        if self._is_anything_failed_over() and self._is_time("fill", FILL_S):
+        if self._must_look():
             self._filled(backlog_queues(self._client.secondary.administration, self._client.primary.namespace))
 
     def _repair(self) -> None:

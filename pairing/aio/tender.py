@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pairing.aio.administration import backlog_queues
 from pairing.clock import seconds
 from pairing.faults import describe
-from pairing.tender import FILL_S, REPORT_S, TICK_S, TenderCore
+from pairing.tender import REPORT_S, TICK_S, TenderCore
 
 if TYPE_CHECKING:
     from pairing.aio.client import PairedServiceBusClient
@@ -57,8 +57,9 @@ class Tender(TenderCore):
             self._client.fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
 
     async def _look_at_fill(self) -> None:
-        if self._is_anything_failed_over() and self._is_time("fill", FILL_S):
-            self._filled(await backlog_queues(self._client.secondary.administration, self._client.primary.namespace))
+        if await asyncio.to_thread(self._must_look):
+            queues = await backlog_queues(self._client.secondary.administration, self._client.primary.namespace)
+            await asyncio.to_thread(self._filled, queues)
 
     async def _repair(self) -> None:
         pause = max(seconds(self._client.options.creation_retry_interval), TICK_S)

@@ -98,16 +98,41 @@ def test_a_queue_pulled_twice_is_told_once():
     assert queues.failed(PATHS[0], "no answer", 1.0) == []
 
 
-def test_a_queue_eighty_percent_full_is_left_and_warned_of_once():
+def test_a_queue_eighty_percent_full_is_left():
     queues = rotation()
-    assert kinds(queues.filled({PATHS[0]: 0.8}, 0.0)) == ["capacity_warning"]
-    assert queues.filled({PATHS[0]: 0.85}, 1.0) == []
+    queues.filled({PATHS[0]: 0.8})
     assert all(queues.choose(current=PATHS[0]) != PATHS[0] for _ in range(50))
+
+
+def test_a_queue_that_failed_elsewhere_is_left_without_being_told_again_and_comes_back_with_it():
+    queues = rotation()
+    queues.adopt_pull(PATHS[0], 60.0, 0.0)
+    assert all(queues.choose() != PATHS[0] for _ in range(50))
+    assert queues.expire(60.0) == []
+    assert queues.usable(PATHS[0])
+    queues.adopt_pull(PATHS[0], 120.0, 60.0)
+    queues.adopt_return(PATHS[0])
+    assert queues.usable(PATHS[0])
+
+
+def test_a_queue_this_process_saw_fail_stays_out_whatever_others_say():
+    queues = rotation()
+    queues.failed(PATHS[0], "no answer", 0.0)
+    queues.adopt_pull(PATHS[0], 5.0, 0.0)
+    queues.adopt_return(PATHS[0])
+    assert not queues.usable(PATHS[0])
+    assert kinds(queues.expire(60.0)) == ["queue_returned"]
+
+
+def test_a_queue_that_failed_elsewhere_and_here_is_told_of_here_too():
+    queues = rotation()
+    queues.adopt_pull(PATHS[0], 60.0, 0.0)
+    assert kinds(queues.failed(PATHS[0], "no answer", 1.0)) == ["queue_pulled"]
 
 
 def test_full_queues_are_better_than_none():
     queues = rotation()
-    queues.filled(dict.fromkeys(PATHS, 0.9), 0.0)
+    queues.filled(dict.fromkeys(PATHS, 0.9))
     assert queues.choose() in PATHS
 
 

@@ -221,7 +221,7 @@ class RotationLife(RuleBasedStateMachine):
     @rule(index=st.integers(0, 4), fill=st.sampled_from([0.0, 0.79, 0.8, 1.0]))
     def filled(self, index, fill):
         path = self.paths[index % len(self.paths)]
-        self.rotation.filled({path: fill}, self.now)
+        self.rotation.filled({path: fill})
         (self.full.add if fill >= 0.8 else self.full.discard)(path)
 
     @precondition(lambda self: hasattr(self, "rotation"))

@@ -1,0 +1,66 @@
+"""How full a backlog queue is, and when it will be, from what was seen of its size. No I/O, no clock of its own."""
+
+from dataclasses import dataclass
+
+FULL = 0.8
+"""A queue this full is not chosen as long as another is left."""
+SOON_S = 30 * 60.0
+"""A queue that would be full within so long is warned of."""
+_SHORTEST_S = 5.0
+_SMOOTHING = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """One queue's size, as last seen."""
+
+    size: int
+    """Bytes."""
+    limit: int
+    """Bytes; at least 1."""
+    at: float
+    """When it was seen, in seconds of the observers' common clock."""
+    rate: float = 0.0
+    """Bytes a second by which it grows; negative where it drains."""
+
+    @property
+    def share(self) -> float:
+        """From 0 (empty) to 1 (full)."""
+        return self.size / self.limit
+
+    @property
+    def full_in_s(self) -> float | None:
+        """Seconds until it is full if it goes on like this; None where it does not grow."""
+        if self.size >= self.limit:
+            return 0.0
+        return (self.limit - self.size) / self.rate if self.rate > 0 else None
+
+    @property
+    def is_worrying(self) -> bool:
+        """Whether operators should know: it is 80 % full, or will be full soon."""
+        return self.share >= FULL or (self.full_in_s is not None and self.full_in_s <= SOON_S)
+
+    def told(self) -> str:
+        """The text of a warning."""
+        if self.full_in_s is None or self.full_in_s == 0.0:
+            return f"{self.share:.0%} full"
+        return f"{self.share:.0%} full; full in {_duration(self.full_in_s)} at this rate"
+
+
+def seen(before: Fill | None, size: int, limit: int, at: float) -> Fill:
+    """The queue's fill after one more look; looks closer together than 5 s say nothing of the rate."""
+    limit = max(limit, 1)
+    if before is None or at <= before.at:
+        return Fill(size, limit, at)
+    if at - before.at < _SHORTEST_S:
+        return Fill(size, limit, before.at, before.rate) if size == before.size else before
+    latest = (size - before.size) / (at - before.at)
+    grew_before = before.rate > 0 and latest > 0  # a turn of the tide counts at once
+    rate = before.rate + _SMOOTHING * (latest - before.rate) if grew_before else latest
+    return Fill(size, limit, at, rate)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
