@@ -34,9 +34,9 @@ class Deferrals:
             if not self._not_before[path]:
                 del self._not_before[path]
 
-    def waits(self, path: str, now: float) -> bool:
-        """Whether messages of this entity could be fetched, had it room: newer ones shall not overtake them."""
-        return any(not_before <= now for not_before in self._not_before.get(path, {}).values())
+    def waiting(self, path: str, now: float) -> list[int]:
+        """The messages of this entity that could be fetched, had it room: newer ones shall not overtake them."""
+        return [number for number, not_before in self._not_before.get(path, {}).items() if not_before <= now]
 
     def due(self, now: float, most: int, room: Callable[[str, int], int]) -> list[int]:
         """The oldest that can be sent now; ``room`` tells how many of so many an entity takes."""

@@ -62,6 +62,8 @@ class _Round:
     moved: int = 0
     is_mixed: bool = False
     """Whether it has messages for several destinations."""
+    is_out_of_turn: bool = False
+    """Whether it has messages that wait for an older one of their session, which may come next."""
 
 
 class Homecoming:
@@ -254,12 +256,15 @@ class Homecoming:
         yield from self._postpone(round_)
         if round_.moved or refused:
             self._pauses["waiting"] = 0.0
-        elif round_.postponed:
+        elif round_.postponed and not round_.is_out_of_turn:
             self._wait_for({item.path for item in round_.postponed})
 
     def _is_behind(self, path: str, group: list[Item]) -> bool:
         """Whether older messages of the entity wait deferred, for room: these shall not overtake them."""
-        return not group[0].fetched and self._deferred.waits(path, self._now())
+        return not group[0].fetched and self._has_waiting(path, self._now())
+
+    def _has_waiting(self, path: str, now: float) -> bool:
+        return bool(self.in_turn(self._deferred.waiting(path, now)))
 
     def _send(self, path: str, group: list[Item], round_: _Round) -> Steps:
         """Sends one group in its order; singly from the first message on that is refused for its own sake."""
@@ -290,6 +295,7 @@ class Homecoming:
                     at += 1
                 singly = True
             elif sent.why == "turn":  # an older message of the session is still in the queue
+                round_.is_out_of_turn = True
                 round_.not_before |= {item.number: self._now() + self._first_pause_s for item in group[at:]}
                 round_.postponed += group[at:]
                 return
@@ -435,7 +441,7 @@ class Homecoming:
         if now >= self._receive_at:
             return False
         return not any(
-            not self._destinations.is_blocked(path, now) and not self._deferred.waits(path, now)
+            not self._destinations.is_blocked(path, now) and not self._has_waiting(path, now)
             for path in self._waits_for
         )
 

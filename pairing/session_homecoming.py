@@ -98,6 +98,10 @@ class InTurn:
             self._doubt_s = _DOUBT_S
         return sent
 
+    def in_turn(self, numbers: list[int]) -> list[int]:
+        """Which of these messages in the queue wait for no older one of their session."""
+        return self._turns.in_turn(numbers) if self._is_kept else numbers
+
     # Barriers ------------------------------------------------------------------------------------------------------
 
     def _look(self) -> TurnSteps:

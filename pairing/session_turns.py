@@ -55,6 +55,13 @@ class Turns:
         ahead = heapq.nsmallest(len(numbers), waiting)
         return next((i for i, number in enumerate(numbers) if i >= len(ahead) or ahead[i] != number), len(numbers))
 
+    def in_turn(self, numbers: Iterable[int]) -> list[int]:
+        """Those of these messages before which no other of their session is left, in their order."""
+        by_key: defaultdict[str | None, list[int]] = defaultdict(list)
+        for number in sorted(numbers):
+            by_key[self._keys.get(number)].append(number)
+        return sorted(n for key, theirs in by_key.items() for n in theirs[: self.ready(theirs, key)])
+
     def sent(self, number: int) -> None:
         """The message is home: what comes after it may go, though the queue still holds it."""
         key = self._keys.get(number)

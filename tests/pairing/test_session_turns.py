@@ -18,6 +18,13 @@ def test_a_message_waits_for_the_lower_numbers_of_its_session_only():
     assert turns.ready([3], "a") == 1
 
 
+def test_of_deferred_messages_those_are_fetched_before_which_none_is_left():
+    turns = Turns()
+    for number, key in [(1, "a"), (2, "b"), (3, "a"), (4, None), (5, "b")]:
+        turns.see(number, key)
+    assert turns.in_turn([2, 3, 4, 5]) == [2, 4, 5]
+
+
 def test_messages_go_as_far_as_none_is_missing_between_them():
     turns = Turns()
     for number in (1, 2, 3):
