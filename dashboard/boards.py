@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, F, Max, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum
 from django.utils.safestring import SafeString
 
 from dashboard.charts import Window
 from dashboard.demo_panel import Panel, panel
 from dashboard.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
+from dashboard.ledgers import stuck
 from dashboard.models import EntityHealth, Heartbeat, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
@@ -52,6 +53,11 @@ class PairBoard:
     def paused(self) -> SyphonPause | None:
         """The pause of the whole pair."""
         return next((pause for pause in self.pauses if pause.queue == WHOLE_PAIR), None)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the syphon receives but does not deliver, though nobody paused it."""
+        return bool(vars(self.pair)["stalls"]) and not self.pauses
 
     @property
     def paused_queues(self) -> int:
@@ -140,13 +146,15 @@ def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -
     return counts | {Status.HEALTHY: counted["all"] - sum(counts.values())}
 
 
-def watched_pairs() -> QuerySet[Pair]:
-    """Pairs as `board` wants them: with the sums of their backlog queues and their pauses, in two queries."""
+def watched_pairs(now: datetime) -> QuerySet[Pair]:
+    """Pairs as `board` wants them: with sums of their backlog queues, pauses and syphons that stall, in two queries."""
     here = Q(backlog_queues__is_gone=False)
+    could_go = EntityHealth.objects.filter(pair=OuterRef("pk"), rank=2)
     return Pair.objects.annotate(
         queues=Count("backlog_queues", filter=here),
         waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
         dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
+        stalls=Exists(stuck(now).filter(pair=OuterRef("pk"))) & Exists(could_go),
     ).prefetch_related("pauses")
 
 

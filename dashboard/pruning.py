@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Model
 
-from dashboard.models import DepthSample, FailoverEvent, Heartbeat, PairDepth, WaitingSample
+from dashboard.models import DepthSample, FailoverEvent, Heartbeat, PairDepth, SyphonLedger, WaitingSample
 
 BATCH = 5000
 KEPT: dict[type[Model], tuple[str, timedelta]] = {
@@ -12,6 +12,7 @@ KEPT: dict[type[Model], tuple[str, timedelta]] = {
     WaitingSample: ("at", timedelta(days=8)),
     PairDepth: ("at", timedelta(days=35)),
     FailoverEvent: ("time", timedelta(days=400)),
+    SyphonLedger: ("began_at", timedelta(days=400)),
     Heartbeat: ("seen_at", timedelta(days=1)),
 }
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from azure.servicebus import ServiceBusReceivedMessage
 
-from dashboard import projection, pruning
+from dashboard import ledgers, projection, pruning
 from dashboard.control import restore_pauses
 from dashboard.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
@@ -35,6 +35,7 @@ def reconcile() -> None:
     changed += [project_opinions(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))
+        changed.append(bool(ledgers.keep(pair, shared_state(pair).ledgers(), datetime.now(UTC))))
     if any(changed):
         announce_change()
 

@@ -19,7 +19,7 @@ from dashboard.models.heartbeat import Heartbeat
 from dashboard.models.pair import Pair
 from dashboard.models.rollup import BacklogRollup
 from dashboard.models.statement import BilledDay, Statement
-from dashboard.models.syphon import SyphonPause
+from dashboard.models.syphon import SyphonLedger, SyphonPause
 
 __all__ = [
     "Adjustment",
@@ -46,6 +46,7 @@ __all__ = [
     "QueueDeletion",
     "QueueDrain",
     "Statement",
+    "SyphonLedger",
     "SyphonPause",
     "WaitingSample",
 ]

@@ -139,6 +139,12 @@ def verb(name: str) -> str:
 
 
 @register.filter
+def fate(name: str) -> str:
+    """What became of a message, in words."""
+    return name.replace("_", " ").replace("-", " ")
+
+
+@register.filter
 def seconds(value: float) -> str:
     """5 s, 90 s, 2 min, with a space that does not break."""
     if value >= 120 and value % 60 == 0:

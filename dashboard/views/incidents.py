@@ -11,7 +11,10 @@ from django.views.decorators.http import require_GET
 from dashboard.charts import Point, Window
 from dashboard.depth import entity_chart
 from dashboard.incidents import Drain, Incident, drain, drained, incidents
-from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, PairDepth, WaitingSample
+from dashboard.ledgers import during
+from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, PairDepth, SyphonLedger, WaitingSample
+from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.several import SEPARATOR
 from dashboard.telling import together
 from dashboard.views.answers import page_or_part
 
@@ -34,6 +37,8 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "chart": entity_chart(entity, _within(samples, window), window),
         "events": together(reversed(incident.events)),
         "deeds": _deeds(incident, now),
+        "books": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
+        "pause": entity.pair.pauses.filter(queue=WHOLE_PAIR).first() or entity.pair.pauses.first(),
     }
     return page_or_part(request, "incidents/detail.html", context)
 
@@ -41,9 +46,11 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
 @require_GET
 def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
     """Everything the page shows, for a ticket or a post-mortem."""
-    _, incident, samples = _find(pair, event_id)
+    entity, incident, samples = _find(pair, event_id)
     now = timezone.now()
-    answer = JsonResponse(_document(incident, drain(incident, samples, now), samples, now))
+    document = _document(incident, drain(incident, samples, now), samples, now)
+    books = during(entity.pair, incident.began_at, incident.ended_at(now))
+    answer = JsonResponse({**document, "pings": _pings(entity), "ledgers": [_ledger(one) for one in books]})
     answer["Content-Disposition"] = f'attachment; filename="incident-{incident.id[:8]}.json"'
     return answer
 
@@ -97,8 +104,30 @@ def _seen_home(entity: EntityHealth, incident: Incident, samples: list[Point]) -
 
 def _deeds(incident: Incident, now: datetime) -> list[AuditEntry]:
     """What operators did to the entity, or to the whole pair, meanwhile."""
-    during = AuditEntry.objects.filter(pair=incident.pair, at__range=(incident.began_at, incident.ended_at(now)))
-    return list(during.filter(target__in=(incident.entity, "*")).order_by("at"))
+    deeds = AuditEntry.objects.filter(pair=incident.pair, at__range=(incident.began_at, incident.ended_at(now)))
+    meant = {incident.entity, WHOLE_PAIR}
+    return [deed for deed in deeds.order_by("at")[:MOST_EVENTS] if meant & set(deed.target.split(SEPARATOR))]
+
+
+def _pings(entity: EntityHealth) -> dict[str, Any]:
+    """The last ping, and how many there were."""
+    return {
+        "count": entity.ping_count,
+        "last_at": entity.last_ping_at.isoformat() if entity.last_ping_at else None,
+        "accepted": entity.last_ping_accepted,
+        "reason": entity.last_ping_reason,
+    }
+
+
+def _ledger(books: SyphonLedger) -> dict[str, Any]:
+    return {
+        "queue": books.queue,
+        "began_at": books.began_at.isoformat(),
+        "ended_at": books.ended_at.isoformat() if books.ended_at else None,
+        "enqueued": books.enqueued,
+        "fates": books.fates,
+        "missing": books.missing,
+    }
 
 
 def _document(incident: Incident, drain: Drain, samples: list[Point], now: datetime) -> dict[str, Any]:

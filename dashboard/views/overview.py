@@ -24,7 +24,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     grouped = folders(entities) if form.is_grouped else None
     page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
     context = {
-        "board": board(timezone.now(), watched_pairs(), page.object_list),
+        "board": board(timezone.now(), watched_pairs(timezone.now()), page.object_list),
         "folders": grouped,
         "events": recent_events(),
         "form": form,

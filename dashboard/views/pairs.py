@@ -18,7 +18,7 @@ from dashboard.views.overview import PAGE, worst_first
 @require_GET
 def detail(request: HttpRequest, pair: str) -> HttpResponse:
     """The pair's page; htmx gets the live part alone."""
-    row = get_object_or_404(watched_pairs(), name=pair)
+    row = get_object_or_404(watched_pairs(timezone.now()), name=pair)
     form = EntityFilter(request.GET)
     entities = form.apply(worst_first().filter(pair=row))
     grouped = folders(entities) if form.is_grouped else None
@@ -34,6 +34,7 @@ def detail(request: HttpRequest, pair: str) -> HttpResponse:
         "query": query_without_page(request),
         "events": recent_events(pair, limit=20),
         "queues": row.backlog_queues.filter(is_gone=False),
+        "books": row.ledgers.all()[:12],
         "paces": sorted(paces(pair).items()),
         "demo": shown.pairs[0].demo,
     }

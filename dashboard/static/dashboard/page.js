@@ -95,6 +95,11 @@
   tellTimes();
   setInterval(tellTimes, 1000);
 
+  document.querySelectorAll("[data-print]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => print());
+  });
+
   // Theme: the system's, or a forced one.
   const NEXT = { system: "light", light: "dark", dark: "system" };
   const current = () => document.documentElement.dataset.theme || "system";
