@@ -28,6 +28,7 @@ from tests.conftest import free_port, start_redis
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = int(os.environ.get("FLEET_SIZE", "8"))
 """Application processes of a fleet; the benchmark has 50."""
+DURATIONS_S = {"failover_interval": 1.0, "ping_primary_interval": 1.0, "send_timeout": 10.0}
 _TURN_S = 0.1
 
 
@@ -236,11 +237,12 @@ class Fleet:
         entities: tuple[str, ...] = ("orders",),
         every_s: float = 0.25,
         own_ways: bool = False,
+        durations: dict[str, float] | None = None,
         **more: Any,
     ) -> list[Member]:
         """Starts so many applications, and returns when all are ready and connected to Redis.
 
-        `own_ways`: each reaches the primary through a relay of its own; `more`: options of the paired client.
+        `own_ways`: each reaches the primary through a relay of its own; `durations` in seconds and `more`: its options.
         """
         fresh = []
         for number in range(len(self.members), len(self.members) + count):
@@ -248,13 +250,14 @@ class Fleet:
             fresh.append(Member(f"m{number}", Relay(self.server.port), way))
         self.members += fresh
         for member in fresh:
-            self._bear(member, list(entities), every_s, more)
+            self._bear(member, list(entities), every_s, DURATIONS_S | (durations or {}), more)
         self.until(lambda: all(member.is_ready for member in fresh), 60, "the applications are ready")
         self.connected(fresh)
         return fresh
 
-    def _bear(self, member: Member, entities: list[str], every_s: float, more: dict[str, Any]) -> None:
-        durations = {"failover_interval": 1.0, "ping_primary_interval": 1.0, "send_timeout": 10.0}
+    def _bear(
+        self, member: Member, entities: list[str], every_s: float, durations: dict[str, float], more: dict[str, Any]
+    ) -> None:
         primary, secondary = self.namespaces.strings
         if member.way_to_primary is not None:
             primary = primary.replace(f":{self.namespaces.port}", f":{member.way_to_primary.port}")

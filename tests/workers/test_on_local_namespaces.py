@@ -19,7 +19,7 @@ from dashboard.pairs import PairConfig, load_pairs
 from dashboard.sync import sync
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.coordination import SharedState
-from workers import connections, pingers, slices, syphons, watchers
+from workers import connections, orphans, pingers, slices, syphons, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAIRS = """
@@ -55,7 +55,7 @@ def fleet_of_one(
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
     told = load_pairs(file)
-    for room in (connections, pingers, watchers, syphons):
+    for room in (connections, orphans, pingers, watchers, syphons):
         monkeypatch.setattr(room, "pairs", lambda: told)
     list(sync(told))
     yield told

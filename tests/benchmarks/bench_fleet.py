@@ -1,0 +1,263 @@
+"""What one fleet costs: how fast a word is known to all, what 10,000 entities take, metering, and the event collector.
+
+`FLEET_SIZE` processes (default 50) send one message a second each. The collector writes into SQLite, or into
+`DATABASE_URL`, whose tables it fills: give it a database of its own. Alone: `python -m tests.benchmarks fleet`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median, quantiles
+
+import redis
+
+from pairing import SendAvailabilityOptions
+from pairing.clock import SystemClock
+from pairing.events import Event
+from pairing.metering import UsageMeter
+from pairing.shared_health import SharedHealth
+from pairing.shared_state import SharedState
+from tests.acceptance.fleet import ROOT, Fleet, Namespaces, RedisServer
+
+SIZE = int(os.environ.get("FLEET_SIZE", "50"))
+ROUNDS = 6
+ENTITIES, CHANGES = 10_000, 200
+COUNTS = 200_000
+EVENTS, PATHS = 20_000, 50
+
+
+def run() -> dict[str, float | dict[str, float]]:
+    """Milliseconds until all know, cost of 10,000 entities, microseconds a count, events a second."""
+    news = forced_failover()
+    entities = _measured("entities")
+    collector = _measured("collector")
+    return {
+        "forced_failover_p99_ms": news["p99_ms"],
+        "forced_failover": news,
+        "ten_thousand_entities": entities,
+        "metering_us": metering_us(),
+        "collector_events_a_second": collector["events_a_second"],
+        "collector": collector,
+    }
+
+
+def forced_failover() -> dict[str, float]:
+    """From just before the operator's command to the moment at which each process has taken it in."""
+    with tempfile.TemporaryDirectory() as folder:
+        namespaces, server = Namespaces("contoso", "orders"), RedisServer(Path(folder))
+        fleet = Fleet(Path(folder), namespaces, server, "contoso")
+        try:
+            fleet.start(SIZE, every_s=1.0, durations={"ping_primary_interval": 60.0})
+            fleet.all_go_on_sending("orders", 60)
+            took = [delay for _ in range(ROUNDS) for delay in _one_round(fleet)]
+        finally:
+            fleet.end()
+            server.kill()
+            namespaces.end()
+    return {
+        "processes": SIZE,
+        "p50_ms": round(1000 * median(took), 2),
+        "p99_ms": round(1000 * quantiles(took, n=100)[-1], 2),
+        "worst_ms": round(1000 * max(took), 2),
+    }
+
+
+def _one_round(fleet: Fleet) -> list[float]:
+    shared = fleet.shared
+    seen = {member.name: len(member.events) for member in fleet.members}
+    began = fleet.clock()
+    shared.fail_over("orders", "drill", operator="ada", process="web")
+    fleet.until(lambda: all(len(m.events) > seen[m.name] for m in fleet.members), 30, "all know")
+    delays = [member.events[seen[member.name]][2] - began for member in fleet.members]
+    fleet.all_go_on_sending("orders", 60)
+    seen = {member.name: len(member.events) for member in fleet.members}
+    shared.mark_healthy("orders", operator="ada", process="web")
+    fleet.until(lambda: all(len(m.events) > seen[m.name] for m in fleet.members), 30, "all are back")
+    fleet.all_go_on_sending("orders", 60)
+    return delays
+
+
+def metering_us() -> float:
+    """Microseconds of CPU that one count takes, in a loop; the best of five, for others use this machine too."""
+    meter = UsageMeter("contoso", "host:1:abcdef01", SystemClock())
+    best = float("inf")
+    for _ in range(5):
+        began = time.thread_time()
+        for _ in range(COUNTS):
+            meter.count("send", "contoso", "orders", messages=1, bytes=256, billing_units=1)
+        best = min(best, time.thread_time() - began)
+    return round(best / COUNTS * 1e6, 2)
+
+
+def _measured(what: str) -> dict[str, float]:
+    """The same in a fresh process, whose memory and settings are its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = RedisServer(Path(folder))
+        try:
+            environment = {
+                "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
+                **os.environ,
+                "STATE_DIR": folder,
+                "REDIS_URL": server.url,
+                "PAIRS_FILE": str(_pairs_file(folder)),
+                "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+            }
+            command = [sys.executable, "-m", "tests.benchmarks.bench_fleet", what]
+            told = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+        finally:
+            server.kill()
+    measured: dict[str, float] = json.loads(told.stdout.splitlines()[-1])
+    return measured
+
+
+def _pairs_file(folder: str) -> Path:
+    file = Path(folder) / "pairs.toml"
+    file.write_text(
+        '[pairs.contoso]\nprimary = { connection_string_env = "A", namespace = "contoso" }\n'
+        'secondary = { connection_string_env = "B", namespace = "contoso-dr" }\nentities = ["orders"]\n'
+    )
+    return file
+
+
+def entities() -> dict[str, float]:
+    """One process that joins a fleet of which 10,000 entities are failed over."""
+    from pairing.fleet import Fleet as Line
+    from pairing.pair import Pair
+
+    shared = SharedState(redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True), "contoso")
+    for number in range(ENTITIES):
+        shared.exchange(_failed_over(number))
+    pair = Pair(SendAvailabilityOptions(), "contoso", "host:1:abcdef01", SystemClock())
+    line = Line(pair, os.environ["REDIS_URL"])
+    gc.collect()
+    before, began = _resident_mb(), time.perf_counter()
+    line.start()
+    while len(pair.entities()) < ENTITIES:
+        time.sleep(0.005)
+    read_s = time.perf_counter() - began
+    gc.collect()
+    grown = _resident_mb() - before
+    change_ms = _cost_of_changes(pair)
+    line.close()
+    return {"start_up_read_s": round(read_s, 3), "memory_mb": round(grown, 1), "one_change_cpu_ms": round(change_ms, 3)}
+
+
+def _cost_of_changes(pair: object) -> float:
+    """CPU milliseconds that a change by somebody else costs this process, reconciling reads included."""
+    with _somebody_else() as change:
+        change(1)
+        time.sleep(1)
+        began = time.process_time()
+        for _ in range(4):
+            change(CHANGES // 4)
+            time.sleep(5)  # as long as it takes to reconcile
+        quiet_began, busy = time.process_time(), time.process_time() - began
+        time.sleep(10)
+        quiet = 2 * (time.process_time() - quiet_began)
+    return (busy - quiet) / CHANGES * 1000
+
+
+@contextmanager
+def _somebody_else() -> Iterator[object]:
+    """Another process that changes entities, so many as it is told."""
+    command = [sys.executable, "-m", "tests.benchmarks.bench_fleet", "somebody"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        answers, orders = other.stdout, other.stdin
+
+        def change(count: int) -> None:
+            orders.write(f"{count}\n")
+            orders.flush()
+            answers.readline()
+
+        yield change
+        orders.close()
+
+
+def somebody() -> None:
+    shared = SharedState(redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True), "contoso")
+    number = 0
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            number += 1
+            shared.fail_over(f"orders/region-{number % ENTITIES:05}", "drill", operator="ada", process="web")
+        print("done", flush=True)
+
+
+def _failed_over(number: int) -> SharedHealth:
+    path, reason = f"orders/region-{number:05}", "ServiceBusConnectionError: the connection was refused"
+    return SharedHealth(path, "failed_over", datetime.now(UTC), reason, None, None, "organic", 0, "host:2:abcdef02")
+
+
+def _resident_mb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def collector() -> dict[str, float]:
+    """The collector's own loop, from the stream into the database, acknowledged; 50 entities change now and then."""
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    call_command("sync_pairs", stdout=sys.stderr)
+    from dashboard.models import FailoverEvent
+    from dashboard.redis import connection, shared_state
+    from workers import collectors
+    from workers.streams import Reader
+
+    _fill(shared_state("contoso"))
+    stored = FailoverEvent.objects.count()
+    reader, stop, left = Reader(connection(), "pairing:events", "event"), threading.Event(), EVENTS
+    began, cpu_began = time.perf_counter(), time.process_time()
+    for entries in reader.batches(stop):
+        collectors.save_events(reader, entries)
+        left -= len(entries)
+        if not left:
+            break
+    elapsed, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+    assert FailoverEvent.objects.count() - stored == EVENTS
+    return {"events_a_second": round(EVENTS / elapsed), "cpu_us_an_event": round(cpu / EVENTS * 1e6, 1)}
+
+
+def _fill(shared: SharedState) -> None:
+    for number in range(PATHS):
+        shared.exchange(_failed_over(number))
+    now = datetime.now(UTC)
+    for start in range(0, EVENTS, 500):
+        shared.report(
+            *(
+                Event(
+                    os.urandom(16).hex(),
+                    now,
+                    "contoso",
+                    f"orders/region-{n % PATHS:05}",
+                    "failing",
+                    "refused",
+                    "p",
+                    None,
+                )
+                for n in range(start, start + 500)
+            )
+        )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["somebody"]:
+        somebody()
+    else:
+        measure = {"entities": entities, "collector": collector}.get(sys.argv[1] if sys.argv[1:] else "", run)
+        print(json.dumps(measure()))
