@@ -28,6 +28,7 @@ from dashboard.cost_insight import (
 from dashboard.ladder import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
+from dashboard.money import cents
 
 BASE, CONNECTIONS, BANDWIDTH = "base", "connections", "bandwidth"
 NO_OPERATIONS = (BASE, CONNECTIONS, BANDWIDTH)
@@ -138,6 +139,11 @@ class Report:
             for invoice in self.invoices
             for row, units in zip(rows, invoice.tiers, strict=False)
         ]
+
+    @property
+    def because_of_failover(self) -> int:
+        """Cents: the operations that were made only because of it, and the bytes that crossed regions."""
+        return self.failover.cents + cents(self.bandwidth)
 
     @property
     def unpriced_bytes(self) -> int:

@@ -6,7 +6,7 @@ Both counting rules are computed, and a bill between them is explained (docs/pri
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
@@ -268,20 +268,25 @@ def against_metrics(month: str) -> list[Seen]:
     return [seen for namespace, metrics in sorted(totals.items()) for seen in _seen(month, namespace, metrics)]
 
 
-def _seen(month: str, namespace: str, metrics: dict[str, Fraction]) -> list[Seen]:
+def _seen(month: str, namespace: str, metrics: Mapping[str, Fraction]) -> list[Seen]:
     charges = Charge.objects.filter(invoice__month=month, invoice__rule=SETTLEMENTS, namespace__iexact=namespace)
     bounds = (
-        ("Sent, in operations", SENDS, metrics["IncomingMessages"], metrics["IncomingBytes"]),
-        ("Delivered, in operations", DELIVERIES, metrics["OutgoingMessages"], metrics["OutgoingBytes"]),
-        ("Settled, about", SETTLES, metrics["CompleteMessage"] + metrics["AbandonMessage"], Fraction(0)),
+        ("Sent, in operations", SENDS, ("IncomingMessages",), "IncomingBytes"),
+        ("Delivered, in operations", DELIVERIES, ("OutgoingMessages",), "OutgoingBytes"),
+        ("Settled, about", SETTLES, ("CompleteMessage", "AbandonMessage"), ""),
     )
     return [
-        Seen(
-            namespace=namespace,
-            range=Range(label=label, least=messages, most=messages + size / STEP_BYTES, billed=_units(charges, kinds)),
-        )
-        for label, kinds, messages, size in bounds
+        Seen(namespace=namespace, range=_between(label, metrics, names, steps, _units(charges, kinds)))
+        for label, kinds, names, steps in bounds
+        if any(name in metrics for name in names)
     ]
+
+
+def _between(
+    label: str, metrics: Mapping[str, Fraction], names: Sequence[str], steps: str, computed: Fraction
+) -> Range:
+    least = sum((metrics.get(name, Fraction(0)) for name in names), Fraction(0))
+    return Range(label=label, least=least, most=least + metrics.get(steps, Fraction(0)) / STEP_BYTES, billed=computed)
 
 
 def _units(charges: object, kinds: Sequence[str]) -> Fraction:

@@ -150,6 +150,7 @@ def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent
     answer = {"value": [metric("IncomingMessages", sent - 1), metric("IncomingBytes", size)]}
     assert give(as_role("operator"), json.dumps(answer), "metrics").status_code == 302
     seen = {each.range.label: each for each in against_metrics(MONTH)}
+    assert list(seen) == ["Sent, in operations"], "of what no metric was given nothing is said"
     assert verdict in seen["Sent, in operations"].verdict
     assert "Against Azure Monitor" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
