@@ -1,7 +1,10 @@
 """What the local namespace costs: its CPU time for each message, beside the SDK's own, and what it holds.
 
 Ratios are taken within one run, so they mean the same on any machine: how much of the time for a message is spent in
-the namespace, and how much of it in the client that drives it. Run: python -m tests.benchmarks.bench_emulator
+the namespace, how much of it in the client that drives it, and how much an asyncio server would take that does nothing
+but answer. `BENCH_MESSAGES`, `BENCH_BACKLOG` and `BENCH_CONNECTIONS` make it smaller.
+
+Run: python -m tests.benchmarks.bench_emulator
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ from typing import Any
 from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 from azure.servicebus.management import ServiceBusAdministrationClient
+
+from emulator.amqp import performatives as p
+from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 
 BODY = b"x" * 256
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -52,6 +58,49 @@ def server(*arguments: str) -> Iterator[Server]:
         assert process.stdout is not None
         try:
             yield Server(process, process.stdout.readline().split(maxsplit=2)[2].strip())
+        finally:
+            process.terminate()
+
+
+ECHO = """
+import asyncio, sys
+
+class Echo(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def data_received(self, data):
+        self.transport.write(data[:30])
+
+async def serve():
+    server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0)
+    print("ready", "echo", server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(serve())
+"""
+
+
+def echo(count: int, pause_us: float) -> float:
+    """Server CPU, in microseconds, of answering one packet as large as a message: the floor below a single send.
+
+    `pause_us` is the client's CPU time between two packets, as much as the SDK takes for a message: a server that is
+    left alone for so long starts each answer with cold caches.
+    """
+    with subprocess.Popen([sys.executable, "-c", ECHO], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        target = Server(process, process.stdout.readline().split(maxsplit=2)[2])
+        try:
+            with socket.create_connection(("127.0.0.1", int(target.connection_string))) as client:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                before = target.cpu_s()
+                for _ in range(count):
+                    client.sendall(b"x" * 400)
+                    client.recv(100)
+                    until = time.perf_counter() + pause_us / 1e6
+                    while time.perf_counter() < until:
+                        pass
+                return round((target.cpu_s() - before) / count * 1e6, 1)
         finally:
             process.terminate()
 
@@ -109,8 +158,8 @@ def throughput(count: int = 5000) -> dict[str, Any]:
         }
 
 
-def backlog(count: int = 100_000) -> dict[str, Any]:
-    """Memory for each stored message of 256 bytes, and the time to store and drain them."""
+def backlog(count: int = 1_000_000) -> dict[str, Any]:
+    """Messages of 256 bytes stored and drained by the SDK over AMQP: memory for each, and the server's CPU."""
     with server() as target, ServiceBusClient.from_connection_string(target.connection_string) as client:
         before = target.resident_bytes()
         stored = per_message(target, count, lambda: send_batches(client, count))
@@ -121,24 +170,46 @@ def backlog(count: int = 100_000) -> dict[str, Any]:
             "bytes_per_message": round(held / count),
             "overhead_per_body": round(held / count / len(BODY), 2),
             "store_server_us": stored["server_us"],
+            "store_per_s": stored["per_s"],
             "drain_server_us": drained["server_us"],
+            "drain_per_s": drained["per_s"],
         }
 
 
+GREETING = (
+    SASL_HEADER
+    + frame(0, p.encode_performative(p.SaslInit("ANONYMOUS", b"", "bench")), SASL_FRAME)
+    + AMQP_HEADER
+    + frame(0, p.encode_performative(p.Open("bench")))
+    + frame(1, p.encode_performative(p.Begin(None, 0, 5000, 5000)))
+)
+BEGUN = b"\x00\x53\x11"
+
+
+def opened(port: int) -> socket.socket:
+    """A connection with a session on it."""
+    client = socket.create_connection(("127.0.0.1", port), timeout=10)
+    client.sendall(GREETING)
+    heard = b""
+    while BEGUN not in heard:
+        piece = client.recv(4096)
+        assert piece, "the namespace closed the connection"
+        heard += piece
+    return client
+
+
 def connections(count: int = 1000) -> dict[str, Any]:
-    """Sockets that speak AMQP at the same time: memory of each, and the CPU of opening one."""
-    greeting = b"AMQP\x03\x01\x00\x00"
+    """Connections that are open at the same time, each with a session: memory of each, and the CPU of opening one."""
     with server() as target, ExitStack() as stack:
         port = int(target.connection_string.split(":")[2].split(";")[0])
-        before, cpu = target.resident_bytes(), target.cpu_s()
+        before, cpu, started = target.resident_bytes(), target.cpu_s(), time.perf_counter()
         for _ in range(count):
-            opened = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-            opened.sendall(greeting)
-            assert opened.recv(8) == greeting
+            stack.enter_context(opened(port))
         return {
             "connections": count,
             "bytes_per_connection": round((target.resident_bytes() - before) / count),
             "server_us_per_connection": round((target.cpu_s() - cpu) / count * 1e6),
+            "per_s": round(count / (time.perf_counter() - started)),
         }
 
 
@@ -181,15 +252,18 @@ def run() -> dict[str, Any]:
     count = int(os.environ.get("BENCH_MESSAGES", "5000"))
     patterns = throughput(count)
     single = patterns["single send"]["server_us"] or 1.0
+    bare = echo(count, patterns["single send"]["client_us"])
     return {
         "patterns": patterns,
+        "bare echo": {"server_us": bare},
         "ratios": {
+            "single send over a bare asyncio echo": round(single / (bare or 1.0), 1),
             "server share of a single send": patterns["single send"]["server_share"],
             "server share of receive and complete": patterns["receive and complete"]["server_share"],
             "single send over a batched one": round(single / (patterns["batch send of 100"]["server_us"] or 1.0), 1),
         },
-        "backlog": backlog(int(os.environ.get("BENCH_BACKLOG", "100000"))),
-        "connections": connections(),
+        "backlog": backlog(int(os.environ.get("BENCH_BACKLOG", "1000000"))),
+        "connections": connections(int(os.environ.get("BENCH_CONNECTIONS", "1000"))),
         "listing": listing(),
         "with a store": keeping(),
     }
