@@ -2,10 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from dashboard import models
+from dashboard import cleanup, models
+from dashboard.access import Refused
+from dashboard.control import ControlError, Request
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -64,10 +70,76 @@ class EventAdmin(ReadOnly):
 
 @admin.register(models.BacklogQueue)
 class BacklogQueueAdmin(ReadOnly):
-    list_display = ("path", "pair", "active", "scheduled", "dead_lettered", "status", "is_orphan", "is_gone", "seen_at")
+    list_display = (
+        "path",
+        "pair",
+        "active",
+        "scheduled",
+        "dead_lettered",
+        "transfer",
+        "status",
+        "is_orphan",
+        "is_gone",
+        "accessed_at",
+        "seen_at",
+        "clean_up",
+    )
     list_filter = ("is_orphan", "is_gone", "status", "pair")
     list_select_related = ("pair",)
     search_fields = ("path",)
+    actions = ("delete_empty_orphans",)
+
+    @admin.display(description="clean up")
+    def clean_up(self, queue: models.BacklogQueue) -> SafeString:
+        """The page that proves what is in it and asks."""
+        if queue.is_gone or not queue.is_orphan:
+            return SafeString("")
+        query = QueryDict(mutable=True)
+        query["path"] = queue.path
+        address = reverse("pair-action", args=[queue.pair.name, "delete_queue"])
+        return format_html('<a href="{}?{}">Delete…</a>', address, query.urlencode())
+
+    @admin.action(description="Delete the empty orphans among these, after the undo window", permissions=["view"])
+    def delete_empty_orphans(self, request: HttpRequest, queues: QuerySet[models.BacklogQueue]) -> None:
+        """Quarantined at once; what is used, or holds anything, is refused with the reason."""
+        for queue in queues.select_related("pair"):
+            wish = Request(request.user, queue.pair, queue.path, reason="cleaned up in the administration")
+            try:
+                self.message_user(request, cleanup.delete_queue(wish).sentence)
+            except (ControlError, Refused) as error:
+                self.message_user(request, f"{queue.path}: {error}", messages.WARNING)
+
+
+@admin.register(models.QueueDeletion)
+class QueueDeletionAdmin(ReadOnly):
+    list_display = ("path", "pair", "stage", "by", "at", "due_at", "ended_at", "detail")
+    list_filter = ("stage", "pair")
+    list_select_related = ("pair",)
+    search_fields = ("path", "by", "reason")
+
+
+@admin.register(models.QueueDrain)
+class QueueDrainAdmin(ReadOnly):
+    list_display = ("path", "pair", "moved", "waiting", "by", "at", "ended_at", "detail")
+    list_filter = ("pair",)
+    list_select_related = ("pair",)
+    search_fields = ("path", "by", "reason")
+
+
+@admin.register(models.DeadLetterJob)
+class DeadLetterJobAdmin(ReadOnly):
+    list_display = ("path", "pair", "kind", "destination", "done", "failed", "total", "by", "at", "ended_at")
+    list_filter = ("kind", "pair")
+    list_select_related = ("pair",)
+    search_fields = ("path", "by", "reason")
+
+
+@admin.register(models.DiscardedMessage)
+class DiscardedMessageAdmin(ReadOnly):
+    list_display = ("number", "message_id", "entity", "dead_letter_reason", "size", "sha256", "at")
+    list_select_related = ("job",)
+    search_fields = ("message_id", "entity", "dead_letter_reason")
+    date_hierarchy = "at"
 
 
 @admin.register(models.AuditEntry)

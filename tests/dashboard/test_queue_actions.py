@@ -154,3 +154,25 @@ def test_a_pair_s_own_queue_offers_no_deletion(reachable, pair, as_role):
 
     assert "Delete</a>" not in operator.get("/backlog/").text
     assert "So it is no orphan" in ask(operator, "delete_queue", OWN).text
+
+
+def test_empty_orphans_are_cleaned_up_in_the_administration_and_others_are_refused(orphan, reachable, pair, as_role):
+    full = BacklogQueue.objects.create(
+        pair=pair, path="contoso/x-servicebus-transfer/8", index=8, is_orphan=True, seen_at=timezone.now()
+    )
+    reachable.fill(reachable.make(full.path), "one")
+    administrator = as_role("administrator")
+    chosen = {"action": "delete_empty_orphans", "_selected_action": [orphan.pk, full.pk]}
+
+    page = administrator.post("/admin/dashboard/backlogqueue/", chosen, follow=True).text
+
+    assert "type its whole path" in page
+    assert list(QueueDeletion.objects.values_list("path", flat=True)) == [ORPHAN]
+    assert (reachable.status(ORPHAN), reachable.status(full.path)) == ("SendDisabled", "Active")
+
+
+def test_the_administration_shows_what_was_wanted_and_changes_nothing(orphan, as_role):
+    act(as_role("operator"), "delete_queue")
+    for model in ("queuedeletion", "queuedrain", "deadletterjob", "discardedmessage", "backlogqueue"):
+        assert as_role("administrator").get(f"/admin/dashboard/{model}/").status_code == 200
+        assert as_role("administrator").get(f"/admin/dashboard/{model}/add/").status_code == 403
