@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 Fact = TypeVar("Fact")
 READ_ALL_S = 60.0
 MAX_HELD = 20_000
-HELD_MS = 60_000  # longer than USAGE_FLUSH_S may be
+SAVING_S = 15.0  # more than it takes to write what was held for USAGE_FLUSH_S; then others take it over
 
 
 def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> list[Fact]:
@@ -122,12 +122,13 @@ def take_over(channel: str, text: str) -> None:
 @one_at_a_time("usage", SLICE_S)
 def collect_usage(stop: threading.Event) -> None:
     """Takes usage records from the stream into Parquet files, one set of files every USAGE_FLUSH_S seconds."""
-    reader = Reader(connection(), "pairing:usage", "record", abandoned_ms=HELD_MS)
+    abandoned_ms = round(1000 * (settings.USAGE_FLUSH_S + SAVING_S))
+    reader = Reader(connection(), "pairing:usage", "record", abandoned_ms=abandoned_ms)
     held: Entries = []
     due = time.monotonic() + settings.USAGE_FLUSH_S
     for entries in reader.batches(stop):
         held += entries
-        if len(held) > MAX_HELD or time.monotonic() >= due:
+        if len(held) >= MAX_HELD or time.monotonic() >= due:
             held, due = save_usage(reader, held), time.monotonic() + settings.USAGE_FLUSH_S
     save_usage(reader, held)
 

@@ -1,11 +1,13 @@
 """Whole Celery workers and beat for tests, around a fleet's Redis and local namespaces; real signals, real files."""
 
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ class ControlPlane:
     def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer) -> None:
         self.folder, self.usage = folder, folder / "metering"
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._started: dict[str, datetime] = {}
+        self._server = server
         (folder / "pairs.toml").write_text(PAIRS)
         primary, secondary = namespaces.strings
         self._environment = os.environ | {
@@ -50,6 +54,7 @@ class ControlPlane:
         """Starts workers of these names; `beat` is the one that wakes them."""
         for name in names:
             own = ["beat"] if name == "beat" else ["worker", "--hostname", f"{name}@%h"]
+            self._started[name] = datetime.now(UTC)
             command = [sys.executable, "-m", "celery", "-A", "workers", *own, "--loglevel", "WARNING"]
             self.workers[name] = subprocess.Popen(
                 command, cwd=ROOT, env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True
@@ -64,6 +69,15 @@ class ControlPlane:
         worker = self.workers.pop(name)
         worker.kill()
         worker.wait(10)
+
+    def is_at_work(self, name: str) -> bool:
+        """Whether a worker was heard of since it was started."""
+        with self._server.client() as client:
+            told = {str(worker): text for worker, text in client.hgetall("workers:heartbeat").items()}
+        return any(
+            worker.startswith(f"{name}@") and datetime.fromisoformat(json.loads(text)["time"]) > self._started[name]
+            for worker, text in told.items()
+        )
 
     def name_of(self, pid: int) -> str | None:
         """The worker with that process id."""

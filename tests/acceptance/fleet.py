@@ -142,8 +142,13 @@ class Namespaces:
         """Sends to an entity of the primary are rejected from now on."""
         self._call(0, "POST", "faults", {"entity": entity, "operation": "send", "effect": "reject"} | fault)
 
+    def break_backlog(self, queue: str) -> None:
+        """Sends to a backlog queue are rejected from now on."""
+        self._call(1, "POST", "faults", {"entity": queue, "operation": "send", "effect": "reject"})
+
     def mend(self) -> None:
-        self._call(0, "DELETE", "faults")
+        for which in (0, 1):
+            self._call(which, "DELETE", "faults")
 
     def stats(self, entity: str) -> dict[str, int]:
         """What the primary counted for an entity."""
@@ -152,8 +157,12 @@ class Namespaces:
 
     def in_backlog(self) -> int:
         """Messages that were ever stored in backlog queues."""
+        return sum(self.stored().values())
+
+    def stored(self) -> dict[str, int]:
+        """Messages that were ever stored, by backlog queue."""
         queues: dict[str, dict[str, int]] = self._call(1, "GET", "stats")
-        return sum(counts["enqueued"] for counts in queues.values())
+        return {path: counts["enqueued"] for path, counts in queues.items()}
 
     def _call(self, which: int, method: str, what: str, body: Any = None) -> Any:
         address = self.strings[which].split(";")[0].removeprefix("Endpoint=sb://")

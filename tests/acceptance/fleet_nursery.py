@@ -99,6 +99,11 @@ class Application:
         """Whether Redis answers this process."""
         return bool(getattr(self.client.coordination, "is_connected", False))
 
+    def pulled(self) -> list[str]:
+        """The backlog queues that this process does not use now."""
+        rotation = self.client.pair_state.rotation
+        return [path for path in rotation.paths if rotation._queues[path].pulled_at is not None]
+
     def fail_over(self, path: str, reason: str) -> None:
         self.client.fail_over(path, reason, operator="ada")
 

@@ -238,3 +238,21 @@ def test_a_killed_process_disturbs_no_other(fleet: Fleet) -> None:
     fleet.all_go_on_sending("orders")
     stored = fleet.namespaces.stats("orders")["enqueued"] + fleet.namespaces.in_backlog()
     assert stored >= fleet.sent("orders"), "every accepted message is in one of the namespaces"
+
+
+def test_a_backlog_queue_that_fails_one_process_is_left_by_all_until_it_is_back(fleet: Fleet) -> None:
+    probation = {"backlog_probation": 3.0}
+    (sender,) = fleet.start(1, durations=probation)
+    others = fleet.start(SIZE - 1, entities=(), durations=probation)
+    force(fleet)
+    all_have_seen(fleet, "forced")
+    fleet.all_of_them_send([sender], "orders")
+    (queue,) = (path for path, count in fleet.namespaces.stored().items() if count)
+    fleet.namespaces.break_backlog(queue)
+    fleet.until(lambda: all(fleet.ask(member, "pulled") == [queue] for member in fleet.members), 20, "all leave it")
+    fleet.all_of_them_send([sender], "orders")
+    fleet.namespaces.mend()
+    fleet.until(lambda: not any(fleet.ask(member, "pulled") for member in fleet.members), 20, "it is back")
+    assert sender.kinds(queue) == ["queue_pulled", "queue_returned"]
+    assert not any(member.kinds(queue) for member in others), "what one has seen is told once"
+    assert not sender.raised

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pairing.coordination import EVENTS
+from pairing.coordination import EVENTS, USAGE
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import Fleet, Namespaces, RedisServer
+from workers.streams import GROUP
 
 pytestmark = pytest.mark.acceptance
 MEMBERS = 3
@@ -88,6 +89,10 @@ def test_every_event_is_stored_once_and_in_order_though_a_collector_is_killed_an
     }
 
 
+def pending(fleet: Fleet) -> int:
+    return int(fleet.shared.redis.xpending(USAGE, GROUP)["pending"])
+
+
 def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_interval_at_most(
     plane: ControlPlane, fleet: Fleet
 ) -> None:
@@ -95,16 +100,18 @@ def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_i
     began = fleet.clock()
     fleet.until(lambda: plane.used("send").get(crashing.process), 30, "usage is reported by time")
     assert fleet.clock() - began < REPORTED_EVERY_S + 10
-    plane.kill("two")
+    fleet.until(lambda: pending(fleet), 30, "a collector holds usage that it has not written yet")
+    for name in ("one", "two"):
+        plane.kill(name)
     fleet.until(lambda: fleet.clock() > began + 1.2 * REPORTED_EVERY_S, 30, "an interval is over")
     fleet.kill(crashing)
     for member in closing:
         fleet.close(member)
-    plane.start("two")
+    plane.start("one", "two")
     for member in closing:
         fleet.until(
             lambda m=member: plane.used("send").get(m.process) == m.sent["orders"],
-            40,
+            60,
             f"{member.name}'s sends are told",
         )
     lost = crashing.sent["orders"] - plane.used("send")[crashing.process]
@@ -127,7 +134,7 @@ def test_workers_ping_first_and_applications_when_no_worker_lives(plane: Control
     before, own, began = arrived(), by_applications(), fleet.clock()
     fleet.until(lambda: arrived() >= before + 5, 30, "pings go on")
     assert arrived() - before <= fleet.clock() - began + 1
-    assert by_applications() - own <= 1, "a worker that was late leaves its turn to an application"
+    assert 2 * (by_applications() - own) < arrived() - before, "an application helps out where a worker is late"
     for name in ("one", "two"):
         plane.kill(name)
     own = by_applications()
@@ -140,7 +147,7 @@ def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one
 ) -> None:
     first = held_by(plane, fleet)
     second = "two" if first == "one" else "one"
-    fleet.until(lambda: heard_of(fleet, second), 60, "the other worker is there")
+    fleet.until(lambda: plane.is_at_work(second), 60, "the other worker is there")
     leaving, staying = plane.workers[first].pid, plane.workers[second].pid
     began = fleet.clock()
     plane.signal(first, signal.SIGTERM)
@@ -148,7 +155,7 @@ def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one
     handed_over_s = fleet.clock() - began
     plane.workers.pop(first).wait(15)
     plane.start(first)
-    fleet.until(lambda: heard_of(fleet, first), 60, "it is back")
+    fleet.until(lambda: plane.is_at_work(first), 60, "it is back")
     fresh = plane.workers[first].pid
     began = fleet.clock()
     plane.kill(second)
@@ -157,7 +164,3 @@ def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one
     plane.start(second)
     assert leaving not in holders(fleet)
     assert (handed_over_s < 3, taken_over_s < 10) == (True, True), (handed_over_s, taken_over_s)
-
-
-def heard_of(fleet: Fleet, worker: str) -> bool:
-    return any(name.startswith(f"{worker}@") for name in fleet.shared.redis.hkeys("workers:heartbeat"))

@@ -1,6 +1,8 @@
 """Usage records become files with the columns of docs/contract.md, section 5, durably and with their billing scope."""
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +16,7 @@ from dashboard.pairs import PairConfig
 from pairing.coordination import SharedState
 from pairing.metering import UsageRecord
 from tests.workers.test_streams import read_one
-from workers import collectors, usage
+from workers import collectors, slices, usage
 from workers.streams import Reader
 
 MINUTE = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
@@ -107,3 +109,65 @@ def test_records_are_acknowledged_only_once_their_file_is_there(
     collectors.save_usage(reader, entries)
     assert fleet.xlen("pairing:usage") == 0
     assert [row["scope"] for row in rows(tmp_path)] == ["north"]
+
+
+@pytest.fixture
+def collecting(
+    fleet: redis.Redis, pairs: object, settings: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], None]]:
+    """Starts a collector that would write after 45 s; it is told to stop afterwards."""
+    settings.USAGE_DIR, settings.USAGE_FLUSH_S = str(tmp_path), 45  # type: ignore[attr-defined]
+    monkeypatch.setattr(collectors, "pairs", lambda: pairs)
+    thread = threading.Thread(target=collectors.collect_usage)
+    yield thread.start
+    eventually(lambda: "usage" in slices._running or not thread.is_alive())
+    stop_it()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def stop_it() -> None:
+    if stop := slices._running.get("usage"):
+        stop.set()
+
+
+def eventually(holds: Callable[[], object], within_s: float = 20) -> None:
+    deadline, pause = time.monotonic() + within_s, threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline
+        pause.wait(0.02)
+
+
+def report(fleet: redis.Redis, count: int) -> None:
+    SharedState(fleet, "contoso").record_usage(replace(RECORD, record_id=str(n)) for n in range(count))
+
+
+def written(folder: Path) -> int:
+    return len(rows(folder)) if (folder / "usage").exists() else 0
+
+
+def test_a_file_is_written_as_soon_as_much_is_held(
+    collecting: Callable[[], None], fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectors, "MAX_HELD", 100)
+    report(fleet, 100)
+    collecting()
+    eventually(lambda: written(tmp_path) == 100)
+    assert fleet.xlen("pairing:usage") == 0
+
+
+def test_what_a_collector_holds_is_written_when_it_is_told_to_stop(
+    collecting: Callable[[], None], fleet: redis.Redis, tmp_path: Path
+) -> None:
+    report(fleet, 7)
+    collecting()
+    eventually(lambda: fleet.exists("pairing:usage") and pending(fleet) == 7)
+    assert written(tmp_path) == 0
+    stop_it()
+    eventually(lambda: written(tmp_path) == 7)
+    eventually(lambda: fleet.xlen("pairing:usage") == 0)
+
+
+def pending(fleet: redis.Redis) -> int:
+    groups = fleet.xinfo_groups("pairing:usage")
+    return int(groups[0]["pending"]) if groups else 0
