@@ -9,14 +9,17 @@ import contextlib
 from collections.abc import Callable
 from unittest.mock import patch
 
-from emulator import cbs, conversation
+from emulator import cbs, conversation, signatures
+from emulator.administration import Administration
+from emulator.administration.messages import AdminRequest
 from emulator.amqp import performatives as p
 from emulator.amqp.codec import encode
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.amqp.types import AmqpError, Array, Described, Long, ULong
 from emulator.broker import message
-from emulator.broker.descriptions import QueueDescription
+from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.namespace import Namespace
+from emulator.broker.sql import SqlError, parse_action, parse_condition
 from emulator.host import Host
 from emulator.http import HttpError, RequestReader
 
@@ -112,7 +115,37 @@ def _raise_current(*_: object) -> None:
     raise
 
 
-TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links)
+def to_the_administration(data: bytes) -> None:
+    """Two bytes say what is asked for, the rest is the body: whatever it is, there is an answer."""
+    if len(data) < 2:
+        return
+    namespace = Namespace("contoso")
+    namespace.create_topic("shipments", TopicDescription("shipments"), NOW)
+    namespace.create_subscription("shipments", SubscriptionDescription("shipments", "audit"), NOW)
+    token = signatures.sign("key", "key", "https://host", int(NOW) + 60)
+    headers = {"authorization": token} | ({"if-match": "*"} if data[0] & 1 else {})
+    request = AdminRequest("PUT", f"/{ADDRESSES[data[1] % len(ADDRESSES)]}", headers, data[2:])
+    answer = Administration(namespace, {"key": "key"}, NOW).handle(request, NOW)
+    assert answer.status < 500
+
+
+ADDRESSES = (
+    "orders",
+    "shipments",
+    "shipments/subscriptions/new",
+    "shipments/subscriptions/audit",
+    "shipments/subscriptions/audit/rules/rule",
+)
+
+
+def to_sql(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    for read in (parse_condition, parse_action):
+        with contextlib.suppress(SqlError):
+            read(text)
+
+
+TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql)
 
 # Well-formed input of every place, for a fuzzer to begin with.
 REQUEST = (
@@ -130,7 +163,16 @@ MESSAGE = (
     + b"\x00\x53\x77"
     + encode({"from-sequence-number": Long(1), "message-count": 1, "lock-tokens": Array()})
 )
+ENTRY = """<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml"><RuleDescription
+ xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
+ xmlns:i="http://www.w3.org/2001/XMLSchema-instance"><Filter i:type="SqlFilter">
+ <SqlExpression>color = @a AND size IN (1, 2)</SqlExpression><Parameters><KeyValueOfstringanyType><Key>@a</Key>
+ <Value i:type="d:string" xmlns:d="http://www.w3.org/2001/XMLSchema">red</Value></KeyValueOfstringanyType></Parameters>
+ </Filter><Action i:type="SqlRuleAction"><SqlExpression>SET a = 1; REMOVE b</SqlExpression></Action><Name>rule</Name>
+ </RuleDescription></content></entry>"""
 SEEDS = {
+    to_the_administration: b"\x00\x04" + ENTRY.encode(),
+    to_sql: b"SET [a b] = sys.MessageId + 'x'; REMOVE \"q\"",
     to_http: REQUEST,
     to_messages: MESSAGE,
     to_a_stranger: HANDSHAKE + LINKS,
