@@ -1,9 +1,13 @@
 """Django's admin for the group administrator."""
 
-from django.contrib.admin import AdminSite
-from django.http import HttpRequest
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
 
-from dashboard.access import Right, may
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest, HttpResponse
+
+from dashboard.access import Right, may, require
 
 
 class ControlPlaneAdminSite(AdminSite):
@@ -14,3 +18,15 @@ class ControlPlaneAdminSite(AdminSite):
 
     def has_permission(self, request: HttpRequest) -> bool:
         return may(request.user, Right.ADMINISTER)
+
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+        """Says to people who are signed in, but no administrators, what they lack; to sign in again would not help."""
+        inner = super().admin_view(view, cacheable)
+
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if request.user.is_authenticated:
+                require(request.user, Right.ADMINISTER)
+            answer: HttpResponse = inner(request, *args, **kwargs)
+            return answer
+
+        return update_wrapper(guarded, inner)

@@ -1,5 +1,7 @@
 """The control plane's app, and its admin site."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 from django.db.models.signals import post_migrate
@@ -23,3 +25,7 @@ class ControlPlaneAdminConfig(AdminConfig):
 
     default = False
     default_site = "dashboard.admin_site.ControlPlaneAdminSite"
+
+    def ready(self) -> None:
+        super().ready()
+        import_module("dashboard.admin_records")

@@ -1,6 +1,7 @@
 """Who may see what: every page, as every kind of person (docs/contract.md, section 6)."""
 
 import pytest
+from django.apps import apps
 from django.urls import get_resolver, reverse
 
 from tests.dashboard.conftest import ROLES
@@ -45,12 +46,22 @@ def test_machines_and_strangers_reach_what_is_open(pair, redis_here, alive, as_r
     assert as_role("stranger").get(address).status_code == 200
 
 
-@pytest.mark.parametrize(("role", "status"), [("viewer", 302), ("operator", 302), ("administrator", 200)])
-def test_only_administrators_reach_the_admin(people, as_role, role, status):
-    assert as_role(role).get("/admin/").status_code == status
+@pytest.mark.parametrize(
+    ("role", "status"), [("stranger", 302), ("viewer", 403), ("operator", 403), ("administrator", 200)]
+)
+@pytest.mark.parametrize("address", ["/admin/", "/admin/auth/user/", "/admin/dashboard/pair/"])
+def test_only_administrators_reach_the_admin(people, as_role, role, status, address):
+    assert as_role(role).get(address).status_code == status
 
 
-@pytest.mark.parametrize("model", ["pair", "entityhealth", "failoverevent", "backlogqueue", "auditentry"])
+def test_who_lacks_the_group_for_the_admin_is_told_which_it_is(people, as_role):
+    assert "This needs the group administrator" in as_role("viewer").get("/admin/").text
+
+
+MODELS = [model._meta.model_name for model in apps.get_app_config("dashboard").get_models()]
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_the_admin_shows_facts_without_letting_anybody_change_them(pair, as_role, model):
     administrator = as_role("administrator")
 

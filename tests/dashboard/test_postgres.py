@@ -18,9 +18,11 @@ RUNS = {
         "tests/dashboard/test_ten_thousand.py",
         "tests/dashboard/test_incidents.py",
         "tests/dashboard/test_groups.py",
+        "tests/dashboard/test_ledgers.py",
     ],
     "verbs, rights and forgetting": [
         "tests/dashboard/test_control.py",
+        "tests/dashboard/test_several.py",
         "tests/dashboard/test_access.py",
         "tests/dashboard/test_pruning.py",
     ],

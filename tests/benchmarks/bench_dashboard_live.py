@@ -1,0 +1,178 @@
+"""Open live pages: what 200 of them cost while nothing happens, and how soon an event that a sender reports is on them.
+
+The goals are 2 % of a core for 200 open pages, and one second from the event to the page.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import redis
+
+from pairing.coordination import SharedState
+from pairing.shared_health import SharedHealth
+from tests.conftest import free_port, start_redis
+
+PAGES, QUIET_S, EVENTS = 200, 20.0, 15
+ROOT = Path(__file__).resolve().parents[2]
+SEED = """
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.utils import timezone
+from dashboard.models import EntityHealth, Pair
+pair = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=timezone.now())
+EntityHealth.objects.create(pair=pair, path="orders")
+user = User.objects.create_user("viewer")
+user.groups.add(Group.objects.get(name="viewer"))
+session = SessionStore()
+session.update({SESSION_KEY: str(user.pk), BACKEND_SESSION_KEY: "dashboard.backends.GroupBackend",
+                HASH_SESSION_KEY: user.get_session_auth_hash()})
+session.create()
+print(session.session_key)
+"""
+
+
+def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> dict[str, Any]:
+    """Percent of a core that open pages cost, beside none open; milliseconds until a change is told and can be read."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        port = free_port()
+        broker = start_redis(folder, port)
+        stack.callback(broker.wait)
+        stack.callback(broker.terminate)
+        url = f"redis://127.0.0.1:{port}/0"
+        environment = {
+            **os.environ,
+            "STATE_DIR": str(folder),
+            "DATABASE_URL": f"sqlite:///{folder}/control-plane.sqlite3",
+            "PAIRS_FILE": str(folder / "pairs.toml"),
+            "REDIS_URL": url,
+            "LOG_LEVEL": "ERROR",
+            "DEMO": "0",
+        }
+        _manage(environment, "migrate", "-v0")
+        cookie = _manage(environment, "shell", "-v0", "-c", SEED).strip()
+        web_port = free_port()
+        command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--port", str(web_port))
+        web = stack.enter_context(
+            subprocess.Popen((*command, "--log-level", "error"), cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
+        )
+        stack.callback(web.terminate)
+        return asyncio.run(_measure(web, web_port, cookie, url, pages, quiet_s, events))
+
+
+def _manage(environment: dict[str, str], *arguments: str) -> str:
+    command = (sys.executable, "manage.py", *arguments)
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+async def _measure(
+    web: subprocess.Popen[bytes], port: int, cookie: str, url: str, pages: int, quiet_s: float, events: int
+) -> dict[str, Any]:
+    await _until_it_answers(port)
+    none_open = await _core_share(web.pid, quiet_s)
+    streams = [await Stream.opened(port, cookie) for _ in range(pages)]
+    await asyncio.sleep(1)  # the opening itself is not measured
+    all_open = await _core_share(web.pid, quiet_s)
+    shared = SharedState(redis.Redis.from_url(url, decode_responses=True), "contoso")
+    told, read = [], []
+    for number in range(events):
+        first, last = await _one_event(shared, streams, port, cookie, f"outage {uuid.uuid4().hex}", number)
+        told.append(first)
+        read.append(last)
+    for stream in streams:
+        stream.writer.close()
+    return {
+        "pages": pages,
+        "percent_of_a_core": round(100 * (all_open - none_open), 2),
+        "told_all_ms": {"median": round(median(told), 1), "worst": round(max(told), 1)},
+        "on_the_page_ms": {"median": round(median(read), 1), "worst": round(max(read), 1)},
+    }
+
+
+class Stream:
+    """One open page's stream."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def opened(cls, port: int, cookie: str) -> "Stream":
+        stream = cls(*await asyncio.open_connection("127.0.0.1", port))
+        stream.writer.write(_request("/live/", cookie))
+        await stream.told()
+        return stream
+
+    async def told(self) -> None:
+        """Until the next word of a change."""
+        while b"event: changed" not in await self.reader.readline():
+            pass
+
+
+async def _one_event(
+    shared: SharedState, streams: list[Stream], port: int, cookie: str, reason: str, number: int
+) -> tuple[float, float]:
+    """Milliseconds until all pages are told, and until one that then looks shows the reason."""
+    await asyncio.sleep(0.5)  # beyond the least gap between two words
+    state = "failing" if number % 2 == 0 else "healthy"
+    change = SharedHealth("orders", state, datetime.now(UTC), reason, None, None, "organic", number, "host:1:abcdef01")
+    waits = [asyncio.create_task(stream.told()) for stream in streams]
+    began = perf_counter()
+    await asyncio.to_thread(shared.publish, change)
+    await asyncio.gather(*waits)
+    all_told = perf_counter() - began
+    if state == "failing":
+        page = await _page(port, cookie)
+        assert reason.encode() in page, "the page that was told of a change does not show it"
+    return 1000 * all_told, 1000 * (perf_counter() - began)
+
+
+async def _page(port: int, cookie: str) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(_request("/", cookie, "HX-Request: true\r\nConnection: close\r\n"))
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def _request(path: str, cookie: str, more: str = "") -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nCookie: sessionid={cookie}\r\n{more}\r\n".encode()
+
+
+async def _until_it_answers(port: int) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.1)
+            else:
+                writer.close()
+                return
+
+
+async def _core_share(pid: int, seconds: float) -> float:
+    """How much of one core the process used over so many seconds."""
+    before = _cpu_s(pid)
+    await asyncio.sleep(seconds)
+    return (_cpu_s(pid) - before) / seconds
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))
