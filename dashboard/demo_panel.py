@@ -75,7 +75,8 @@ def panel(pair: Pair) -> Panel | None:
 
 def held(primary: LocalNamespace, secondary: LocalNamespace, paths: Sequence[str]) -> Held:
     """What both ends hold. The backlog is read first: a message that comes home meanwhile is seen at least once."""
-    backlog = sum(_stock(row) for path, row in secondary.stats().items() if TRANSFER in path)
+    ours = f"{primary.name}{TRANSFER}".lower()  # backlog queues of other primaries hold nothing of this pair's
+    backlog = sum(_stock(row) for path, row in secondary.stats().items() if path.lower().startswith(ours))
     counts = primary.stats()
     return Held({path: _stock(counts.get(path, {})) for path in paths}, backlog)
 

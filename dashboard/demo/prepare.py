@@ -4,12 +4,15 @@ import os
 import sys
 
 import django
+from azure.core.exceptions import AzureError
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
+from dashboard.demo.untidy import make_untidy
+
 
 def main() -> None:
-    """Tables, pairs, and a user who may do everything."""
+    """Tables, pairs, a user who may do everything, and something to tidy up."""
     django.setup()
     from django.contrib.auth.models import Group, User
 
@@ -17,6 +20,10 @@ def main() -> None:
     call_command("sync_pairs")
     user = User.objects.create_user("operator", password=os.environ["DEMO_PASSWORD"], is_staff=True)
     user.groups.set(Group.objects.filter(name__in=("operator", "administrator")))
+    try:
+        make_untidy(os.environ["CONTOSO_PRIMARY"], os.environ["CONTOSO_SECONDARY"])
+    except (AzureError, KeyError) as error:
+        print(f"warning: there is nothing to tidy up on the backlog page: {type(error).__name__}", file=sys.stderr)
 
 
 if __name__ == "__main__":
