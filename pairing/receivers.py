@@ -55,6 +55,12 @@ class MeteredReceiver(ServiceBusReceiver):
         super().dead_letter_message(message, *arguments, **keywords)
         self._count("settle", messages=1, billing_units=1)
 
+    def __iter__(self) -> Iterator[ServiceBusReceivedMessage]:
+        """The messages as they come, each counted as ``receive``; the SDK's own loop does not ask ``__next__``."""
+        for message in super().__iter__():
+            count_received(self._count, [message])
+            yield message
+
     def __next__(self) -> ServiceBusReceivedMessage:
         """The next message, counted as ``receive``."""
         message: ServiceBusReceivedMessage = super().__next__()

@@ -54,6 +54,12 @@ class MeteredReceiver(ServiceBusReceiver):
         await super().dead_letter_message(message, *arguments, **keywords)
         self._count("settle", messages=1, billing_units=1)
 
+    async def __aiter__(self) -> AsyncIterator[ServiceBusReceivedMessage]:
+        """The messages as they come, each counted as ``receive``; the SDK's own loop does not ask ``__anext__``."""
+        async for message in super().__aiter__():
+            count_received(self._count, [message])
+            yield message
+
     async def __anext__(self) -> ServiceBusReceivedMessage:
         """The next message, counted as ``receive``."""
         message: ServiceBusReceivedMessage = await super().__anext__()

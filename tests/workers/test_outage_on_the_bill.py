@@ -1,0 +1,160 @@
+"""An outage from the first failed send to its row on the report: what is billed is what the namespaces counted.
+
+docs/specification.md, section 10; docs/costs.md.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusError
+from django.core.management import call_command
+from django.test import Client
+
+from dashboard import projection
+from dashboard.models import Charge, Outage
+from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
+from pairing.events import Event
+from pairing.metering import UsageRecord
+from workers import usage
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.spark]
+# What the library calls by purpose, a namespace counts by what it saw.
+SEEN_AS = {
+    "send_backlog": "send",
+    "syphon_send": "send",
+    "syphon_receive": "receive",
+    "syphon_receive_empty": "receive_empty",
+    "syphon_settle": "settle",
+}
+
+
+class Namespaces:
+    """A primary with the queue `orders`, and a secondary."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.strings = {name: text for _, name, text in (line.strip().split(" ", 2) for line in lines)}
+
+    def ask(self, name: str, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        host = re.search(r"Endpoint=sb://([^;/]+)", self.strings[name])
+        assert host is not None
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(f"http://{host[1]}/$emulator/{path}", data, method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def billed(self, name: str) -> Counter[str]:
+        """Billing units by kind, of all entities."""
+        units: Counter[str] = Counter()
+        for kinds in self.ask(name, "GET", "meter").values():
+            units.update({kind: used["billing_units"] for kind, used in kinds.items() if used["billing_units"]})
+        return units
+
+
+@pytest.fixture
+def namespaces() -> Iterator[Namespaces]:
+    command = [sys.executable, "-m", "emulator", "--namespace", "contoso:0", "--namespace", "contoso-dr:0"]
+    with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield Namespaces([process.stdout.readline() for _ in range(2)])
+        process.terminate()
+
+
+def eventually(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
+    """Three messages, an outage with five, its end, and all eight received; what was told meanwhile."""
+    told: list[Event] = []
+    options = SendAvailabilityOptions(
+        backlog_queue_count=2,
+        primary_namespace="contoso",
+        coordination=redis_url,
+        failover_interval=timedelta(0),
+        ping_primary_interval=timedelta(seconds=1),
+    )
+    strings = namespaces.strings["contoso"], namespaces.strings["contoso-dr"]
+    with PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
+        client.on_event(told.append)
+        with client.get_queue_sender("orders") as sender:
+            sender.send_messages([ServiceBusMessage(b"x") for _ in range(3)])
+            namespaces.ask("contoso", "POST", "faults", {"entity": "orders", "operation": "send", "effect": "reject"})
+            for _ in range(5):
+                send(sender)
+            namespaces.ask("contoso", "DELETE", "faults")
+        eventually(lambda: client.entity_health("orders").state == "healthy", "a ping is accepted")
+        stop = threading.Event()
+        syphon = threading.Thread(target=Syphon(client).run, args=(stop,))
+        syphon.start()
+        try:
+            receive(client, 8)
+        finally:
+            stop.set()
+            syphon.join(30)
+    return told
+
+
+def send(sender: Any) -> None:
+    """One message of 70 KB, once more where the first failure was still the primary's."""
+    try:
+        sender.send_messages(ServiceBusMessage(b"x" * 71_680))
+    except ServiceBusError:
+        sender.send_messages(ServiceBusMessage(b"x" * 71_680))
+
+
+def receive(client: PairedServiceBusClient, count: int) -> None:
+    with client.get_queue_receiver("orders", max_wait_time=20) as receiver:
+        for number, message in enumerate(receiver, start=1):
+            receiver.complete_message(message)
+            if number == count:
+                return
+    pytest.fail("not all messages came home")
+
+
+def collected(fleet: redis.Redis, folder: Path) -> None:
+    """What the client has reported, as the collector writes it."""
+    entries = fleet.xrange("pairing:usage")
+    usage.write([UsageRecord.from_json(fields["record"]) for _, fields in entries], str(folder))
+
+
+def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_namespaces_counted(
+    fleet: redis.Redis, redis_url: str, namespaces: Namespaces, tmp_path: Path, settings: Any, admin_client: Client
+) -> None:
+    settings.PAIRS_FILE = tmp_path / "none.toml"
+    told = an_outage(namespaces, redis_url)
+    counted = {name: namespaces.billed(name) for name in ("contoso", "contoso-dr")}
+    projection.record_events(told)
+    collected(fleet, tmp_path)
+    month = f"{datetime.now(UTC):%Y-%m}"
+    call_command("compute_charges", month=month, usage=str(tmp_path), rule="settlements")
+
+    charged: dict[str, Counter[str]] = {name: Counter() for name in counted}
+    for charge in Charge.objects.filter(invoice__rule="settlements", namespace__in=counted):
+        if charge.billing_units:
+            charged[charge.namespace][SEEN_AS.get(charge.kind, charge.kind)] += charge.billing_units
+    assert charged == counted
+
+    outage = Outage.objects.get(entity="orders")
+    assert outage.ended_at is not None
+    assert {kind: units for kind, units in outage.units.items() if kind != "ping"} == {
+        "send_backlog": 10, "syphon_receive": 10, "syphon_send": 10, "syphon_settle": 5,
+    }  # fmt: skip
+    page = admin_client.get("/costs/", {"month": month}).content.decode()
+    assert f"{outage.extra['settlements']:,}" in page
+    assert "Outages and availability" in page
