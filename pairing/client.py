@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
@@ -39,6 +39,7 @@ from pairing.tender import Tender
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
+_FLYING_S = 0.5
 
 T = TypeVar("T")
 
@@ -46,8 +47,15 @@ T = TypeVar("T")
 class BlockingEnd(End):
     """One namespace of the pair, with the SDK's clients for it."""
 
-    def __init__(self, endpoint: Endpoint, namespace: str, on_down: Callable[[End], None]) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        namespace: str,
+        on_down: Callable[[End], None],
+        links: Callable[[Role], Iterable[Link]],
+    ) -> None:
         super().__init__(endpoint.with_proxy_host(lambda host: host), namespace, on_down)
+        self._links = links
         self._lock = threading.Lock()
         self._made: dict[str, Any] = {}
 
@@ -98,9 +106,15 @@ class BlockingEnd(End):
         with self._lock:
             made, self._made = list(self._made.values()), {}
         if made:
-            thread = threading.Thread(target=_close_all, args=(made,), name="pairing-closing", daemon=True)
+            thread = threading.Thread(target=self._close_all, args=(made,), name="pairing-closing", daemon=True)
             thread.start()
             thread.join(1.0)
+
+    def _close_all(self, clients: list[Any]) -> None:
+        until = time.monotonic() + _FLYING_S
+        for link in self._links(self.role):  # first, or the SDK stumbles, loudly, over what opens just now
+            link.close(max(until - time.monotonic(), 0.0))
+        _close_all(clients)
 
 
 def _close_all(clients: list[Any]) -> None:
@@ -175,7 +189,12 @@ class PairedServiceBusClient(PairedClient):
         self._tender = Tender(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> BlockingEnd:
-        return BlockingEnd(endpoint, namespace, self._end_is_down)
+        return BlockingEnd(endpoint, namespace, self._end_is_down, self._links_of)
+
+    def _links_of(self, role: Role) -> list[Link]:
+        with self._lock:
+            backlog = list(self._backlog_links.values())
+        return backlog if role == "secondary" else [link for link in self.watchdog.links() if link not in backlog]
 
     # Life ----------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -32,6 +32,7 @@ from pairing.payload import Payload
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
+_FLYING_S = 0.5
 _TICK_S = 0.25
 
 T = TypeVar("T")
@@ -41,10 +42,16 @@ class AsyncEnd(End):
     """One namespace of the pair, with the SDK's asyncio clients for it."""
 
     def __init__(
-        self, endpoint: Endpoint, namespace: str, on_down: Callable[[End], None], background: Background
+        self,
+        endpoint: Endpoint,
+        namespace: str,
+        on_down: Callable[[End], None],
+        background: Background,
+        links: Callable[[Role], Iterable[Link]],
     ) -> None:
         super().__init__(endpoint.with_proxy_host(lambda host: f"http://{host}"), namespace, on_down)
         self._background = background
+        self._links = links
         self._made: dict[str, Any] = {}
 
     @property
@@ -83,8 +90,13 @@ class AsyncEnd(End):
         """Close the SDK's clients, waiting a second at most."""
         made, self._made = list(self._made.values()), {}
         if made:
-            closing = self._background.start(asyncio.wait_for(_close_all(made), CLOSE_S - 1.0), "closing")
+            closing = self._background.start(asyncio.wait_for(self._close_all(made), CLOSE_S - 1.0), "closing")
             await asyncio.wait([closing], timeout=1.0)
+
+    async def _close_all(self, clients: list[Any]) -> None:
+        links = self._links(self.role)  # first, or the SDK stumbles, loudly, over what opens just now
+        await asyncio.gather(*(link.close(_FLYING_S) for link in links))
+        await _close_all(clients)
 
 
 async def _close_all(clients: list[Any]) -> None:
@@ -162,7 +174,11 @@ class PairedServiceBusClient(PairedClient):
         self._tender = Tender(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> AsyncEnd:
-        return AsyncEnd(endpoint, namespace, self._end_is_down, self.background)
+        return AsyncEnd(endpoint, namespace, self._end_is_down, self.background, self._links_of)
+
+    def _links_of(self, role: Role) -> list[Link]:
+        backlog = list(self._backlog_links.values())
+        return backlog if role == "secondary" else [link for link in self.background.links if link not in backlog]
 
     # Life ----------------------------------------------------------------------------------------------------------
 

@@ -97,11 +97,28 @@ async def _quietly(work: Awaitable[object]) -> None:
 
 def abort_transport(sender: Any) -> None:
     """End the sender's connection at once, without a word to the peer."""
-    transport = getattr(getattr(getattr(sender, "_handler", None), "_connection", None), "_transport", None)
-    writer = getattr(transport, "writer", None)
+    _abort(getattr(sender, "_handler", None))
+
+
+def _abort(handler: Any) -> None:
+    writer = getattr(getattr(getattr(handler, "_connection", None), "_transport", None), "writer", None)
     if writer is not None:
         with contextlib.suppress(Exception):
             writer.transport.abort()
+
+
+def _remember_handlers(sender: Any) -> list[Any]:
+    """What the sender opens from now on: the SDK forgets it, socket and all, where its opening is cancelled."""
+    made: list[Any] = []
+    create = getattr(sender, "_create_handler", None)
+    if create is not None:
+
+        def remember(*arguments: Any, **keywords: Any) -> None:
+            create(*arguments, **keywords)
+            made.append(getattr(sender, "_handler", None))
+
+        sender._create_handler = remember
+    return made
 
 
 class Link:
@@ -229,10 +246,12 @@ class Link:
     async def close(self, timeout_s: float) -> None:
         """Close the link, waiting at most so long for an operation under way."""
         self._closed = True
-        if self._opening is not None:
+        until = time.monotonic() + timeout_s
+        while self._opening is not None and time.monotonic() < until:  # it may have no transport yet
             abort_transport(self._opening)
+            await asyncio.sleep(_STRIKE_AGAIN_S)
         try:
-            async with asyncio.timeout(max(timeout_s, 0.0)), self._lock:
+            async with asyncio.timeout(max(until - time.monotonic(), 0.0)), self._lock:
                 self._drop(torn=False)
         except TimeoutError:
             self._drop(torn=True)
@@ -243,9 +262,12 @@ class Link:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
         sender = self._opening = await self._make()
+        handlers = _remember_handlers(sender)
         try:
             await sender.__aenter__()
         except BaseException as error:
+            for handler in handlers:
+                _abort(handler)
             self._part(sender, torn=True)
             if isinstance(error, Exception) and (told := opening_error(error)) is not error:
                 raise told from error

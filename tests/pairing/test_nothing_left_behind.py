@@ -1,0 +1,172 @@
+"""After closing, no thread, task or socket is left and nothing was complained about in the log, whatever was going on.
+
+docs/specification.md, section 9, every combination, in both worlds.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import threading
+
+import pytest
+from azure.servicebus import ServiceBusMessage
+
+from pairing import PairingError
+
+
+def left_of_ours():
+    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("pairing")]
+    tasks = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("pairing")]
+    return threads, tasks
+
+
+async def nothing(world, client, primary, secondary, queue):
+    """It was only opened."""
+
+
+async def a_send(world, client, primary, secondary, queue):
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+
+
+async def many_senders(world, client, primary, secondary, queue):
+    for _ in range(3):
+        await a_send(world, client, primary, secondary, queue)
+
+
+async def a_failover(world, client, primary, secondary, queue):
+    primary.fault(entity=queue, operation="send", effect="reset")
+    await a_send(world, client, primary, secondary, queue)
+
+
+async def an_unanswered_attach(world, client, primary, secondary, queue):
+    primary.fault(entity=queue, operation="attach", effect="silent")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=3.0)
+
+
+async def an_unanswered_send(world, client, primary, secondary, queue):
+    primary.fault(entity=queue, operation="send", effect="silent")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=3.0)
+
+
+async def an_unanswered_connection(world, client, primary, secondary, queue):
+    primary.fault(operation="connect", effect="silent")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=3.0)
+
+
+async def a_frozen_primary(world, client, primary, secondary, queue):
+    await a_send(world, client, primary, secondary, queue)
+    primary.freeze()
+
+
+async def a_frozen_secondary(world, client, primary, secondary, queue):
+    client.fail_over(queue, "test")
+    await a_send(world, client, primary, secondary, queue)
+    secondary.freeze()
+
+
+async def a_receiver_in_use(world, client, primary, secondary, queue):
+    receiver = client.get_queue_receiver(queue)
+    await world(receiver.peek_messages)
+
+
+async def a_primary_end_closed(world, client, primary, secondary, queue):
+    await a_send(world, client, primary, secondary, queue)
+    await world(client.primary.close)
+
+
+async def a_secondary_end_faulted(world, client, primary, secondary, queue):
+    await a_send(world, client, primary, secondary, queue)
+    await world(client.secondary.fault, RuntimeError("gone"))
+
+
+async def both_ends_closed(world, client, primary, secondary, queue):
+    await world(client.primary.close)
+    await world(client.secondary.close)
+    await world.until(lambda: client.state == "closed")
+
+
+SITUATIONS = [
+    nothing,
+    a_send,
+    many_senders,
+    a_failover,
+    an_unanswered_attach,
+    an_unanswered_send,
+    an_unanswered_connection,
+    a_frozen_primary,
+    a_frozen_secondary,
+    a_receiver_in_use,
+    a_primary_end_closed,
+    a_secondary_end_faulted,
+    both_ends_closed,
+]
+
+
+WITH_A_SYPHON = [nothing, a_send, a_failover, a_frozen_primary, a_frozen_secondary, a_receiver_in_use]
+ENDS_DOWN = [a_primary_end_closed, a_secondary_end_faulted, both_ends_closed]
+
+
+def named(situation):
+    return situation.__name__.replace("_", " ")
+
+
+@pytest.mark.parametrize("situation", ENDS_DOWN, ids=named)
+async def test_after_ends_went_down_under_a_syphon(world, primary, secondary, queue, situation):
+    client = await world.open(enable_syphon=True, backlog_queue_count=1)
+    await situation(world, client, primary, secondary, queue)
+    with contextlib.suppress(PairingError):
+        await world(client.close)
+    await world.until(lambda: left_of_ours() == ([], []))
+
+
+@pytest.mark.parametrize("situation", WITH_A_SYPHON, ids=named)
+async def test_after_hosting_a_syphon(world, primary, secondary, queue, open_sockets, caplog, situation):
+    options = {"enable_syphon": True, "backlog_queue_count": 1}
+    await close_after(situation, options, world, primary, secondary, queue, open_sockets, caplog)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=named)
+async def test_after(world, primary, secondary, queue, open_sockets, caplog, situation):
+    options = {"backlog_queue_count": 1}
+    await close_after(situation, options, world, primary, secondary, queue, open_sockets, caplog)
+
+
+async def close_after(situation, options, world, primary, secondary, queue, open_sockets, caplog):
+    await world.until(lambda: left_of_ours() == ([], []))
+    sockets = open_sockets()
+    client = await world.open(**options)
+    await situation(world, client, primary, secondary, queue)
+    caplog.clear()
+    with contextlib.suppress(PairingError):
+        await world(client.close)
+    primary.thaw()
+    secondary.thaw()
+    await world.until(lambda: left_of_ours() == ([], []))
+    gc.collect()
+    await world.until(lambda: open_sockets() <= sockets)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_after_a_fleet_was_joined(world, queue, open_sockets, redis_url):
+    sockets = open_sockets()
+    client = await world.open(coordination=redis_url, pair=f"pair-{queue}")
+    await world.until(lambda: client.coordination.is_connected)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    await world(client.close)
+    await world.until(lambda: left_of_ours() == ([], []))
+    gc.collect()
+    await world.until(lambda: open_sockets() <= sockets)
+
+
+async def test_after_opening_failed(world, secondary, open_sockets):
+    await world.until(lambda: left_of_ours() == ([], []))
+    sockets = open_sockets()
+    secondary.fault(operation="admin", effect="status", status=503)
+    client = world.client()
+    with pytest.raises(PairingError):
+        await world(client.open)
+    await world(client.close)
+    await world.until(lambda: left_of_ours() == ([], []))
+    gc.collect()
+    await world.until(lambda: open_sockets() <= sockets)
