@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
@@ -34,13 +35,16 @@ BODY = b"x" * 256
 _OPENING_S = 0.46
 BLOCKS = 21
 SINGLES, BATCHES, SWITCHES = 150, 12, 31
+DAYS_SENDS = int(os.environ.get("BENCH_DAYS_SENDS", "100000"))
+"""Redirected sends of a compressed day: about one a second."""
 
 
 def run() -> dict[str, float | dict[str, float]]:
     """The ratios, with the microseconds they were made of."""
     with _namespaces() as (primary, secondary):
         measured = _blocking(primary, secondary) | asyncio.run(_asyncio(primary, secondary))
-    return measured | {"memory_growth_over_a_days_outage_kib": _memory_of_a_days_outage()}
+    measured |= {"memory_growth_over_a_days_outage_kib": _memory_of_a_days_outage()}
+    return measured | {f"resident_growth_{world}_kib": _resident_growth(world) for world in ("sync", "asyncio")}
 
 
 def _blocking(primary: str, secondary: str) -> dict[str, Any]:
@@ -145,6 +149,17 @@ def _memory_of_a_days_outage() -> float:
     return (held[23] - held[2]) / 1024
 
 
+def _resident_growth(world: str) -> float:
+    """What a real sender process holds more at the end of a day's redirected sends than after a fifth of them."""
+    with _namespaces() as (primary, secondary):
+        _fault(primary, {"entity": "orders", "operation": "attach", "effect": "refuse"})
+        command = [sys.executable, "-m", "tests.benchmarks.sender_in_an_outage", world, str(DAYS_SENDS)]
+        given = f"{primary}\n{secondary}"  # not as arguments, which others may read
+        told = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
+    held = [int(line) for line in told.split()]
+    return held[-1] - held[2]
+
+
 def _rewritten(sender: Any) -> Callable[[Any], None]:
     """A bare send of the bytes that a redirected one puts on the wire: rewritten by hand, then sent."""
     return lambda message: sender.send_messages(to_backlog(message, "orders"))
@@ -189,15 +204,18 @@ async def _compare_async(
     make: Callable[[], list[Any]],
 ) -> dict[str, float]:
     took: dict[int, list[float]] = {0: [], 1: []}
+    used: dict[int, list[float]] = {0: [], 1: []}
     for block in range(BLOCKS):
         for which in (0, 1) if block % 2 else (1, 0):
             messages, send = make(), (bare, paired)[which]
             gc.collect()
-            began = time.perf_counter()
+            began, cpu_began = time.perf_counter(), time.thread_time()
             for message in messages:
                 await send(message)
             took[which].append((time.perf_counter() - began) / len(messages))
-    return _figures(median(took[0]), median(took[1]))
+            used[which].append((time.thread_time() - cpu_began) / len(messages))
+    cpu_added_us = (median(used[1]) - median(used[0])) * 1e6
+    return _figures(median(took[0]), median(took[1])) | {"cpu_added_us": cpu_added_us}
 
 
 def _figures(bare_s: float, paired_s: float) -> dict[str, float]:
