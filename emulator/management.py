@@ -25,8 +25,8 @@ OK, NO_CONTENT = 200, 204
 MAX_PEEKED = 1000
 # What a sender asks for; everything else is a receiver's.
 _SENDERS = frozenset({"schedule-message", "cancel-scheduled-message"})
-# The year 10000: "sessions that have messages", instead of "sessions whose state was set after".
-WITH_MESSAGES_MS = 253402300800000
+# The year 10000: "sessions that have messages or a state", instead of "sessions whose state was set after".
+IN_USE_MS = 253402300800000
 
 Body = dict[Any, Any]
 Answer = tuple[int, Any]
@@ -203,7 +203,7 @@ class ManagementRequests(Requests):
             raise NotAllowed("The entity has no sessions.")
         since, skip, top = _number(body, "last-updated-time"), _number(body, "skip"), _number(body, "top")
         sessions = self.queue.sessions
-        found = sessions.with_messages() if since >= WITH_MESSAGES_MS else sessions.with_state_since(since / 1000)
+        found = sessions.in_use() if since >= IN_USE_MS else sessions.with_state_since(since / 1000)
         page = sorted(found)[skip : skip + top]
         if not page:
             return NO_CONTENT, None

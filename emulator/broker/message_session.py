@@ -110,9 +110,13 @@ class Sessions:
         """Keep a state for the session; None clears it."""
         session.state, session.state_set_at = state, now if state is not None else 0.0
 
-    def with_messages(self) -> list[str]:
-        """The ids of sessions in which messages wait or are out."""
-        return [key for key, session in self._sessions.items() if session.ready.count or session.out]
+    def in_use(self) -> list[str]:
+        """The ids of sessions in which messages wait or are out, or which have a state."""
+        return [
+            key
+            for key, session in self._sessions.items()
+            if session.ready.count or session.out or session.state is not None
+        ]
 
     def with_state_since(self, moment: float) -> list[str]:
         """The ids of sessions whose state was set after this time."""

@@ -1,7 +1,7 @@
 """Message sessions: one receiver at a time, order, state, locks (docs/wire.md, section 7)."""
 
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage
@@ -140,6 +140,20 @@ def test_messages_of_a_session_can_be_deferred_abandoned_and_peeked(client, queu
         receiver.complete_message(again)
     with client.get_queue_receiver(queue, session_id=session + "-other") as receiver:
         assert drain(receiver, 1) == ["x"]
+
+
+def test_sessions_are_listed_that_have_messages_or_a_state(client, make_queue):
+    queue = make_queue(requires_session=True)
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    assert list(client.list_queue_sessions(queue)) == []
+    with client.get_queue_sender(queue) as sender:
+        send(sender, "full", "x")
+    with client.get_queue_receiver(queue, session_id="remembered") as receiver:
+        receiver.session.set_state("state")
+
+    assert set(client.list_queue_sessions(queue)) == {"full", "remembered"}
+    assert list(client.list_queue_sessions(queue, state_updated_after=before)) == ["remembered"]
+    assert list(client.list_queue_sessions(queue, state_updated_after=before + timedelta(hours=1))) == []
 
 
 def test_a_message_without_a_session_is_refused(sender):

@@ -426,7 +426,7 @@ def test_state_is_set_and_read_by_the_holder_only(sessions):
     sessions.close_session("a", holder, NOW)
     assert sessions.sessions.with_state_since(NOW - 1) == ["a"]
     assert sessions.sessions.with_state_since(NOW) == []
-    assert sessions.sessions.with_messages() == []
+    assert sessions.sessions.in_use() == ["a"]
 
 
 def test_sessions_that_hold_nothing_are_forgotten(sessions):

@@ -436,6 +436,7 @@ def test_sessions_are_listed_by_messages_and_by_state(client, namespace):
     assert manage("get-message-sessions", recently)[0] == 204
     namespace.queue("sessions").restore_session_state("kept", b"state", time.time())
     assert manage("get-message-sessions", recently)[2]["sessions-ids"] == ["kept"]
+    assert manage("get-message-sessions", listing)[2]["sessions-ids"] == ["a", "b", "kept"]
     later = {**listing, "last-updated-time": Timestamp(int((time.time() + 60) * 1000))}
     assert manage("get-message-sessions", later)[0] == 204
 
