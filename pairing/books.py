@@ -6,6 +6,7 @@ Redis meanwhile is then added, never written over.
 
 import json
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pairing.ledger import Ledger
@@ -19,11 +20,13 @@ _LOGGER = logging.getLogger("pairing")
 class Books:
     """Where the ledger of a queue is kept while one syphon serves it under a lease with this fencing token."""
 
-    def __init__(self, client: "PairedClient", queue: str, created_at: str, token: int | None) -> None:
+    def __init__(
+        self, client: "PairedClient", queue: str, created_at: str, token: int | None, holds: Callable[[], bool]
+    ) -> None:
         self._coordination = client.coordination
         self._shared = self._coordination.shared if self._coordination is not None else None
         self._queue, self._created_at, self._token = queue, created_at, token
-        self._process = client.process
+        self._process, self._holds = client.process, holds
         self._is_read = self._shared is None
 
     def read(self) -> Ledger:
@@ -39,9 +42,14 @@ class Books:
         return kept
 
     def keep(self, ledger: Ledger) -> bool:
-        """Keeps the books, where Redis answers; False where a later syphon keeps them by now. May take 2 s."""
-        if self._shared is None or not getattr(self._coordination, "is_connected", True):
+        """Keeps the books, where Redis answers; False where a later syphon keeps them by now. May take 2 s.
+
+        Where Redis does not answer, ``holds`` decides: what this process can know of its lease by itself.
+        """
+        if self._shared is None:
             return True
+        if not getattr(self._coordination, "is_connected", True):
+            return self._holds()
         try:
             if not self._is_read and (kept := self._kept()) is not None:
                 ledger.absorb(kept)
@@ -49,7 +57,7 @@ class Books:
             books = json.dumps(ledger.to_json(), separators=(",", ":"))
             return self._shared.keep_ledger(self._queue, books, token=self._token)
         except Exception:
-            return True
+            return self._holds()
 
     def _kept(self) -> Ledger | None:
         if self._shared is None:

@@ -102,12 +102,15 @@ class Syphon(Syphoning):
         def is_leaving() -> bool:
             return stop.is_set() or ending.is_set() or self._is_over
 
+        def holds() -> bool:
+            return tenure.holds(queue, token)
+
         def may_work() -> bool:
             return not is_leaving() and tenure.may_serve(queue, token)
 
         def serve() -> None:
             try:
-                self._serve(queue, token, may_work, stop.wait)
+                self._serve(queue, token, holds, may_work, stop.wait)
             finally:
                 tenure.end(queue, leaving=is_leaving())
 
@@ -117,12 +120,17 @@ class Syphon(Syphoning):
         return thread
 
     def _serve(
-        self, queue: str, token: int | None, may_work: Callable[[], bool], rest: Callable[[float], object]
+        self,
+        queue: str,
+        token: int | None,
+        holds: Callable[[], bool],
+        may_work: Callable[[], bool],
+        rest: Callable[[float], object],
     ) -> None:
         """One backlog queue, as long as it is this process's to serve."""
         hands = Hands(self._client, queue, self._sender, rest)
         try:
-            hands.books = Books(self._client, queue, hands.created_at(), token)
+            hands.books = Books(self._client, queue, hands.created_at(), token, holds)
             homecoming = self._homecoming(hands.books, queue, may_work)
             drive(self._in_turn(homecoming, may_work), hands.perform)
         finally:

@@ -54,9 +54,11 @@ class Tenure:
         self._queues = queues
         self._posts: dict[str, _Post] = {}
         self._alone_since: float | None = None
+        self._looked_at = float("inf")
 
     def look(self) -> None:
         """Reads pauses, renews and takes leases: blocking, two seconds at most. Keeps what it has if Redis is away."""
+        self._notice_a_freeze()
         for queue in self._queues():  # a client that was opened without its backlog finds it later
             self._posts.setdefault(queue, _Post())
         if self._shared is None:
@@ -69,6 +71,14 @@ class Tenure:
             self._alone_since = None
         except _away():
             self._alone_since = self._alone_since or self._now()
+        finally:
+            self._looked_at = self._now()
+
+    def _notice_a_freeze(self) -> None:
+        """Who has not looked for a lease's time was frozen: nothing is its own before Redis says so again."""
+        if self._now() - self._looked_at >= LEASE_S:
+            for post in self._posts.values():
+                post.is_held = False
 
     def may_serve(self, queue: str, token: int | None = None) -> bool:
         """Whether the next receive or send of this queue may begin: asked before each, and costs nothing.
@@ -83,6 +93,14 @@ class Tenure:
         if self._alone_since is not None:
             return post.is_held or self._now() - self._alone_since >= 2 * LEASE_S
         return post.is_held and self._now() - post.renewed_at < LEASE_S  # it is over where this process was frozen
+
+    def holds(self, queue: str, token: int | None) -> bool:
+        """Whether the lease with this token still stands, as far as can be known without asking Redis."""
+        if self._shared is None or token is None:
+            return True
+        post = self._posts[queue]
+        fresh = self._alone_since is not None or self._now() - post.renewed_at < LEASE_S
+        return post.is_held and token == post.token and fresh and self._now() - self._looked_at < LEASE_S
 
     def vacant(self) -> list[str]:
         """The queues that may be served, and are not."""

@@ -98,24 +98,32 @@ class Syphon(Syphoning):
         def is_leaving() -> bool:
             return stop.is_set() or ending.is_set() or self._is_over
 
+        def holds() -> bool:
+            return tenure.holds(queue, token)
+
         def may_work() -> bool:
             return not is_leaving() and tenure.may_serve(queue, token)
 
         async def serve() -> None:
             try:
-                await self._serve(queue, token, may_work, partial(_rest, stop))
+                await self._serve(queue, token, holds, may_work, partial(_rest, stop))
             finally:
                 await asyncio.to_thread(tenure.end, queue, leaving=is_leaving())
 
         return asyncio.create_task(serve(), name=f"pairing-syphon-{queue.rsplit('/', 1)[-1]}")
 
     async def _serve(
-        self, queue: str, token: int | None, may_work: Callable[[], bool], rest: Callable[[float], Awaitable[None]]
+        self,
+        queue: str,
+        token: int | None,
+        holds: Callable[[], bool],
+        may_work: Callable[[], bool],
+        rest: Callable[[float], Awaitable[None]],
     ) -> None:
         """One backlog queue, as long as it is this process's to serve."""
         hands = Hands(self._client, queue, self._sender, rest)
         try:
-            hands.books = Books(self._client, queue, await hands.created_at(), token)
+            hands.books = Books(self._client, queue, await hands.created_at(), token, holds)
             homecoming = await asyncio.to_thread(self._homecoming, hands.books, queue, may_work)
             await drive_async(self._in_turn(homecoming, may_work), hands.perform)
         finally:

@@ -2,18 +2,21 @@
 (docs/specification.md, sections 8 and 11)."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from pairing.coordination import SharedState
+from pairing.coordination import EVENTS, USAGE, SharedState
 from pairing.ledger import Ledger
 from pairing.messages import to_backlog
 
@@ -37,16 +40,24 @@ class Fleet:
         self.shared = SharedState(redis_client, self.name)
         self.processes = []
 
-    def start(self) -> subprocess.Popen:
+    def start(self, program: str = PROGRAM.name, **arguments) -> subprocess.Popen:
         strings = self.primary.connection_string, self.secondary.connection_string
-        command = [sys.executable, str(PROGRAM), *strings, self.name, self.redis_url]
-        self.processes.append(subprocess.Popen(command, cwd=PROGRAM.parents[2], env={"PYTHONPATH": "."}))
+        command = [sys.executable, str(PROGRAM.with_name(program)), *strings, self.name, self.redis_url]
+        environment = {"PYTHONPATH": "."}
+        self.processes.append(subprocess.Popen(command, cwd=PROGRAM.parents[2], env=environment, **arguments))
         return self.processes[-1]
 
     def owners(self) -> set[int]:
         """The processes that hold the leases of both queues."""
         leases = self.shared.leases()
         return {int(owner.split(":")[1]) for owner in leases.values()} if len(leases) == 2 else set()
+
+    def has_joined(self, process: subprocess.Popen) -> bool:
+        """Whether the process has told that it brings home what it may."""
+        return any(
+            f":{process.pid}:" in json.loads(fields["event"])["process"]
+            for _, fields in self.shared.redis.xrange(EVENTS)
+        )
 
     def store(self, queue: int, path: str, count: int) -> None:
         sdk = ServiceBusClient.from_connection_string(self.secondary.connection_string)
@@ -57,6 +68,8 @@ class Fleet:
         for process in self.processes:
             process.kill()
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
 
 
 @pytest.fixture
@@ -74,14 +87,15 @@ def test_queues_are_handed_over_on_a_stop_and_taken_over_after_a_kill(fleet, pri
     eventually(lambda: primary.stats(queue).get("enqueued") == 20)
     assert fleet.owners() == {first.pid}
     first.terminate()
-    assert eventually(lambda: fleet.owners() == {second.pid}) < 6
+    assert eventually(lambda: fleet.owners() == {second.pid}) < 3
     assert first.wait(20) == 0
     fleet.store(1, queue, 20)
     eventually(lambda: primary.stats(queue).get("enqueued") == 40)
 
     third = fleet.start()
+    eventually(lambda: fleet.has_joined(third))
     second.kill()
-    assert eventually(lambda: fleet.owners() == {third.pid}) < 20
+    assert eventually(lambda: fleet.owners() == {third.pid}) < 10
     fleet.store(0, queue, 20)
     eventually(lambda: primary.stats(queue).get("enqueued") == 60)
 
@@ -111,9 +125,84 @@ def test_the_books_go_on_with_the_next_process(fleet, primary, queue):
     eventually(lambda: restored(fleet) == 20)
 
 
+def test_a_holder_that_was_frozen_past_its_lease_completes_nothing_and_does_no_harm(fleet, primary, queue):
+    """It stops between its sends and their completion, another takes the lease, and it goes on."""
+    with fleet.secondary.administration() as administration:
+        administration.create_queue(fleet.queues[0], lock_duration=timedelta(seconds=20))
+    first = fleet.start("freezing_syphon.py", stdout=subprocess.PIPE, text=True)
+    eventually(lambda: fleet.owners() == {first.pid})
+    fleet.store(0, queue, 10)
+    eventually(lambda: is_stopped(first))
+    assert primary.stats(queue)["enqueued"] == 10
+    second = fleet.start()
+    eventually(lambda: fleet.owners() == {second.pid})
+    fleet.store(0, queue, 5)
+    os.kill(first.pid, signal.SIGCONT)
+    assert first.stdout.readline() == "gave way\n"
+    first.terminate()
+    assert first.wait(20) == 0
+    eventually(lambda: books(fleet).count("restored") == 15, 90)  # what the first had locked comes again
+    assert books(fleet).reporter.split(":")[1] == str(second.pid)
+    assert books(fleet).balance(0).missing == 0
+    found = [message.message_id for message in primary.receive(queue, 25)]
+    assert sorted(found) == sorted([str(n) for n in range(10)] * 2 + [str(n) for n in range(5)])
+
+
+def test_usage_that_a_killed_syphon_had_not_reported_is_estimated_by_the_next(fleet, primary, queue):
+    first = fleet.start()
+    eventually(lambda: fleet.owners() == {first.pid})
+    fleet.store(0, queue, 10)
+    eventually(lambda: restored(fleet) == 10)
+    died = books(fleet).reporter
+    first.kill()
+    first.wait()
+    fleet.start()
+    eventually(lambda: estimates(fleet, died))
+    assert estimates(fleet, died) == {
+        ("syphon_receive", "contoso-dr", queue): 10,
+        ("syphon_send", fleet.name, queue): 10,
+        ("syphon_settle", "contoso-dr", queue): 10,
+    }
+    eventually(lambda: f"after {died} died; usage of 10 messages is estimated" in reasons(fleet))
+
+
+def test_a_pace_set_by_an_operator_is_obeyed_within_two_seconds(fleet, primary, queue):
+    process = fleet.start()
+    eventually(lambda: fleet.owners() == {process.pid})
+    fleet.shared.pace_syphon(queue, 10, "ada", "receivers cannot keep up")
+    threading.Event().wait(2)  # what is promised, not a synchronisation
+    fleet.store(0, queue, 100)
+    eventually(lambda: primary.stats(queue).get("enqueued", 0) >= 10)
+    assert eventually(lambda: primary.stats(queue)["enqueued"] >= 40) > 2
+    fleet.shared.pace_syphon(queue, None, "ada", "they can again")
+    assert eventually(lambda: primary.stats(queue)["enqueued"] == 100) < 5
+
+
+def is_stopped(process: subprocess.Popen) -> bool:
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def reasons(fleet: Fleet) -> list[str]:
+    """Why things happened, as the control plane is told."""
+    return [json.loads(fields["event"])["reason"] for _, fields in fleet.shared.redis.xrange(EVENTS)]
+
+
+def estimates(fleet: Fleet, reporter: str) -> dict[tuple[str, str, str], int]:
+    """What was estimated for that process: messages by kind, namespace and entity."""
+    records = [json.loads(fields["record"]) for _, fields in fleet.shared.redis.xrange(USAGE)]
+    return {
+        (record["kind"], record["namespace"], record["entity"]): record["messages"]
+        for record in records
+        if record["reporter"] == reporter and record["seq"] == 0
+    }
+
+
+def books(fleet: Fleet) -> Ledger:
+    kept = fleet.shared.ledger(fleet.queues[0])
+    return Ledger("nobody's yet") if kept is None else Ledger.from_json(json.loads(kept))
+
+
 def restored(fleet: Fleet) -> int:
-    books = fleet.shared.ledgers().get(fleet.queues[0])
-    if books is None:
-        return 0
-    ledger = Ledger.from_json(json.loads(books))
+    """Messages that came home, by the books; those that were about to be completed included."""
+    ledger = books(fleet)
     return ledger.count("restored") + len(ledger.pending)

@@ -164,8 +164,9 @@ def test_with_redis_away_who_served_goes_on_and_others_begin_later(fleet, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(fleet.shared, "paused", away)
-        fleet.now += 10 * LEASE_S
-        one.look()
+        for _ in range(20):
+            fleet.now += LEASE_S / 2
+            one.look()
         assert one.may_serve("q0")
         assert serve(two) == []
         fleet.now += 2 * LEASE_S
@@ -174,3 +175,35 @@ def test_with_redis_away_who_served_goes_on_and_others_begin_later(fleet, monkey
     assert not two.may_serve("q0")
     one.look()
     assert one.may_serve("q0")
+
+
+def test_a_process_that_was_frozen_holds_nothing_even_if_redis_does_not_answer_when_it_wakes(fleet, monkeypatch):
+    one = fleet.join("one", ["q0"])
+    one.look()
+    token = one.begin("q0")
+    assert one.holds("q0", token)
+
+    def away(*arguments):
+        raise redis.ConnectionError
+
+    monkeypatch.setattr(fleet.shared, "paused", away)
+    fleet.now += LEASE_S
+    assert not one.holds("q0", token)
+    one.look()
+    assert not one.holds("q0", token)
+    assert not one.may_serve("q0", token)
+
+
+def test_a_holder_that_has_lost_redis_goes_on_holding(fleet, monkeypatch):
+    one = fleet.join("one", ["q0"])
+    one.look()
+    token = one.begin("q0")
+
+    def away(*arguments):
+        raise redis.ConnectionError
+
+    monkeypatch.setattr(fleet.shared, "paused", away)
+    for _ in range(10):
+        fleet.now += LEASE_S / 2
+        one.look()
+    assert one.holds("q0", token)
