@@ -24,6 +24,7 @@ from workers.streams import Entries, Reader
 
 log = structlog.get_logger(__name__)
 Fact = TypeVar("Fact")
+KINDS = frozenset(FailoverEvent.Kind.values)
 READ_ALL_S = 60.0
 MAX_HELD = 20_000
 SAVING_S = 15.0  # more than it takes to write what was held for USAGE_FLUSH_S; then others take it over
@@ -43,7 +44,7 @@ def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> l
 def known_event(text: str) -> Event:
     """An event of a kind that this version knows; ValueError where a newer application's is none of them."""
     event = Event.from_json(text)
-    if event.kind not in FailoverEvent.Kind.values:
+    if event.kind not in KINDS:
         raise ValueError(f"unknown kind of event: {event.kind}")
     return event
 
