@@ -117,6 +117,14 @@ def test_a_topic_counts_its_subscriptions(administration, topic, subscription):
     assert runtime.scheduled_message_count == 0
 
 
+def test_a_topic_counts_the_filters_of_its_subscriptions(administration, topic, subscription):
+    """The rule every subscription begins with counts as one of SQL."""
+    administration.create_rule(topic, subscription, "sql", filter=SqlRuleFilter("1=1"))
+    administration.create_rule(topic, subscription, "correlation", filter=CorrelationRuleFilter(correlation_id="c"))
+    runtime = administration.get_topic_runtime_properties(topic)
+    assert (runtime.sql_filter_count, runtime.correlation_filter_count) == (2, 1)
+
+
 def test_a_deleted_topic_takes_its_subscriptions_along(administration, topic, subscription):
     administration.delete_topic(topic)
     with pytest.raises(ResourceNotFoundError):

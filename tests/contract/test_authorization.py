@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
 from azure.servicebus.aio import ServiceBusClient as AsyncServiceBusClient
 from azure.servicebus.exceptions import ServiceBusAuthenticationError, ServiceBusAuthorizationError
 from azure.servicebus.management import AccessRights, AuthorizationRule, ServiceBusAdministrationClient
@@ -136,6 +138,26 @@ def test_a_rule_without_keys_gets_them(administration):
     assert made.primary_key
     assert made.secondary_key
     assert made.primary_key != made.secondary_key
+
+
+@pytest.mark.parametrize("kind", ["named key", "signature", "signature in the connection string"])
+def test_every_kind_of_credential_of_the_sdk_opens_the_namespace(connection_string, queue, kind):
+    values = dict(part.split("=", 1) for part in connection_string.strip(";").split(";"))
+    host = values["Endpoint"].removeprefix("sb://").strip("/")
+    name, key = values["SharedAccessKeyName"], values["SharedAccessKey"]
+    signature = ServiceBusSharedKeyCredential(name, key).get_token(f"sb://{host}/{queue}").token
+    is_local = values.get("UseDevelopmentEmulator") == "true"
+    options = {"retry_total": 0} | ({"use_tls": False} if is_local else {})
+    if kind == "named key":
+        client = ServiceBusClient(host, AzureNamedKeyCredential(name, key), **options)
+    elif kind == "signature":
+        client = ServiceBusClient(host, AzureSasCredential(signature), **options)
+    else:
+        local = ";UseDevelopmentEmulator=true" if is_local else ""
+        text = f"Endpoint=sb://{host}/;SharedAccessSignature={signature}{local}"
+        client = ServiceBusClient.from_connection_string(text, retry_total=0)
+    with client:
+        send(client, queue)
 
 
 def test_keys_of_a_rule_do_not_open_the_administration(administration_with, as_key, queue, plain_transport):
