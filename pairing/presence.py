@@ -15,14 +15,11 @@ from pairing.shared_state import SharedState
 ALIVE_S = 15.0
 """How long a process that says nothing is taken for alive; it tells of itself every few seconds."""
 
-# KEYS processes; ARGV process, what it tells as JSON. What was told an hour ago is forgotten.
+FORGOTTEN_S = 3600.0
+# KEYS processes; ARGV process, what it tells as JSON
 _TELL = """
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local told = redis.call('HGETALL', KEYS[1])
-for i = 1, #told, 2 do
-  if cjson.decode(told[i + 1]).at < now - 3600000 then redis.call('HDEL', KEYS[1], told[i]) end
-end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "told": %s}', now, ARGV[2]))
 """
 
@@ -68,16 +65,22 @@ class Presences:
         self._redis.hdel(self._key, process)
 
     def living(self, *, within_s: float = ALIVE_S) -> dict[str, Presence]:
-        """The processes that were heard of in the last ``within_s`` seconds of Redis's clock."""
+        """The processes heard of in the last ``within_s`` seconds of Redis's clock; those long silent are forgotten."""
         now_s, microseconds = self._redis.time()
-        since = (now_s + microseconds / 1e6 - within_s) * 1000
         raw = cast("dict[Any, Any]", self._redis.hgetall(self._key))
-        told = {str(process): json.loads(text) for process, text in raw.items()}
+        told = {_text(process): json.loads(text) for process, text in raw.items()}
+        ages = {process: now_s + microseconds / 1e6 - one["at"] / 1000 for process, one in told.items()}
+        if forgotten := [process for process, age in ages.items() if age > FORGOTTEN_S]:
+            self._redis.hdel(self._key, *forgotten)
         return {
             process: Presence(bool(one["told"]["sends"]), tuple(one["told"]["disputed"]))
             for process, one in told.items()
-            if one["at"] >= since
+            if ages[process] <= within_s
         }
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode()
 
 
 def opinions(living: Iterable[Presence]) -> Opinions:
