@@ -81,21 +81,34 @@ def depth_chart(
     series: Sequence[Series], window: Window, label: str, width: int = 760, height: int = 220
 ) -> SafeString:
     """Lines over time with labelled axes, each named at its end; the first series is the filled total."""
-    left, right, top, bottom = 46, _margin(series), 12, 26
+    return _drawn(series, window, label, width, height, right=_margin(series), ticks=4)
+
+
+def small_chart(series: Sequence[Series], window: Window, label: str) -> SafeString:
+    """The same for a phone: as wide as its screen, so that its words are legible; the names are beside it."""
+    return _drawn(series, window, label, 340, 180, right=6, ticks=2)
+
+
+def _drawn(
+    series: Sequence[Series], window: Window, label: str, width: int, height: int, *, right: int, ticks: int
+) -> SafeString:
+    is_small = ticks < 4
+    left, top, bottom = 46, 12, 26
     inner_w, inner_h = width - left - right, height - top - bottom
     peak = ceiling(max((value for line in series for _, value in line.points), default=0))
     return format_html(
-        '<svg class="chart" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMin meet" role="img" aria-label="{}">'
+        '<svg class="chart{}" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMin meet" role="img" aria-label="{}">'
         '{}{}<g transform="translate({},{})">{}</g>{}</svg>',
+        " small" if is_small else "",
         width,
         height,
         label,
         _value_axis(peak, left, top, inner_w, inner_h),
-        _time_axis(window, left, top, inner_w, inner_h),
+        _time_axis(window, left, top, inner_w, inner_h, ticks),
         left,
         top,
         format_html_join("", "{}", ((_line(line, window, peak, inner_w, inner_h),) for line in series)),
-        _names(series, peak, left + inner_w + 8, top, inner_h),
+        "" if is_small else _names(series, peak, left + inner_w + 8, top, inner_h),
     )
 
 
@@ -138,10 +151,10 @@ def _value_axis(peak: int, left: int, top: int, width: int, height: int) -> Safe
     )
 
 
-def _time_axis(window: Window, left: int, top: int, width: int, height: int) -> SafeString:
-    moments = [window.start + (window.end - window.start) * part / 4 for part in range(5)]
-    marks = [(_when(window, at), left + width * part / 4) for part, at in enumerate(moments)]
-    anchors = ("start", "middle", "middle", "middle", "end")
+def _time_axis(window: Window, left: int, top: int, width: int, height: int, ticks: int) -> SafeString:
+    moments = [window.start + (window.end - window.start) * part / ticks for part in range(ticks + 1)]
+    marks = [(_when(window, at), left + width * part / ticks) for part, at in enumerate(moments)]
+    anchors = ("start", *["middle"] * (ticks - 1), "end")
     return format_html_join(
         "",
         '<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>',

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.utils.safestring import SafeString
 
-from dashboard.charts import Point, Series, Window, depth_chart, sparkline, thin
+from dashboard.charts import Point, Series, Window, depth_chart, small_chart, sparkline, thin
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
 
 HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
@@ -22,7 +22,9 @@ class Chart:
     """The drawing, and its numbers for those who read or hear them."""
 
     svg: SafeString
+    small: SafeString
     rows: Sequence[Point]
+    series: Sequence[Series]
     is_empty: bool
 
 
@@ -49,15 +51,19 @@ def pair_chart(pair: Pair, total: Sequence[Point], parts: Mapping[str, Sequence[
     """All messages in a pair's backlog, and the entities most of them are for, by path."""
     shown = thin(total, window, CHART_BUCKETS)
     label = f"Messages in the backlog of {pair.name} in the last hour; now {shown[-1][1] if shown else 0:,}"
-    svg = depth_chart([Series("total", shown, "total"), *_largest(parts, window)], window, label)
-    return Chart(svg, thin(total, window, TABLE_ROWS), is_empty=not shown)
+    return _chart([Series("total", shown, "total"), *_largest(parts, window)], total, window, label)
 
 
 def entity_chart(entity: EntityHealth, points: Sequence[Point], window: Window) -> Chart:
     """The messages in the backlog for one entity."""
     label = f"Messages for {entity.path} in the backlog in the last hour; now {entity.waiting or 0:,}"
-    svg = depth_chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], window, label)
-    return Chart(svg, thin(points, window, TABLE_ROWS), is_empty=not points)
+    return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
+
+
+def _chart(series: Sequence[Series], points: Sequence[Point], window: Window, label: str) -> Chart:
+    wide, small = depth_chart(series, window, label), small_chart(series, window, label)
+    drawn = [line for line in series if line.points]
+    return Chart(wide, small, thin(points, window, TABLE_ROWS), drawn, is_empty=not points)
 
 
 def spark(entity: EntityHealth, points: Sequence[Point], window: Window) -> SafeString:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dashboard.charts import Series, Window, ceiling, depth_chart, short_number, sparkline, thin
+from dashboard.charts import Series, Window, ceiling, depth_chart, short_number, small_chart, sparkline, thin
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 HOUR = Window.last(timedelta(hours=1), NOW)
@@ -98,3 +98,11 @@ def test_a_chart_without_points_still_has_its_axes():
 def test_a_sparkline_without_anything_waiting_is_flat():
     assert "spark-flat" in sparkline([(ago(5), 0)], HOUR, "orders: nothing waiting")
     assert "spark-flat" not in sparkline([(ago(5), 3)], HOUR, "orders: 3 waiting")
+
+
+def test_on_a_phone_the_words_are_as_large_as_the_screen_allows_and_do_not_meet():
+    svg = small_chart([Series("total", [(ago(1), 500)], "total")], HOUR, "Messages")
+
+    assert 'viewBox="0 0 340 180"' in svg
+    assert svg.count('class="tick"') == 6
+    assert 'class="name' not in svg
