@@ -22,10 +22,6 @@ class Deferrals:
         self._paths[number] = path
         self._not_before.setdefault(path, {})[number] = not_before
 
-    def later(self, number: int, not_before: float) -> None:
-        """It is still there, and shall not be fetched before that moment."""
-        self.note(number, self._paths[number], not_before)
-
     def forget(self, number: int) -> None:
         """It is not there any more."""
         path = self._paths.pop(number, None)
@@ -38,11 +34,16 @@ class Deferrals:
         """The messages of this entity that could be fetched, had it room: newer ones shall not overtake them."""
         return [number for number, not_before in self._not_before.get(path, {}).items() if not_before <= now]
 
-    def due(self, now: float, most: int, room: Callable[[str, int], int]) -> list[int]:
-        """The oldest that can be sent now; ``room`` tells how many of so many an entity takes."""
+    def due(
+        self, now: float, most: int, room: Callable[[str, int], int], in_turn: Callable[[list[int]], list[int]] = list
+    ) -> list[int]:
+        """The oldest that can be sent now; ``room`` tells how many of so many an entity takes.
+
+        ``in_turn``: which of them wait for no older message of their session.
+        """
         found: list[int] = []
         for path, numbers in self._not_before.items():
             count = room(path, min(len(numbers), most))
             if count:
-                found += heapq.nsmallest(count, (number for number, when in numbers.items() if when <= now))
+                found += heapq.nsmallest(count, in_turn(self.waiting(path, now)))
         return sorted(found)[:most]

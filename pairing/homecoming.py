@@ -40,7 +40,6 @@ _RENEW_AFTER_S = 20.0  # of a lock that lasts 60
 _FIRST_PAGES = 10
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
-_TURN_S = 5.0
 _EMPTY_S = 900.0  # a sent message may take that long to appear
 
 
@@ -163,11 +162,7 @@ class Homecoming:
     def _due(self) -> list[int]:
         """The oldest deferred messages that can be sent now."""
         now = self._now()
-        due = self._deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now))
-        in_turn = self.in_turn(due)
-        for number in set(due).difference(in_turn):
-            self._deferred.later(number, now + _TURN_S)
-        return in_turn
+        return self._deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now), self.in_turn)
 
     def _room(self, path: str, wanted: int, now: float) -> int:
         """How many of so many messages this entity takes now."""

@@ -55,7 +55,7 @@ class SendAvailabilityOptions:
     max_rate: float | None = None
     """Messages per second the syphon sends to one destination at most; None: no limit."""
     preserve_session_order: bool = False
-    """All messages of a session go to one backlog queue, also those of several senders."""
+    """New messages of a session join those it has in the backlog, from all processes; needs ``coordination``."""
     flap_damping: bool = True
     """Ping an entity that fails again soon after its recovery at growing intervals."""
     creation_retry_interval: timedelta = timedelta(seconds=30)

@@ -1,0 +1,323 @@
+"""Random lives of a fleet that keeps a session in order: one process at a time writes, processes and syphons die at any
+step, the entity fails over and recovers here and there, and time passes or does not. The flow, the gates, the scripts
+in Redis and the syphon's turns are the real ones; only brokers and the clock are models (docs/design/session-order.md).
+"""
+
+from types import SimpleNamespace
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pairing import shared_sessions
+from pairing.errors import Fault
+from pairing.flows import DONE, Failed, ToBacklog, ToPrimary
+from pairing.messages import PATH, SESSION_ID
+from pairing.moves import Item, Peek, Receive, Send, Sent, Settle
+from pairing.session_gates import SessionGates
+from pairing.session_homecoming import Bar, Barred, InTurn, Lift
+from pairing.session_order import Consult, Move, Pause, SessionSend
+from pairing.shared_sessions import SharedSessions
+from pairing.shared_state import SharedState
+
+ENTITY, SESSION = "orders", "s"
+QUEUES = ("backlog/0", "backlog/1")
+LOCK_S = 60.0
+SCRIPTS = ("sync", "enter", "leave", "move", "bar", "barred", "lift")
+
+
+class Clock:
+    """The time of all machines, Redis's included."""
+
+    def __init__(self, redis_client) -> None:
+        self.redis, self.now = redis_client, 1_000_000.0
+        self.advance(0)
+
+    def advance(self, by: float) -> None:
+        self.now += by
+        self.redis.set("test:s", int(self.now))
+        self.redis.set("test:us", int(self.now % 1 * 1_000_000))
+
+    def clocked(self, sessions: SharedSessions) -> SharedSessions:
+        """The same scripts, by this clock."""
+        for name in SCRIPTS:
+            text = getattr(shared_sessions, f"_{name.upper()}")
+            told = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
+            setattr(sessions, f"_{name}", self.redis.register_script(told))
+        return sessions
+
+
+class Process:
+    """An application: its view of the entity, and of the gates."""
+
+    path = ENTITY
+
+    def __init__(self, fleet, name: str) -> None:
+        self.fleet, self.is_down = fleet, False
+        self.gates = SessionGates(
+            SharedState(fleet.redis, "model"),
+            name,
+            endangered=lambda: [ENTITY] if self.is_down else [],
+            at_risk=lambda entity, reason: None,
+            now=lambda: fleet.clock.now,
+        )
+        fleet.clock.clocked(self.gates._sessions)
+
+    def is_failed_over(self, now):
+        return self.is_down
+
+    def sent(self, now):
+        pass
+
+    def failed(self, now, error, began):
+        self.is_down = True
+        return True
+
+    def refused(self, now, error):
+        pass
+
+    def backlog(self, session):
+        return SimpleNamespace(
+            choose=lambda tried: next((q for q in self.fleet.order_of_queues if q not in tried), None),
+            last_resort=lambda tried: None,
+            accepted=lambda queue, now: None,
+            failed=lambda queue, error, now: None,
+        )
+
+
+def stored(number: int, body: int):
+    properties = {PATH.encode(): ENTITY.encode(), SESSION_ID.encode(): SESSION.encode()}
+    return SimpleNamespace(sequence_number=number, application_properties=properties, body=body, locked_until=0.0)
+
+
+class FleetLife(RuleBasedStateMachine):
+    redis = None
+
+    @initialize()
+    def begin(self):
+        self.redis.flushall()
+        self.clock = Clock(self.redis)
+        self.sessions = self.clock.clocked(SharedSessions(SharedState(self.redis, "model")))
+        self.names = 0
+        self.processes = [self.new_process(), self.new_process()]
+        self.writer = 0
+        self.primary_works = True
+        self.broken: set[str] = set()
+        self.order_of_queues = list(QUEUES)
+        self.home: list[int] = []
+        self.queues: dict[str, dict[int, SimpleNamespace]] = {queue: {} for queue in QUEUES}
+        self.last_number = dict.fromkeys(QUEUES, 0)
+        self.next_body = 0
+        self.accepted = -1
+        self.flow = None
+        self.action = None
+        self.syphons = {queue: self.new_syphon() for queue in QUEUES}
+
+    def new_process(self):
+        self.names += 1
+        return Process(self, f"process-{self.names}")
+
+    def new_syphon(self):
+        return InTurn(may_work=lambda: True, now=lambda: self.clock.now, note=lambda found: None)
+
+    # The writer ----------------------------------------------------------------------------------------------------
+
+    @rule(count=st.integers(1, 3))
+    def send(self, count):
+        """Some messages, with nothing between their steps."""
+        for _ in range(count):
+            if self.flow is None:
+                self.begin_to_send()
+            while self.flow is not None:
+                self.advance_flow(self.perform(self.action))
+
+    @rule(is_down=st.booleans(), count=st.integers(1, 2))
+    def hand_over(self, is_down, count):
+        """The other process goes on, with what it knows."""
+        if self.flow is None:
+            self.writer = 1 - self.writer
+            self.processes[self.writer].is_down = is_down
+            self.send(count)
+
+    @precondition(lambda self: self.flow is None)
+    @rule()
+    def begin_to_send(self):
+        process = self.processes[self.writer]
+        send = SessionSend(
+            process, process.gates, process.backlog, lambda: self.clock.now, self.clock.now + 30, False, lambda e: False
+        )
+        self.flow = send.run([(SESSION, "part")], tried=False)
+        self.advance_flow(None)
+
+    def advance_flow(self, outcome):
+        try:
+            self.action = self.flow.send(outcome)
+        except StopIteration:
+            self.accepted, self.next_body, self.flow = self.next_body, self.next_body + 1, None
+        except Exception:
+            self.flow = None  # refused: the caller keeps the message and sends it again
+
+    @precondition(lambda self: self.flow is not None)
+    @rule(crash=st.sampled_from(["", "", "", "", "before", "after"]), stall_s=st.sampled_from([0.0, 0.0, 0.4, 1.9]))
+    def go_on_sending(self, crash, stall_s):
+        if crash != "before":
+            outcome = self.perform(self.action)
+        if crash:
+            self.kill()
+        else:
+            self.clock.advance(stall_s if isinstance(self.action, Consult) else 0)
+            self.advance_flow(outcome)
+
+    def kill(self):
+        self.flow.close()
+        self.flow = None
+        self.processes[self.writer] = self.new_process()
+
+    def perform(self, action):
+        gates = self.processes[self.writer].gates
+        match action:
+            case ToPrimary():
+                if not self.primary_works:
+                    return Failed(Fault.OUTAGE, ConnectionRefusedError("away"))
+                self.home.append(self.next_body)
+                return DONE
+            case ToBacklog(queue=queue):
+                if queue in self.broken:
+                    return Failed(Fault.OUTAGE, ConnectionRefusedError("broken"))
+                self.last_number[queue] += 1
+                self.queues[queue][self.last_number[queue]] = stored(self.last_number[queue], self.next_body)
+                return DONE
+            case Consult() | Move():
+                return gates.perform(action)
+            case Pause(seconds=seconds):
+                return self.clock.advance(seconds)
+
+    @precondition(lambda self: self.flow is None)
+    @rule()
+    def the_other_process_writes(self):
+        self.writer = 1 - self.writer
+
+    @rule(which=st.sampled_from([0, 1]))
+    def a_process_refreshes(self, which):
+        """Its thread's work, which may be late."""
+        gates = self.processes[which].gates
+        gates.refresh()
+        gates._tell_ended()
+
+    @rule(which=st.sampled_from([0, 1]), is_down=st.booleans())
+    def a_process_sees_the_entity(self, which, is_down):
+        self.processes[which].is_down = is_down
+
+    # The world -----------------------------------------------------------------------------------------------------
+
+    @rule(works=st.booleans())
+    def the_primary(self, works):
+        self.primary_works = works
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def a_backlog_queue_breaks_or_is_mended(self, queue):
+        self.broken ^= {queue}
+
+    @rule()
+    def queues_are_chosen_otherwise(self):
+        self.order_of_queues.reverse()
+
+    @rule(by=st.sampled_from([0.1, 0.6, 2.1, 11.0, 61.0, 200.0]))
+    def time_passes(self, by):
+        self.clock.advance(by)
+
+    # The syphon ----------------------------------------------------------------------------------------------------
+
+    @rule(queue=st.sampled_from(QUEUES), steps=st.integers(1, 12), dies=st.booleans(), count=st.integers(1, 3))
+    def a_syphon_works(self, queue, steps, dies, count):
+        """So many actions; one that dies leaves what it held locked, the other finishes what it holds."""
+        flow = self.syphons[queue].run(self.moving(count))
+        action = next(flow)
+        for _ in range(steps):
+            if isinstance(action, Receive) and not dies and _ > 2:
+                break
+            action = flow.send(self.syphon_performs(queue, action))
+        if dies:
+            self.syphons[queue] = self.new_syphon()
+        else:
+            while not isinstance(action, Receive):
+                action = flow.send(self.syphon_performs(queue, action))
+        flow.close()
+
+    @staticmethod
+    def moving(count):
+        """The homecoming at its plainest: what cannot go now is given back."""
+        while True:
+            for message in (yield Receive(count, 0.1)):
+                item = Item(message, message.sequence_number, ENTITY, message.body)
+                sent = yield Send(ENTITY, [item])
+                yield Settle("complete" if sent.count else "abandon", [item])
+
+    def syphon_performs(self, queue, action):
+        held = self.queues[queue]
+        match action:
+            case Receive(count=count):
+                free = [m for _, m in sorted(held.items()) if m.locked_until <= self.clock.now][:count]
+                for message in free:
+                    message.locked_until = self.clock.now + LOCK_S
+                return free
+            case Send(items=items):
+                if not self.primary_works:
+                    return Sent(0, "outage", "away")
+                self.home += [item.message for item in items]
+                return Sent(len(items))
+            case Settle(verb=verb, items=items):
+                for item in items:
+                    if verb == "complete":
+                        held.pop(item.number)
+                    else:
+                        item.received.locked_until = 0.0
+                return ["done"] * len(items)
+            case Peek(number=number):
+                return [m for n, m in sorted(held.items()) if n >= number][:2]
+            case Barred():
+                return self.sessions.barred(queue)
+            case Bar(keys=keys):
+                return self.sessions.bar(queue, keys)
+            case Lift(drained=drained):
+                return self.sessions.lift(queue, drained)
+
+    # The judge -----------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_session_arrives_in_order(self):
+        firsts = list(dict.fromkeys(getattr(self, "home", [])))
+        assert firsts == sorted(firsts), self.home
+
+    def teardown(self):
+        """Everything that was accepted comes home, in its order, and the barrier goes."""
+        if not hasattr(self, "queues"):
+            return
+        self.primary_works = True
+        for _ in range(6):
+            self.clock.advance(LOCK_S + 200)
+            for queue in QUEUES:
+                self.a_syphon_works(queue, 12, False, 3)
+                while self.queues[queue]:
+                    self.clock.advance(2)
+                    self.a_syphon_works(queue, 12, False, 3)
+        self.the_session_arrives_in_order()
+        assert set(range(self.accepted + 1)) <= set(self.home)
+        assert all(not self.sessions.barred(queue) for queue in QUEUES)
+
+
+def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies(redis_client):
+    FleetLife.redis = redis_client
+    run_state_machine_as_test(
+        FleetLife,
+        settings=settings(
+            max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
