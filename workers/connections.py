@@ -56,6 +56,14 @@ def client(pair: str) -> PairedServiceBusClient:
         return current
 
 
+def problems() -> dict[str, str]:
+    """What keeps this process from serving a pair as it should, by pair: it cannot be opened, or has no backlog."""
+    found = {pair: text for pair, (until, text) in list(_failed.items()) if pair not in _clients}
+    without = "no backlog queue can be reached: is the secondary away, or its key wrong?"
+    degraded = {pair: without for pair, one in list(_clients.items()) if not one.backlog_queue_count}
+    return found | degraded
+
+
 @contextmanager
 def outages_told(task: str, pair: str) -> Iterator[None]:
     """For what a task does with a namespace: an outage is one line in the log, and the next tick tries again."""

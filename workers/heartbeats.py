@@ -1,16 +1,19 @@
-"""How others see that workers are alive: hash `workers:heartbeat` in Redis, worker name → JSON with time and queues.
+"""How others see that workers are alive: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and
+problems.
 
 Sent from the loop that takes tasks from the broker, so that a worker which is stuck there falls silent.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery.signals import heartbeat_sent, worker_shutdown
 
 from dashboard.redis import RedisError, connection
+from workers.connections import problems
 
 KEY = "workers:heartbeat"
 FORGOTTEN = timedelta(hours=1)
@@ -18,18 +21,20 @@ FORGOTTEN = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """When a worker was last heard of, and which queues it serves."""
+    """When a worker was last heard of, which queues it serves, and which pairs it cannot serve as it should."""
 
     time: datetime
     queues: tuple[str, ...]
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """Why, by pair."""
 
     def to_json(self) -> str:
-        return json.dumps({"time": self.time.isoformat(), "queues": self.queues})
+        return json.dumps({"time": self.time.isoformat(), "queues": self.queues, "problems": dict(self.problems)})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Heartbeat":
         told = json.loads(text)
-        return cls(datetime.fromisoformat(told["time"]), tuple(told["queues"]))
+        return cls(datetime.fromisoformat(told["time"]), tuple(told["queues"]), told.get("problems", {}))
 
 
 @heartbeat_sent.connect
@@ -37,7 +42,8 @@ def beat(sender: Any, **_: Any) -> None:
     """Every two seconds."""
     consumed = tuple(sorted(sender.eventer.app.amqp.queues.consume_from))
     try:
-        connection().hset(KEY, sender.eventer.hostname, Heartbeat(datetime.now(UTC), consumed).to_json())
+        told = Heartbeat(datetime.now(UTC), consumed, problems())
+        connection().hset(KEY, sender.eventer.hostname, told.to_json())
     except RedisError:
         return  # the broker's own connection makes the noise
 

@@ -19,6 +19,7 @@ from workers.slices import slice_of
 LEAVING_S = 6.0  # the close grace of a pair, and a little
 _LOOK_S = 0.5
 _hosts: dict[str, threading.Thread] = {}
+_hosting = threading.Lock()  # two kicks at once begin one syphon
 
 
 @app.task(name="syphons.ensure")
@@ -34,9 +35,10 @@ def ensure() -> None:
 @app.task(name="syphons.host")
 def host(pair: str) -> None:
     """Lets this process bring home what it can get the lease of, if it does not do so already."""
-    if pair not in _hosts or not _hosts[pair].is_alive():
-        _hosts[pair] = threading.Thread(target=bring_home, args=(pair,), name=f"syphon-{pair}", daemon=True)
-        _hosts[pair].start()
+    with _hosting:
+        if pair not in _hosts or not _hosts[pair].is_alive():
+            _hosts[pair] = threading.Thread(target=bring_home, args=(pair,), name=f"syphon-{pair}", daemon=True)
+            _hosts[pair].start()
 
 
 def bring_home(pair: str) -> None:
@@ -63,6 +65,6 @@ def _run(connected: PairedServiceBusClient, stop: threading.Event) -> None:
 def leave(**_: object) -> None:
     """What is in flight comes home, leases are given up, and what the clients have counted is reported."""
     until = time.monotonic() + LEAVING_S
-    for thread in _hosts.values():
+    for thread in list(_hosts.values()):
         thread.join(max(0.0, until - time.monotonic()))
     close_all()

@@ -1,12 +1,14 @@
 """The schedule and the queues of the Celery app."""
 
+import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 import redis
 from celery.schedules import crontab
 
-from workers import heartbeats, pipeline
+from workers import connections, heartbeats, pipeline
 from workers.celery import QUEUES, app
 
 
@@ -51,3 +53,24 @@ def test_a_worker_long_silent_is_forgotten(fleet: redis.Redis) -> None:
     fleet.hset(heartbeats.KEY, mapping={"old": old.to_json(), "fresh": fresh.to_json()})
     assert heartbeats.heartbeats() == {"fresh": fresh}
     assert fleet.hkeys(heartbeats.KEY) == ["fresh"]
+
+
+def test_a_heartbeat_tells_which_pairs_a_worker_cannot_serve_as_it_should(fleet: redis.Redis) -> None:
+    told = heartbeats.Heartbeat(datetime.now(UTC), ("pings",), {"contoso": "no backlog queue can be reached"})
+    older = json.dumps({"time": datetime.now(UTC).isoformat(), "queues": ["pings"]})
+    fleet.hset(heartbeats.KEY, mapping={"new": told.to_json(), "older": older})
+    heard = heartbeats.heartbeats()
+    assert heard["new"].problems == {"contoso": "no backlog queue can be reached"}
+    assert heard["older"].problems == {}
+
+
+def test_a_pair_that_is_served_without_its_backlog_is_a_problem_and_a_whole_one_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served = {"contoso": SimpleNamespace(backlog_queue_count=0), "fabrikam": SimpleNamespace(backlog_queue_count=2)}
+    monkeypatch.setattr(connections, "_clients", served)
+    monkeypatch.setattr(connections, "_failed", {"northwind": (0.0, "it refused the key"), "fabrikam": (0.0, "before")})
+    assert connections.problems() == {
+        "contoso": "no backlog queue can be reached: is the secondary away, or its key wrong?",
+        "northwind": "it refused the key",
+    }
