@@ -1,0 +1,99 @@
+"""What a sender does while sessions are kept in order, in both worlds (docs/design/session-order.md)."""
+
+from collections import defaultdict
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+from pairing import session_gates, shared_sessions
+from pairing.messages import SESSION_ID
+from pairing.shared_sessions import SharedSessions
+
+
+def message(text: str, session: str | None) -> ServiceBusMessage:
+    return ServiceBusMessage(text, session_id=session, message_id=text)
+
+
+def in_backlog(world, client) -> dict[str, dict[str, list[str]]]:
+    """The bodies by queue and session."""
+    found: dict[str, dict[str, list[str]]] = {}
+    with ServiceBusClient.from_connection_string(world.secondary.connection_string) as sdk:
+        for queue in client.backlog_paths:
+            with sdk.get_queue_receiver(queue) as receiver:
+                by_session = found.setdefault(queue, defaultdict(list))
+                for item in receiver.peek_messages(100):
+                    by_session[item.application_properties.get(SESSION_ID.encode(), b"").decode()].append(str(item))
+    return found
+
+
+@pytest.fixture
+def quick_gates(monkeypatch):
+    """Gates that need not be up for long: there is no other process."""
+    monkeypatch.setattr(shared_sessions, "RAISING_S", 0.05)
+
+
+async def ordered(world, redis_url):
+    return await world.open(coordination=redis_url, preserve_session_order=True)
+
+
+@pytest.mark.usefixtures("quick_gates")
+async def test_messages_of_several_sessions_each_go_to_the_queue_of_their_own(world, queue, redis_url):
+    client = await ordered(world, redis_url)
+    sender = client.get_queue_sender(queue)
+    client.fail_over(queue, "drill")
+    texts = [(f"{session}{n}", session) for n in range(3) for session in "abcdef"]
+    await world(sender.send_messages, [message(*each) for each in texts] + [message("x", None)])
+    for n in (3, 4):
+        for session in "abcdef":
+            await world(sender.send_messages, message(f"{session}{n}", session))
+    found = in_backlog(world, client)
+    for session in "abcdef":
+        queues = [by_session[session] for by_session in found.values() if by_session[session]]
+        assert queues == [[f"{session}{n}" for n in range(5)]]
+    assert [by_session[""] for by_session in found.values() if by_session[""]] == [["x"]]
+
+
+@pytest.mark.usefixtures("quick_gates")
+async def test_a_healthy_entity_gets_nothing_of_a_session_still_in_the_backlog(world, queue, primary, redis_url):
+    client = await ordered(world, redis_url)
+    sender = client.get_queue_sender(queue)
+    client.fail_over(queue, "drill")
+    await world(sender.send_messages, message("first", "s"))
+    client.mark_healthy(queue)
+    await world(sender.send_messages, [message("other", "t"), message("second", "s")])
+    assert [str(each) for each in primary.receive(queue, 1)] == ["other"]
+    texts = [by_session["s"] for by_session in in_backlog(world, client).values() if by_session["s"]]
+    assert texts == [["first", "second"]]
+
+
+async def test_a_healthy_send_asks_nobody(world, queue, primary, redis_url, monkeypatch):
+    client = await ordered(world, redis_url)
+    await world.until(lambda: client.fleet.sessions.is_free(queue))
+    asked = []
+    monkeypatch.setattr(SharedSessions, "enter", lambda *told, **more: asked.append(told))
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, [message("a", "s"), message("b", "t")])
+    assert (len(primary.receive(queue, 2)), asked) == (2, [])
+
+
+async def test_a_process_that_has_not_read_the_gates_lately_asks_first(world, queue, primary, redis_url, monkeypatch):
+    monkeypatch.setattr(session_gates, "FRESH_S", -1.0)
+    client = await ordered(world, redis_url)
+    asked = []
+    enter = SharedSessions.enter
+    monkeypatch.setattr(SharedSessions, "enter", lambda *told, **more: asked.append(1) or enter(*told, **more))
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, message("a", "s"))
+    assert (len(primary.receive(queue, 1)), asked) == (1, [1])
+
+
+@pytest.mark.usefixtures("quick_gates")
+async def test_without_redis_sends_go_on_and_an_event_says_that_the_order_is_at_risk(world, queue, redis_url):
+    client = await ordered(world, "redis://127.0.0.1:1/0")
+    sender = client.get_queue_sender(queue)
+    client.fail_over(queue, "drill")
+    for n in range(3):
+        await world(sender.send_messages, message(str(n), "s"))
+    texts = [by_session["s"] for by_session in in_backlog(world, client).values() if by_session["s"]]
+    assert texts == [["0", "1", "2"]]
+    assert world.told.count("order_at_risk") == 1
