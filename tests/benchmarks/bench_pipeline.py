@@ -1,7 +1,11 @@
 """The month's charges on Spark, whole process, beside DuckDB (two threads) with the same checks and deduplication.
 
-BENCH_ROWS rows (10 million by default) with the contract's columns, a thousandth of them repeated, are written once to
-a temporary folder. DuckDB is optional: without it the ratio is left out. Run: python -m tests.benchmarks.bench_pipeline
+Rows with the contract's columns, a thousandth of them repeated, are written once to a temporary folder (in BENCH_DIR).
+DuckDB is optional: without it the ratio is left out. The number of rows is an argument; of two the growth is told too:
+
+    python -m tests.benchmarks.bench_pipeline 10000000 100000000
+
+By `make bench` they are BENCH_ROWS, 10 million by default. 100 million take 6 GB of disk and 10 GB of memory.
 """
 
 from __future__ import annotations
@@ -81,20 +85,20 @@ DUCKDB = textwrap.dedent("""
 """)
 
 
-def run() -> dict[str, float | dict[str, Any]]:
+def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     """The ratios of whole processes, and what they were made of; seconds and megabytes."""
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
-        _timed([sys.executable, "-c", GENERATE, str(ROWS), name])
+        _timed([sys.executable, "-c", GENERATE, str(rows), name])
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-        full = _charges(folder)
-        first = _charges(folder, "--incremental")
+        full = _charges(folder, rows)
+        first = _charges(folder, rows, "--incremental")
         _change_a_day(folder)
-        again = _charges(folder, "--incremental")
+        again = _charges(folder, rows, "--incremental")
         duck = _duckdb(folder)
         units = _units(folder)
     figures: dict[str, Any] = {
-        "rows": ROWS,
+        "rows": rows,
         "input_mb": round(size / 1e6),
         "full_s": full.seconds,
         "full_peak_mb": full.peak_mb,
@@ -156,10 +160,10 @@ def _peak_kb(pid: int) -> int:
     return next((int(line.split()[1]) for line in status if line.startswith("VmHWM")), 0)
 
 
-def _charges(folder: Path, *options: str) -> Timed:
+def _charges(folder: Path, rows: int, *options: str) -> Timed:
     result = ["--result", str(folder / "result.jsonl")]
     command = [sys.executable, "-m", "pipeline.jobs.charges", "--month", MONTH, "--usage", str(folder), *result]
-    memory = "10g" if ROWS > 50_000_000 else "4g"
+    memory = "10g" if rows > 50_000_000 else "4g"
     return _timed([*command, *options], SPARK_DRIVER_MEMORY=memory)
 
 
@@ -189,5 +193,14 @@ def _units(folder: Path) -> list[list[Any]]:
     )
 
 
+def growth(sizes: list[int]) -> dict[str, Any]:
+    """Each size's figures; of two sizes, by how much the time of a full run grew."""
+    runs = {f"{size:,} rows": run(size) for size in sizes}
+    seconds = [found["figures"]["full_s"] for found in runs.values()]  # type: ignore[index]
+    if len(seconds) < 2:
+        return dict(runs)
+    return {"largest : smallest, time of a full run": round(seconds[-1] / seconds[0], 2), **runs}
+
+
 if __name__ == "__main__":
-    print(json.dumps(run(), indent=2))
+    print(json.dumps(growth([int(size) for size in sys.argv[1:]] or [ROWS]), indent=2))
