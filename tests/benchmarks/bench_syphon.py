@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
+import pairing.aio
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.messages import to_backlog
 
@@ -124,6 +125,23 @@ class Bench:
         thread.join()
         return elapsed / (now - before)
 
+    async def by_asyncio_syphon(self, count: int) -> float:
+        """The same of the asyncio syphon, on a loop of its own."""
+        make = pairing.aio.PairedServiceBusClient.from_connection_string
+        async with make(self.primary, self.secondary, options=self.client.options) as client:
+            syphon, stop = pairing.aio.Syphon(client), asyncio.Event()
+            running = asyncio.create_task(syphon.run(stop))
+            moved = lambda: syphon.progress[self.backlog].ledger.count("restored") if syphon.progress else 0  # noqa: E731
+            while not (before := moved()):
+                await asyncio.sleep(0.002)
+            began = time.perf_counter()
+            while (now := moved()) < count:
+                await asyncio.sleep(0.005)
+            elapsed = time.perf_counter() - began
+            stop.set()
+            await running
+            return elapsed / (now - before)
+
     def by_hand(self, count: int, move: Callable[[Any, list[Any]], None]) -> float:
         """Seconds per message of a loop over the public SDK, from the first batch to the last."""
         source = ServiceBusClient.from_connection_string(self.secondary)
@@ -166,12 +184,14 @@ def copy(message: Any) -> ServiceBusMessage:
 
 def run() -> dict[str, float | dict[str, float]]:
     """The ratios, and messages per second of each way."""
-    costs: dict[str, list[float]] = {"syphon": [], "by hand": [], "one by one": []}
+    costs: dict[str, list[float]] = {"syphon": [], "asyncio syphon": [], "by hand": [], "one by one": []}
     with namespaces() as near:
         bench = Bench(*near)
         for _ in range(BLOCKS):
             bench.fill(near[1], MESSAGES)
             costs["syphon"].append(bench.by_syphon(MESSAGES))
+            bench.fill(near[1], MESSAGES)
+            costs["asyncio syphon"].append(asyncio.run(bench.by_asyncio_syphon(MESSAGES)))
             bench.fill(near[1], MESSAGES)
             costs["by hand"].append(bench.by_hand(MESSAGES, lambda sender, messages: sender.send_messages(messages)))
             bench.fill(near[1], MESSAGES // 3)
@@ -181,13 +201,19 @@ def run() -> dict[str, float | dict[str, float]]:
             far = Bench(*away)
             far.fill(near[1], SLOW_MESSAGES)
             costs["syphon, 20 ms away"] = [far.by_syphon(SLOW_MESSAGES)]
+            far.fill(near[1], SLOW_MESSAGES)
+            costs["asyncio syphon, 20 ms away"] = [asyncio.run(far.by_asyncio_syphon(SLOW_MESSAGES))]
             far.fill(near[1], NAIVE_MESSAGES)
             costs["one by one, 20 ms away"] = [far.naive(NAIVE_MESSAGES)]
             far.client.close()
     cost = {way: min(figures) for way, figures in costs.items()}  # of each its best: others use this machine too
     return {
         "drain_against_the_loop_by_hand": round(cost["by hand"] / cost["syphon"], 2),
+        "asyncio_drain_against_the_loop_by_hand": round(cost["by hand"] / cost["asyncio syphon"], 2),
         "drain_against_one_by_one": round(cost["one by one"] / cost["syphon"], 2),
         "drain_against_one_by_one_20_ms_away": round(cost["one by one, 20 ms away"] / cost["syphon, 20 ms away"], 1),
+        "asyncio_drain_against_one_by_one_20_ms_away": round(
+            cost["one by one, 20 ms away"] / cost["asyncio syphon, 20 ms away"], 1
+        ),
         "messages_per_second": {way: round(1 / seconds) for way, seconds in cost.items()},
     }
