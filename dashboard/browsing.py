@@ -25,6 +25,7 @@ MOST_QUEUES = 32
 _PEEKED = 250
 _LONGEST_BODY, _LONGEST_VALUE, _MOST_PROPERTIES = 2_000, 200, 40
 _AT_ONCE = 4
+_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")  # shown as what they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def _shown(queue: str, message: ServiceBusReceivedMessage) -> Shown:
     carried = {_text(key, 100): value for key, value in (message.application_properties or {}).items()}
     body = body_bytes(message)
     text = _text(body, _LONGEST_BODY)
-    own = [(name, value) for name, value in carried.items() if name not in RESERVED]
+    own = [(name, value) for name, value in carried.items() if name not in (*RESERVED, *_MARKS)]
     return Shown(
         queue=queue,
         number=message.sequence_number or 0,

@@ -42,22 +42,32 @@ def namespaces() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def served(folder: Path, redis_url: str, port: int) -> Iterator[str]:
-    """The address of a control plane with the people viewer, operator and administrator."""
+    """The address of a control plane with the people viewer, operator and administrator, and namespaces of its own."""
+    with namespaces() as strings, serve(folder, environment_of(folder, strings, redis_url), port) as address:
+        yield address
+
+
+def environment_of(folder: Path, strings: Mapping[str, str], redis_url: str) -> dict[str, str]:
+    """What the processes of a control plane know, for namespaces that are there already."""
+    return {
+        **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+        **strings,
+        "STATE_DIR": str(folder / "state"),
+        "PAIRS_FILE": str(folder / "pairs.toml"),
+        "REDIS_URL": redis_url,
+        "DEMO": "1",
+        "LOG_LEVEL": "WARNING",
+    }
+
+
+@contextmanager
+def serve(folder: Path, environment: Mapping[str, str], port: int) -> Iterator[str]:
+    """The same, with this environment."""
     (folder / "pairs.toml").write_text(PAIRS)
-    with namespaces() as strings:
-        environment = {
-            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
-            **strings,
-            "STATE_DIR": str(folder / "state"),
-            "PAIRS_FILE": str(folder / "pairs.toml"),
-            "REDIS_URL": redis_url,
-            "DEMO": "1",
-            "LOG_LEVEL": "WARNING",
-        }
-        for command in (("migrate", "-v0"), ("sync_pairs",), ("shell", "-v0", "-c", SEED)):
-            subprocess.run((sys.executable, "manage.py", *command), cwd=ROOT, env=environment, check=True, timeout=120)
-        with _web(environment, port) as address:
-            yield address
+    for command in (("migrate", "-v0"), ("sync_pairs",), ("shell", "-v0", "-c", SEED)):
+        subprocess.run((sys.executable, "manage.py", *command), cwd=ROOT, env=environment, check=True, timeout=120)
+    with _web(environment, port) as address:
+        yield address
 
 
 @contextmanager
