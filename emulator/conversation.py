@@ -51,6 +51,7 @@ class Conversation:
         self.grants = cbs.Grants()
         self.is_paused = False
         self._is_muted = False
+        self._is_withheld = False
         self.close_on_open: tuple[str, str] | None = None
 
     @property
@@ -95,7 +96,7 @@ class Conversation:
 
     def flush(self) -> None:
         """Write the output; the host calls it once the journal is durable."""
-        if self._is_muted:
+        if self._is_muted or self._is_withheld:
             return
         output = self.connection.take_output()
         if output:
@@ -152,10 +153,31 @@ class Conversation:
                 self.touch()
 
     def _opened(self, event: e.ConnectionOpened) -> None:
+        fault = self.host.outages.strike("open", None, self.host.clock()) if self.host.outages else None
+        if fault is not None:
+            self._open_under(fault)
         if self.close_on_open is not None:
             self.close(*self.close_on_open)
         elif event.idle_time_out_ms:
             self._keep_alive(max(event.idle_time_out_ms / 2000, SHORTEST_PAUSE_S))
+
+    def _open_under(self, fault: Fault) -> None:
+        """SASL is over; the answer to `open`, and what may follow it, is withheld or taken back."""
+        match fault.effect:
+            case "silent":
+                self._is_muted = True
+                fault.silence(self.reset)
+            case "delay":
+                self._is_withheld = True
+                self.host.later(fault.delay_s, self._release)
+            case "close":
+                self.close_on_open = (fault.condition, f"Fault {fault.id}: close.")
+            case _:
+                self.reset()
+
+    def _release(self) -> None:
+        self._is_withheld = False
+        self.touch()
 
     def _keep_alive(self, pause_s: float) -> None:
         """Give a sign of life now and after each pause, to clients that would take silence for a failure."""

@@ -21,6 +21,7 @@ EFFECTS: dict[str, frozenset[str]] = {
     ),
     "attach": frozenset({"refuse", "silent", "reset", "detach", "close", "end", "delay"}),
     "connect": frozenset({"refuse", "silent", "reset", "close", "delay"}),
+    "open": frozenset({"silent", "reset", "close", "delay"}),
     "cbs": frozenset({"status", "silent", "reset", "detach", "close", "end", "delay"}),
     "manage": frozenset({"status", "silent", "reset", "detach", "close", "end", "delay", "lose_ack"}),
     "admin": frozenset({"status", "silent", "reset", "delay", "lose_ack"}),
@@ -107,8 +108,8 @@ def _check_combination(operation: str | None, effect: str | None, entity: str | 
         raise FaultError(
             f"The effect {effect!r} has no meaning for {operation}: use {', '.join(sorted(EFFECTS[operation]))}."
         )
-    if operation == "connect" and entity is not None:
-        raise FaultError("A connection has no entity yet: a fault of connect is for all.")
+    if operation in ("connect", "open") and entity is not None:
+        raise FaultError(f"A connection has no entity yet: a fault of {operation} is for all.")
 
 
 def _check_numbers(fault: Fault) -> None:

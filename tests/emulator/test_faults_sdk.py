@@ -31,7 +31,9 @@ from azure.servicebus.exceptions import (
 from emulator.running import EmulatorError, RunningNamespace, running
 
 BUSY, INTERNAL = "com.microsoft:server-busy", "amqp:internal-error"
-CONNECT_CASES = ("refuse", "reset", "close", "delay", "silent")
+# What strikes a connection has no entity: each case has a namespace of its own.
+CONNECT_CASES = [("connect", effect) for effect in ("refuse", "reset", "close", "delay", "silent")]
+CONNECT_CASES += [("open", effect) for effect in ("reset", "close", "delay", "silent")]
 
 
 class NothingReceived(Exception):
@@ -60,7 +62,7 @@ class Case:
     @property
     def watch_s(self) -> float:
         """How long the test watches before it says that the caller waits for ever."""
-        return 10 if self.patience_s == 2 else 60
+        return 15 if self.patience_s == 2 else 60
 
     @property
     def settle_timeout_s(self) -> float:
@@ -87,7 +89,7 @@ CASES = [
     Case("send", "released", StillWaiting),
     Case("send", "modified", StillWaiting),
     Case("send", "delay", None, None, {"delay_s": 0.2}),
-    Case("send", "delay", OperationTimeoutError, None, {"delay_s": 4}),
+    Case("send", "delay", OperationTimeoutError, None, {"delay_s": 40}),
     Case("attach", "refuse", ServiceBusError, INTERNAL),
     Case("attach", "refuse", MessagingEntityNotFoundError, None, {"condition": "amqp:not-found"}),
     Case("attach", "refuse", ServiceBusServerBusyError, BUSY, {"condition": BUSY}),
@@ -144,14 +146,14 @@ def entity_of(case: Case, world: str) -> str:
 @pytest.fixture(scope="module")
 def namespaces():
     cases = [f"main/{entity_of(case, world)}" for case in CASES for world in WORLDS]
-    connects = [f"{connect_namespace(effect, world)}/orders" for effect in CONNECT_CASES for world in WORLDS]
+    connects = [f"{connect_namespace(case, world)}/orders" for case in CONNECT_CASES for world in WORLDS]
     names = ["main", *(name.partition("/")[0] for name in connects)]
     with running(*names, entities=[*cases, *connects, "main/orders", "main/other"]) as namespaces:
         yield namespaces
 
 
-def connect_namespace(effect: str, world: str) -> str:
-    return f"{world}-{effect}"
+def connect_namespace(case: tuple[str, str], world: str) -> str:
+    return "-".join([world, *case])
 
 
 @pytest.fixture(scope="module")
@@ -159,14 +161,14 @@ def outcomes(namespaces):
     """What came of each case, by world and case id or effect: futures, since all of them run at once."""
     main = namespaces["main"]
     blocking = {("blocking", case.id): in_thread(perform, main, case) for case in CASES} | {
-        ("blocking", effect): in_thread(connect_under, namespaces[connect_namespace(effect, "blocking")], effect)
-        for effect in CONNECT_CASES
+        ("blocking", case): in_thread(connect_under, namespaces[connect_namespace(case, "blocking")], *case)
+        for case in CONNECT_CASES
     }
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, daemon=True).start()
     asynchronous = {("asyncio", case.id): perform_async(main, case) for case in CASES} | {
-        ("asyncio", effect): connect_under_async(namespaces[connect_namespace(effect, "asyncio")], effect)
-        for effect in CONNECT_CASES
+        ("asyncio", case): connect_under_async(namespaces[connect_namespace(case, "asyncio")], *case)
+        for case in CONNECT_CASES
     }
     futures = blocking | {key: asyncio.run_coroutine_threadsafe(work, loop) for key, work in asynchronous.items()}
     yield futures
@@ -214,6 +216,11 @@ def perform(namespace: RunningNamespace, case: Case) -> tuple[Exception | None, 
 
 
 def send(client, entity, case):
+    with client.get_queue_sender(entity) as sender:
+        sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
+
+
+def open_and_send(client, entity, case):
     sender = client.get_queue_sender(entity)  # entered by `with` it would open without a timeout
     try:
         sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
@@ -238,11 +245,18 @@ def peek(client, entity, case):
         assert receiver.peek_messages(1, timeout=case.patience_s)
 
 
-ACTIONS = {"send": send, "attach": send, "cbs": send, "receive": receive, "settle": settle, "manage": peek}
+ACTIONS = {
+    "send": send,
+    "attach": open_and_send,
+    "cbs": open_and_send,
+    "receive": receive,
+    "settle": settle,
+    "manage": peek,
+}
 
 
-def connect_under(namespace: RunningNamespace, effect: str) -> Exception | None:
-    namespace.fault("connect", effect, **({"delay_s": 0.2} if effect == "delay" else {}))
+def connect_under(namespace: RunningNamespace, operation: str, effect: str) -> Exception | None:
+    namespace.fault(operation, effect, **({"delay_s": 0.2} if effect == "delay" else {}))
     with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
         try:
             if effect == "silent":
@@ -295,6 +309,11 @@ async def perform_async(namespace: RunningNamespace, case: Case) -> tuple[Except
 
 
 async def send_async(client, entity, case):
+    async with client.get_queue_sender(entity) as sender:
+        await sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
+
+
+async def open_and_send_async(client, entity, case):
     sender = client.get_queue_sender(entity)
     try:
         await sender.send_messages(ServiceBusMessage("x"), timeout=case.patience_s)
@@ -321,17 +340,17 @@ async def peek_async(client, entity, case):
 
 ASYNC_ACTIONS = {
     "send": send_async,
-    "attach": send_async,
-    "cbs": send_async,
+    "attach": open_and_send_async,
+    "cbs": open_and_send_async,
     "receive": receive_async,
     "settle": settle_async,
     "manage": peek_async,
 }
 
 
-async def connect_under_async(namespace: RunningNamespace, effect: str) -> Exception | None:
+async def connect_under_async(namespace: RunningNamespace, operation: str, effect: str) -> Exception | None:
     delay = {"delay_s": 0.2} if effect == "delay" else {}
-    await asyncio.to_thread(namespace.fault, "connect", effect, **delay)
+    await asyncio.to_thread(namespace.fault, operation, effect, **delay)
     async with AsyncServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
         try:
             sender = client.get_queue_sender("orders")  # entered by `async with` it would open without a timeout
@@ -361,12 +380,13 @@ def test_a_fault_looks_to_the_sdk_as_it_should(outcomes, case, world):
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("effect", CONNECT_CASES)
-def test_a_fault_of_the_connection_looks_to_the_sdk_as_it_should(outcomes, effect, world):
+@pytest.mark.parametrize("case", CONNECT_CASES, ids="-".join)
+def test_a_fault_of_the_connection_looks_to_the_sdk_as_it_should(outcomes, case, world):
+    effect = case[1]
     raises = type(None) if effect == "delay" else ServiceBusConnectionError
     if (effect, world) == ("silent", "asyncio"):
         raises = OperationTimeoutError
-    assert type(outcomes[world, effect].result(90)) is raises
+    assert type(outcomes[world, case].result(90)) is raises
 
 
 def test_the_emulators_own_interface_is_answered_whatever_the_faults(namespaces):
