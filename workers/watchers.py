@@ -11,6 +11,7 @@ from dashboard.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.administration import BacklogQueueInfo
 from pairing.presence import Presences, opinions
+from pairing.shared_backlog import SharedBacklog
 from workers.celery import app
 from workers.collectors import project_health
 from workers.connections import client, outages_told, pairs
@@ -69,8 +70,16 @@ def sample(pair: str) -> None:
             _metered(connected, connected.secondary.namespace, 2)
             rotations = shared_state(pair).rotations().values()
             projection.record_depths(pair, queues, at, used={path for paths in rotations for path in paths})
+            _share_fill(connected, pair, queues, at)
             _record_waiting(connected, pair, queues, at)
             announce_change()
+
+
+def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:
+    """Tells the senders how full the queues are, and everybody of those that are or soon will be too full."""
+    sizes = {queue.path: (queue.size_bytes, queue.max_size_bytes) for queue in queues if queue.max_size_bytes}
+    for path, fill in SharedBacklog(shared_state(pair)).record(sizes, at.timestamp()).items():
+        connected.emit("capacity_warning", path, fill.told())
 
 
 def _record_waiting(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:

@@ -19,6 +19,7 @@ from dashboard.pairs import PairConfig, load_pairs
 from dashboard.sync import sync
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.coordination import SharedState
+from pairing.shared_backlog import SharedBacklog
 from workers import connections, orphans, pingers, slices, syphons, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,6 +116,8 @@ def test_a_sample_tells_how_many_messages_wait_for_whom(
     watchers.sample("contoso")
     assert sum(queue.active for queue in BacklogQueue.objects.all()) == 3
     assert EntityHealth.objects.get(path="orders").waiting == 3
+    fills = SharedBacklog(SharedState(fleet, "contoso")).fills()
+    assert sum(fill.size for fill in fills.values()) > 0
     bring_home(namespaces, fleet, expected=3)
 
 
