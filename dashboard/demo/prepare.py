@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
 from dashboard.demo.untidy import make_untidy
+from dashboard.pairs import load_pairs
 
 
 def main() -> None:
@@ -21,7 +22,8 @@ def main() -> None:
     user = User.objects.create_user("operator", password=os.environ["DEMO_PASSWORD"], is_staff=True)
     user.groups.set(Group.objects.filter(name__in=("operator", "administrator")))
     try:
-        make_untidy(os.environ["CONTOSO_PRIMARY"], os.environ["CONTOSO_SECONDARY"])
+        pair = load_pairs()["contoso"]
+        make_untidy(pair.primary.connection_string(), pair.secondary.connection_string())
     except (AzureError, KeyError) as error:
         print(f"warning: there is nothing to tidy up on the backlog page: {type(error).__name__}", file=sys.stderr)
 
