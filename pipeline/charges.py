@@ -69,10 +69,12 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     episodes = _outages(spark, request, table, now, progress) if request.events else []
     known = availability(episodes, request.inventory, request.month, now) if request.events else []
     depths = backlog.rollups(backlog.read_samples(spark, request.depths)) if request.depths else []
+    priced = tuple(_price(request, rows, peaks))
+    spark.catalog.clearCache()  # all that is wanted is here; what stays cached slows every later plan down
     progress("done", 1.0, counts.read)
     return Outcome(
         counts=counts,
-        priced=tuple(_price(request, rows, peaks)),
+        priced=priced,
         episodes=tuple(episodes),
         availability=tuple(known),
         rollups=tuple(depths),

@@ -35,9 +35,7 @@ def test_an_incremental_month_equals_a_full_one_also_after_changes(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
     write(month(0), USAGE)
-    full, incremental = both(spark, usage)
-    assert incremental == full
-
+    computed(spark, usage, incremental=True)
     # a correction, a copy, a bad row and an unreadable file on the last day, another day gone
     corrected = [row | {"seq": 2, "billing_units": 9 * MILLION} for row in month(2)]
     write([*corrected, *month(2), *(record(f"x{n}", month(2)[0]["minute"]) for n in range(60))], USAGE)  # type: ignore[arg-type]
@@ -51,7 +49,7 @@ def test_an_incremental_month_equals_a_full_one_also_after_changes(
 def test_unchanged_days_are_not_read_again_unless_the_manifest_is_damaged(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
-    write(month(0), USAGE)
+    write(month(0, change=-6 * MILLION), USAGE)  # inside the allowance: no hour is taken minute by minute
     before = computed(spark, usage, incremental=True)
     stages: list[str] = []
     request = Request(month=OCTOBER, usage=str(usage), prices=PRICES, incremental=True)
