@@ -217,3 +217,20 @@ def test_every_text_stands_out_enough_in_both_themes(browser: Browser, site, sha
         for address in PAGES:
             page.goto(f"{site}{address}")
             assert page.evaluate(CONTRAST) == [], address
+
+
+def test_what_is_ticked_stays_ticked_through_a_refresh_and_is_failed_over_together(operator, shared, site):
+    for path in ("orders", "payments"):
+        operator.get_by_label(f"Select {path}").check()
+
+    shared.fail_over("shipments/eu-west", "elsewhere", operator="ada", process="far-away:1:bbbb")
+    expect(row(operator, "shipments/eu-west")).to_contain_text("elsewhere")
+    expect(operator.get_by_label("Select orders")).to_be_checked()
+
+    operator.locator("form.selected").get_by_role("button", name="Fail over").click()
+    expect(operator.get_by_role("heading", name="Force failover: 2 entities")).to_be_visible()
+    operator.get_by_label("Reason").fill("storage")
+    operator.get_by_role("button", name="Fail over 2 entities").click()
+
+    expect(row(operator, "payments")).to_contain_text("operator")
+    assert {path for path, known in shared.health().items() if known.held_by == "operator"} == {"orders", "payments"}

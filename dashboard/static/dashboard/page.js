@@ -28,7 +28,13 @@
   setInterval(refresh, POLL_MS);
 
   // A refresh must not close what the reader has opened.
-  let open = [], chosen = [];
+  let open = [];
+  const chosen = new Set();
+  const tick = () => chosen.forEach((id) => { const box = document.getElementById(id); if (box) box.checked = true; });
+  body.addEventListener("change", ({ target }) => {
+    if (target.matches("input.select")) chosen[target.checked ? "add" : "delete"](target.id);
+  });
+  body.addEventListener("htmx:afterSwap", tick);
   body.addEventListener("htmx:beforeSwap", (event) => {
     const isRefresh = event.detail.target.id === "live" && event.detail.requestConfig?.triggeringEvent?.type === "refresh";
     if (isRefresh && isBusy()) {
@@ -36,10 +42,7 @@
       refresh();
       return;
     }
-    if (event.detail.target.id === "live") {
-      open = [...document.querySelectorAll("#live details[open]")].map((each) => each.id);
-      chosen = [...document.querySelectorAll("#live input.select:checked")].map((each) => each.id);
-    }
+    if (event.detail.target.id === "live") open = [...document.querySelectorAll("#live details[open]")].map((each) => each.id);
     // Refusals (403) and failures (503) come with a sentence to show.
     if ([403, 503].includes(event.detail.xhr.status)) {
       event.detail.shouldSwap = true;
@@ -48,7 +51,7 @@
   });
   body.addEventListener("htmx:afterSettle", () => {
     open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
-    chosen.forEach((id) => { const box = document.getElementById(id); if (box) box.checked = true; });
+    tick();
     tellTimes();
   });
 
