@@ -1,6 +1,5 @@
 """Django's admin for the group administrator."""
 
-from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
@@ -19,7 +18,7 @@ class ControlPlaneAdminSite(AdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         return may(request.user, Right.ADMINISTER)
 
-    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
         """Says to people who are signed in, but no administrators, what they lack; to sign in again would not help."""
         inner = super().admin_view(view, cacheable)
 
