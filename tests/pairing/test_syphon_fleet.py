@@ -141,7 +141,7 @@ def test_a_holder_that_was_frozen_past_its_lease_completes_nothing_and_does_no_h
     assert first.stdout.readline() == "gave way\n"
     first.terminate()
     assert first.wait(20) == 0
-    eventually(lambda: books(fleet).count("restored") == 15, 90)  # what the first had locked comes again
+    eventually(lambda: books(fleet).count("restored") == 15, 120)  # what the first had locked comes again
     assert books(fleet).reporter.split(":")[1] == str(second.pid)
     assert books(fleet).balance(0).missing == 0
     found = [message.message_id for message in primary.receive(queue, 25)]
