@@ -155,9 +155,9 @@ end
 """
 )
 
-# KEYS barriers of the queue, epoch; what can be lifted now has no intents
+# KEYS barriers of the queue, epoch, latest; what can be lifted now has no intents
 _BARRED = """
-if redis.call('EXISTS', KEYS[2]) == 0 then return false end
+if redis.call('EXISTS', KEYS[2], KEYS[3]) == 0 then return false end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local found, all = {}, redis.call('HGETALL', KEYS[1])
@@ -283,7 +283,7 @@ class SharedSessions:
 
         None where no process of the pair has kept the order since Redis began.
         """
-        found = self._barred(keys=[self._barriers + queue, self._epoch])
+        found = self._barred(keys=[self._barriers + queue, self._epoch, self._latest])
         if found is None:
             return None
         return {_text(key): int(generation) for key, generation in zip(found[::2], found[1::2], strict=True)}
