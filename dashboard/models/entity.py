@@ -86,15 +86,15 @@ class EntityHealth(models.Model):
     def __str__(self) -> str:
         return self.path
 
+    def get_absolute_url(self) -> str:
+        return reverse("entity-detail", args=[self.pair.name, self.path])
+
     @property
     def disagreement(self) -> str:
         """`failed over in 1 of 8` where some processes, whose sends are accepted, dispute it; else empty."""
         if self.state != self.State.FAILED_OVER or self.processes is None:
             return ""
         return f"failed over in {self.failed_over_in} of {self.processes}"
-
-    def get_absolute_url(self) -> str:
-        return reverse("entity-detail", args=[self.pair.name, self.path])
 
 
 class WaitingSample(models.Model):
