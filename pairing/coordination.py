@@ -297,7 +297,7 @@ class RedisCoordination:
             while not self._is_closing and not self._must_listen_anew.is_set():
                 message = pubsub.get_message(timeout=_SLICE_S)
                 if message is not None and message["channel"] == self._backlog.channel:
-                    self._learn_queue(QueueNews.from_json(message["data"]))
+                    self._read_queue(message["data"])
                 elif message is not None:
                     self._read(message["data"])
 
@@ -317,6 +317,14 @@ class RedisCoordination:
             _LOGGER.warning("pairing: Redis holds a state of an entity that cannot be read; it is ignored")
             return
         self._learn(health)
+
+    def _read_queue(self, text: str) -> None:
+        try:
+            news = QueueNews.from_json(text)
+        except (ValueError, KeyError, TypeError):
+            _LOGGER.warning("pairing: news of a backlog queue cannot be read; it is ignored")
+            return
+        self._learn_queue(news)
 
     def _learn_queue(self, news: QueueNews) -> None:
         if news.process != self._process:

@@ -4,6 +4,7 @@ One process looks at the queues for all, at most so often; a warning is given to
 every call may raise ``redis.RedisError``.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -86,10 +87,15 @@ class SharedBacklog:
             pipeline.execute()
 
     def pulled(self) -> list[QueueNews]:
-        """The queues that are out of some process's rotation now."""
-        found = cast("dict[Any, Any]", self._redis.hgetall(self._pulled))
-        news = [QueueNews.from_json(text) for text in found.values()]
-        return [item for item in news if item.until is not None and item.until > datetime.now(UTC)]
+        """The queues that are out of some process's rotation now; what cannot be read hides no other queue."""
+        found, now = cast("dict[Any, Any]", self._redis.hgetall(self._pulled)), datetime.now(UTC)
+        pulled = []
+        for text in found.values():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                news = QueueNews.from_json(text)
+                if news.until is not None and news.until > now:
+                    pulled.append(news)
+        return pulled
 
 
 def _text(value: bytes | str) -> str:

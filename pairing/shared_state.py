@@ -24,6 +24,7 @@ EVENTS = "pairing:events"
 USAGE = "pairing:usage"
 _Arguments = list[bytes | bytearray | memoryview | str | int | float]
 _MOST_ENTRIES = 1_000_000  # of a stream nobody reads
+_FORGOTTEN_S = 3600.0
 
 _CLOCK = """
 local t = redis.call('TIME')
@@ -122,14 +123,10 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return string.format('%.0f', fence)
 """
 )
-# KEYS rotations; ARGV process, paths as JSON. What was said an hour ago is forgotten.
+# KEYS rotations; ARGV process, paths as JSON
 _ROTATE = (
     _CLOCK
     + """
-local said = redis.call('HGETALL', KEYS[1])
-for i = 1, #said, 2 do
-  if cjson.decode(said[i + 1]).at < now - 3600000 then redis.call('HDEL', KEYS[1], said[i]) end
-end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "paths": %s}', now, ARGV[2]))
 """
 )
@@ -342,11 +339,16 @@ class SharedState:
         self._rotate(keys=[self._key("rotations")], args=[process, json.dumps(list(paths))])
 
     def rotations(self, *, within_s: float = 30.0) -> dict[str, list[str]]:
-        """The backlog queues that each process has in its rotation, as told in the last ``within_s`` seconds."""
+        """The backlog queues that each process has in its rotation, as told in the last ``within_s`` seconds.
+
+        Those silent for an hour are forgotten here, not where each of a fleet tells: that would cost its square.
+        """
         now_s, microseconds = self.redis.time()
-        since = (now_s + microseconds / 1e6 - within_s) * 1000
         told = {process: json.loads(text) for process, text in self._hash("rotations").items()}
-        return {process: one["paths"] for process, one in told.items() if one["at"] >= since}
+        ages = {process: now_s + microseconds / 1e6 - one["at"] / 1000 for process, one in told.items()}
+        if forgotten := [process for process, age in ages.items() if age > _FORGOTTEN_S]:
+            self.redis.hdel(self._key("rotations"), *forgotten)
+        return {process: one["paths"] for process, one in told.items() if ages[process] <= within_s}
 
     # Leases --------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import redis
 
 from pairing.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
 from pairing.events import Event
+from pairing.shared_backlog import QueueNews, SharedBacklog
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -201,6 +202,19 @@ def test_what_was_missed_while_cut_off_is_read_afterwards(server, join):
     one.coordination._must_listen_anew.set()  # as if its subscription had been cut just now
     shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert one.hears("failed_over")
+
+
+@pytest.mark.parametrize("word", ["no JSON", "[]", "{}", '{"path": "q", "reason": "", "process": "x", "until": 7}'])
+def test_a_word_of_a_queue_that_cannot_be_read_costs_no_later_one(server, join, word):
+    one, heard = join("one"), []
+    one.coordination.on_queue = heard.append
+    store, backlog = shared(server).redis, SharedBacklog(shared(server))
+    eventually(lambda: store.pubsub_numsub(backlog.channel)[0][1] == 1)
+    store.hset(backlog.channel, "backlog/9", word)
+    store.publish(backlog.channel, word)
+    backlog.tell(QueueNews("backlog/0", "it is back", "two", None))  # only said, and not written anywhere
+    eventually(lambda: [news.path for news in heard] == ["backlog/0"])
+    assert backlog.pulled() == []
 
 
 def test_the_outbox_is_bounded_and_drops_the_oldest_events(server):
