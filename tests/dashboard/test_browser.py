@@ -94,6 +94,16 @@ def test_a_failover_is_forced_and_released_from_the_overview(operator, shared):
     expect(row(operator, "payments")).not_to_contain_text("held by")
 
 
+def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_told(operator):
+    with operator.expect_response("**/costs/failover/**"):
+        row(operator, "orders").get_by_role("link", name="Fail over").click()
+    dialog = operator.get_by_role("dialog")
+
+    expect(dialog.locator(".cost")).not_to_contain_text("What would it cost?")
+    expect(dialog.get_by_label("Reason")).to_be_visible()
+    expect(operator.locator("#toasts")).to_be_empty()
+
+
 def test_a_syphon_is_paused_and_resumed_from_the_overview(operator, shared):
     operator.get_by_role("link", name="Pause syphon").click()
     operator.get_by_role("dialog").get_by_role("button", name="Pause").click()
