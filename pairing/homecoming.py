@@ -294,6 +294,9 @@ class Homecoming:
                 round_.not_before |= {item.number: self._now() + self._first_pause_s for item in group[at:]}
                 round_.postponed += group[at:]
                 return
+            elif sent.why == "lease":  # it ended meanwhile, which is nobody's fault
+                round_.postponed += group[at:]
+                return
             else:
                 yield from self._destination_failed(path, group[at:], sent, round_)
                 return

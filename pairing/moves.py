@@ -12,7 +12,7 @@ BATCH = 100
 
 Verb = Literal["complete", "defer", "abandon", "dead_letter"]
 Settled = Literal["done", "lost", "unknown"]
-Why = Literal["outage", "busy", "final", "message", "ours", "turn"]
+Why = Literal["outage", "busy", "final", "message", "ours", "turn", "lease"]
 
 
 @dataclass(slots=True)

@@ -50,6 +50,7 @@ from pairing.syphoning import (
     Tally,
     by_partition,
     filled,
+    heed,
     told_sessions,
     why_refused,
 )
@@ -128,7 +129,7 @@ class Syphon(Syphoning):
         rest: Callable[[float], object],
     ) -> None:
         """One backlog queue, as long as it is this process's to serve."""
-        hands = Hands(self._client, queue, self._sender, rest)
+        hands = Hands(self._client, queue, self._sender, rest, holds)
         try:
             hands.books = Books(self._client, queue, hands.created_at(), token, holds)
             homecoming = self._homecoming(hands.books, queue, may_work)
@@ -156,8 +157,10 @@ class Hands:
         queue: str,
         sender: Callable[[str], Link],
         rest: Callable[[float], object],
+        holds: Callable[[], bool],
     ) -> None:
         self._client, self._queue, self._sender, self._rest = client, queue, sender, rest
+        self._holds = holds
         self.books: Books | None = None
         self._tally = Tally(client, queue)
         self._settlement: Settlement | None = None
@@ -274,6 +277,7 @@ class Hands:
         messages = [item.received for item in action.items]
 
         def settle(receiver: ServiceBusReceiver, left_s: float) -> None:
+            self._heed(action)
             self._settlement = way = self._settlement or choose(receiver)
             for outcome in way.settle(receiver, action.verb, messages, action.reason, action.description, left_s):
                 outcomes.append(outcome)  # one by one: they count as far as they come, should the link break
@@ -282,12 +286,18 @@ class Hands:
         self._tally.settled(action.items, outcomes)
         return outcomes + ["unknown"] * (len(messages) - len(outcomes))
 
+    def _heed(self, action: Settle) -> None:
+        """What takes messages away, or aside, is done under a lease only; giving them back is always right."""
+        if action.verb != "abandon":
+            heed(self._holds)
+
     def _set_aside(self, action: Settle) -> list[Settled]:
         """Dead-letters, by its lock, what could not be decoded."""
         found: Any = action.items[0].received
         arguments = dead_lettering(found, action.reason, action.description)
 
         def settle(receiver: Any, left_s: float) -> None:
+            self._heed(action)
             receiver._settle_message_via_mgmt_link(**arguments)
 
         if isinstance(self._with_receiver(settle, SETTLE_S), Failed):
@@ -327,6 +337,7 @@ class Hands:
 
         def send(sender: Any, left_s: float) -> None:
             outgoing, count = filled(sender.create_message_batch(), items) if len(items) > 1 else (items[0].message, 1)
+            heed(self._holds)
             sender.send_messages(outgoing, timeout=left_s)
             counts.append(count)
 

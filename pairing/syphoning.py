@@ -222,8 +222,20 @@ class Tally:
         )
 
 
+class LeaseOver(Exception):
+    """The queue is not this process's any more: nothing was handed to the SDK."""
+
+
+def heed(holds: Callable[[], bool]) -> None:
+    """Raises LeaseOver where the lease does not stand: to be asked after every wait, right before the SDK acts."""
+    if not holds():
+        raise LeaseOver("the lease of the backlog queue is over")
+
+
 def why_refused(error: Exception) -> Why:
     """Whose fault a failed send is, as the syphon sees it."""
+    if isinstance(error, LeaseOver):
+        return "lease"
     inner = getattr(error, "inner_exception", None)
     if isinstance(error, ValueError | TypeError) or isinstance(inner, ValueError | TypeError):
         return "ours"

@@ -70,15 +70,30 @@ class Tenure:
                 self._tend_lease(self._shared, queue, post)
             self._alone_since = None
         except _away():
-            self._alone_since = self._alone_since or self._now()
+            self._notice_a_freeze()  # in the middle of it: then the connection broke for that, maybe
+            self._stay_alone()
         finally:
             self._looked_at = self._now()
 
     def _notice_a_freeze(self) -> None:
         """Who has not looked for a lease's time was frozen: nothing is its own before Redis says so again."""
-        if self._now() - self._looked_at >= LEASE_S:
+        if not self._is_awake():
+            self._alone_since = None
             for post in self._posts.values():
                 post.is_held = False
+
+    def _is_awake(self) -> bool:
+        return self._now() - self._looked_at < LEASE_S
+
+    def _is_fresh(self, post: _Post) -> bool:
+        return self._now() - post.renewed_at < LEASE_S
+
+    def _stay_alone(self) -> None:
+        """Redis does not answer: whose lease still stands when that begins goes on."""
+        if self._alone_since is None:
+            self._alone_since = self._now()
+            for post in self._posts.values():
+                post.is_held = post.is_held and self._is_fresh(post)
 
     def may_serve(self, queue: str, token: int | None = None) -> bool:
         """Whether the next receive or send of this queue may begin: asked before each, and costs nothing.
@@ -88,19 +103,23 @@ class Tenure:
         if self._shared is None:
             return True
         post = self._posts[queue]
-        if post.is_paused or (token is not None and token != post.token):
+        if post.is_paused or (token is not None and token != post.token) or not self._is_awake():
             return False
-        if self._alone_since is not None:
-            return post.is_held or self._now() - self._alone_since >= 2 * LEASE_S
-        return post.is_held and self._now() - post.renewed_at < LEASE_S  # it is over where this process was frozen
+        alone_since = self._alone_since
+        if alone_since is not None:
+            return post.is_held or self._now() - alone_since >= 2 * LEASE_S
+        return post.is_held and self._is_fresh(post)
 
     def holds(self, queue: str, token: int | None) -> bool:
-        """Whether the lease with this token still stands, as far as can be known without asking Redis."""
+        """Whether the lease with this token still stands, as far as can be known without asking Redis.
+
+        Asked right before a message is handed to the SDK, and before one is completed. It costs nothing.
+        """
         if self._shared is None or token is None:
             return True
         post = self._posts[queue]
-        fresh = self._alone_since is not None or self._now() - post.renewed_at < LEASE_S
-        return post.is_held and token == post.token and fresh and self._now() - self._looked_at < LEASE_S
+        stands = self._alone_since is not None or self._is_fresh(post)
+        return post.is_held and token == post.token and stands and self._is_awake()
 
     def vacant(self) -> list[str]:
         """The queues that may be served, and are not."""

@@ -51,6 +51,7 @@ from pairing.syphoning import (
     Tally,
     by_partition,
     filled,
+    heed,
     told_sessions,
     why_refused,
 )
@@ -121,7 +122,7 @@ class Syphon(Syphoning):
         rest: Callable[[float], Awaitable[None]],
     ) -> None:
         """One backlog queue, as long as it is this process's to serve."""
-        hands = Hands(self._client, queue, self._sender, rest)
+        hands = Hands(self._client, queue, self._sender, rest, holds)
         try:
             hands.books = Books(self._client, queue, await hands.created_at(), token, holds)
             homecoming = await asyncio.to_thread(self._homecoming, hands.books, queue, may_work)
@@ -162,8 +163,10 @@ class Hands:
         queue: str,
         sender: Callable[[str], Link],
         rest: Callable[[float], Awaitable[None]],
+        holds: Callable[[], bool],
     ) -> None:
         self._client, self._queue, self._sender, self._rest = client, queue, sender, rest
+        self._holds = holds
         self.books: Books | None = None
         self._tally = Tally(client, queue)
         self._link = self._new_link()
@@ -287,6 +290,7 @@ class Hands:
         outcomes: list[Settled] = ["unknown"] * len(action.items)
 
         async def settle(receiver: Any, left_s: float) -> None:
+            self._heed(action)
             one = _settler(receiver, action)
 
             async def settle_one(at: int, item: Item) -> None:
@@ -305,12 +309,18 @@ class Hands:
         self._tally.settled(action.items, outcomes)
         return outcomes
 
+    def _heed(self, action: Settle) -> None:
+        """What takes messages away, or aside, is done under a lease only; giving them back is always right."""
+        if action.verb != "abandon":
+            heed(self._holds)
+
     async def _set_aside(self, action: Settle) -> list[Settled]:
         """Dead-letters, by its lock, what could not be decoded."""
         found: Any = action.items[0].received
         arguments = dead_lettering(found, action.reason, action.description)
 
         async def settle(receiver: Any, left_s: float) -> None:
+            self._heed(action)
             await receiver._settle_message_via_mgmt_link(**arguments)
 
         if isinstance(await self._with_receiver(settle, SETTLE_S), Failed):
@@ -351,6 +361,7 @@ class Hands:
             outgoing, count = items[0].message, 1
             if len(items) > 1:
                 outgoing, count = filled(await sender.create_message_batch(), items)
+            heed(self._holds)
             await sender.send_messages(outgoing, timeout=left_s)
             counts.append(count)
 

@@ -169,7 +169,10 @@ def test_with_redis_away_who_served_goes_on_and_others_begin_later(fleet, monkey
             one.look()
         assert one.may_serve("q0")
         assert serve(two) == []
-        fleet.now += 2 * LEASE_S
+        for _ in range(3):
+            fleet.now += LEASE_S / 2
+            assert serve(two) == []
+        fleet.now += LEASE_S / 2
         assert serve(two) == list(QUEUES)
     two.look()  # Redis is back, and the leases are another's
     assert not two.may_serve("q0")
@@ -207,3 +210,38 @@ def test_a_holder_that_has_lost_redis_goes_on_holding(fleet, monkeypatch):
         fleet.now += LEASE_S / 2
         one.look()
     assert one.holds("q0", token)
+
+
+def test_a_process_frozen_while_it_asked_redis_holds_nothing_when_it_wakes(fleet, monkeypatch):
+    """Its look ends with a broken connection, which is not to be taken for a Redis that is away."""
+    one = fleet.join("one", ["q0"])
+    one.look()
+    token = one.begin("q0")
+    fleet.now += LEASE_S / 4
+
+    def frozen(*arguments):
+        fleet.now += LEASE_S * 0.8
+        raise redis.TimeoutError
+
+    monkeypatch.setattr(fleet.shared, "paused", frozen)
+    one.look()
+    assert not one.holds("q0", token)
+    assert not one.may_serve("q0", token)
+
+
+def test_a_process_frozen_while_redis_is_away_begins_no_sooner_than_others_would(fleet, monkeypatch):
+    one = fleet.join("one", ["q0"])
+    one.look()
+    token = one.begin("q0")
+
+    def away(*arguments):
+        raise redis.ConnectionError
+
+    monkeypatch.setattr(fleet.shared, "paused", away)
+    fleet.now += LEASE_S / 4
+    one.look()
+    assert one.may_serve("q0", token)
+    fleet.now += 3 * LEASE_S
+    assert not one.may_serve("q0", token)
+    one.look()
+    assert not one.may_serve("q0", token)
