@@ -123,10 +123,15 @@ class RedisCoordination:
     def publish(self, change: SharedHealth, *, recovers: bool = True) -> None:
         """Tells the fleet of a transition of this process; a later one of the same entity replaces it in the outbox.
 
+        But no recovery is lost there: ``failing``, which ends no failover, does not replace one.
         ``change.version`` is the last one the process took in; ``recovers`` as in ``SharedState.publish``.
         """
         with self._lock:
-            self._changes[change.path] = (replace(change, process=self._process), recovers)
+            waiting, waiting_recovers = self._changes.get(change.path, (None, False))
+            is_recovery = waiting is not None and waiting.state == "healthy" and waiting_recovers
+            if is_recovery and change.state == "failing":
+                return
+            self._changes[change.path] = (replace(change, process=self._process), recovers or is_recovery)
             self._lock.notify_all()
 
     def publish_queue(self, news: QueueNews) -> None:
@@ -266,12 +271,12 @@ class RedisCoordination:
         for pulled in self._backlog.pulled():
             self._learn_queue(pulled)
         news = self.shared.news(self._seen)
+        remembered = list(self._known.values()) if news.is_everything else []
         for text in news.texts.values():
             self._read(text)
-        if news.is_everything:
-            for path, known in list(self._known.items()):
-                if path not in news.texts and known.state != "failing":
-                    self.shared.restore(known)
+        for known in remembered:
+            if known.state != "failing" and _has_forgotten(news.texts.get(known.path), known):
+                self.shared.restore(known)
         self._seen = news.seen
 
     def _tell_rotation(self) -> None:
@@ -345,3 +350,14 @@ class RedisCoordination:
                 self._on_change(health)
             except Exception:
                 _LOGGER.exception("pairing: a change of %s was not taken in", health.path)
+
+
+def _has_forgotten(text: str | None, known: SharedHealth) -> bool:
+    """Whether Redis says nothing of the entity, or something older, or ``failing``, which ends no failover."""
+    if text is None:
+        return True
+    try:
+        stands = SharedHealth.from_json(text)
+    except (ValueError, KeyError, TypeError):
+        return False
+    return stands.version < known.version or (stands.state == "failing" and known.state == "failed_over")

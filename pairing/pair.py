@@ -166,6 +166,7 @@ class Pair:
 
     def _change(self, machine: PathAvailability, transitions: list[Transition], *, recovers: bool) -> Change:
         by_hand = any(transition.operator is not None for transition in transitions)
+        by_time = any(transition.everywhere for transition in transitions)  # and so no word of an operator
         return Change(
             path=machine.path,
             state=machine.state,
@@ -173,7 +174,7 @@ class Pair:
             reason=machine.reason,
             held_by=machine.held_by,
             expires=None if machine.expires is None else self.clock.utc(machine.expires),
-            origin="forced" if by_hand else machine.origin,
+            origin="forced" if by_hand else "organic" if by_time else machine.origin,
             version=machine.version,
             recovers=recovers,
         )

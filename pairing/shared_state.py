@@ -57,8 +57,10 @@ local function allowed()
   return not is_stale
 end
 
+local keeps_version = false
 if verb == 'publish' then
   if not allowed() then return {0, written} end
+  if is_over and change.state == 'failed_over' and current.origin == 'forced' then change.origin = 'forced' end
 elseif verb == 'hold' then
   if not is_over or (is_held and current.held_by == change.held_by) then return {0, written} end
   current.held_by, current.expires = change.held_by, change.expires
@@ -68,13 +70,15 @@ elseif verb == 'release' then
 elseif verb == 'mark_healthy' then
   if not is_over then return {0, written} end
 elseif verb == 'restore' then
-  if current and current.version >= change.version then return {0, written} end
+  local ends_it = current and current.state == 'failing' and change.state == 'failed_over'
+  if current and current.version >= change.version and not ends_it then return {0, written} end
+  keeps_version = not ends_it
 end
 if verb == 'hold' or verb == 'release' then
   current.process = change.process
   change = current
 end
-if verb ~= 'restore' then change.version = math.max(now, (current and current.version or 0) + 1, base + 1) end
+if not keeps_version then change.version = math.max(now, (current and current.version or 0) + 1, base + 1) end
 local text = cjson.encode(change)
 redis.call('HSET', KEYS[1], path, text)
 local latest = string.format('%.0f', math.max(change.version, (tonumber(redis.call('GET', KEYS[2])) or 0) + 1))

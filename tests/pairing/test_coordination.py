@@ -225,6 +225,18 @@ def test_the_outbox_is_bounded_and_drops_the_oldest_events(server):
     coordination.close()
 
 
+def test_a_recovery_that_waits_in_the_outbox_is_not_lost_to_a_failure_after_it(server, join):
+    store = shared(server)
+    held = store.fail_over("orders", "drill", operator="ann", process="web")
+    one = RedisCoordination(server.url, "contoso", "one")
+    one.publish(change("healthy", version=held.version))
+    one.publish(change("failing", version=held.version))
+    one.publish(change("healthy", version=held.version), recovers=False)
+    one._tell()
+    one.close()
+    assert store.health()["orders"].state == "healthy"
+
+
 def test_closing_tells_what_is_left_and_leaves_no_thread(server, join):
     one = join("one")
     for number in range(2000):

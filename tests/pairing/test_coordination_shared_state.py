@@ -307,3 +307,26 @@ def test_pairs_know_nothing_of_each_other(shared, redis_client):
     assert other.health() == {}
     assert other.claim_ping("orders", 60)
     assert shared.claim_ping("orders", 60)
+
+
+def test_the_end_of_an_old_hold_does_not_end_a_newer_one(shared):
+    old = shared.fail_over("orders", "drill", operator="ann", process="web", expires=NOON)
+    new = shared.fail_over("orders", "drill", operator="ann", process="web")
+    over = replace(old, held_by=None, expires=None, origin="organic", process="cut off since the first")
+    assert shared.publish(over) is None
+    assert shared.health()["orders"] == new
+
+
+def test_a_hold_that_has_ended_leaves_the_failover_an_operators(shared):
+    held = shared.fail_over("orders", "drill", operator="ann", process="web", expires=NOON)
+    over = shared.publish(replace(held, held_by=None, expires=None, origin="organic", process="one"))
+    assert (over.held_by, over.origin) == (None, "forced")
+
+
+def test_failing_ends_no_failover_that_redis_had_forgotten(shared, redis_client):
+    held = shared.fail_over("orders", "drill", operator="ann", process="web")
+    redis_client.flushall()
+    failing = shared.publish(saw("failing", by="one"))
+    assert shared.restore(held)
+    assert shared.health()["orders"].held_by == "ann"
+    assert shared.health()["orders"].version > failing.version
