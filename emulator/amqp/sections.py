@@ -22,6 +22,7 @@ _NAMES = {
     "amqp:footer:map": FOOTER,
 }
 _REPEATABLE = (DATA, SEQUENCE)
+_END = FOOTER + 1  # nothing comes after it
 
 
 class Section(NamedTuple):
@@ -34,7 +35,10 @@ class Section(NamedTuple):
 
 
 def split(data: bytes) -> list[Section]:
-    """The sections of a message in their order. Raises DecodeError for anything that is no message."""
+    """The sections of a message in their order. Raises DecodeError for anything that is no message.
+
+    Delivery annotations may also be the very last section, where the SDK writes them.
+    """
     sections: list[Section] = []
     position, last, size = 0, 0, len(data)
     while position < size:
@@ -42,11 +46,12 @@ def split(data: bytes) -> list[Section]:
             code, value = data[position + 2], position + 3
         else:
             code, value = _long_descriptor(data, position)
-        if not HEADER <= code <= FOOTER or code < last or (code == last and code not in _REPEATABLE):
+        place = _END if code == DELIVERY_ANNOTATIONS and last >= DATA else code
+        if not HEADER <= code <= FOOTER or place < last or (place == last and code not in _REPEATABLE):
             raise DecodeError(f"section 0x{code:02x} does not belong here")
         end = skip(data, value)
         sections.append(Section(code, position, value, end))
-        position, last = end, code
+        position, last = end, place
     return sections
 
 

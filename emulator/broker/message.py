@@ -71,9 +71,9 @@ _NO_PROPERTIES = Properties()
 class Message:
     """One message as a sender handed it over. It is never changed; `frozen` alone would make it three times as dear.
 
-    `bare` holds properties, application properties, body and footer; `annotations` the encoded pairs of the sender's
-    own message annotations, without the map around them. `size` is what the message counts, in bytes as it was sent.
-    Times are unix seconds, `ttl_s` is None for "for ever".
+    `bare` holds properties, application properties, body, footer and what delivery annotations came behind them;
+    `annotations` the encoded pairs of the sender's own message annotations, without the map around them. `size` is
+    what the message counts, in bytes as it was sent. Times are unix seconds, `ttl_s` is None for "for ever".
     """
 
     bare: bytes
