@@ -33,5 +33,11 @@ def paces(pair: str) -> dict[str, Pace]:
         return {}
 
 
+def limits(pair: str, path: str) -> list[tuple[str, Pace]]:
+    """What slows the way home to one entity: its own limit, and the whole pair's under `*`."""
+    known = paces(pair)
+    return [(target, known[target]) for target in (path, WHOLE_PAIR) if target in known]
+
+
 def _named(request: Request) -> str:
     return request.pair.name if request.target == WHOLE_PAIR else request.target

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET
 from dashboard.boards import entity_rows, last_heartbeat
 from dashboard.depth import HOUR, entity_chart, last_hour, waiting_samples
 from dashboard.models import EntityHealth, FailoverEvent
-from dashboard.pacing import paces
+from dashboard.pacing import limits
 from dashboard.status import is_silent
 from dashboard.telling import together
 from dashboard.views.answers import page_or_part
@@ -29,7 +29,7 @@ def detail(request: HttpRequest, pair: str, path: str) -> HttpResponse:
         "pair": entity.pair,
         "row": entity_rows([entity], samples, window, is_silent(last_heartbeat(), now))[0],
         "chart": entity_chart(entity, samples.get(entity.pk, ()), window),
-        "pace": paces(pair).get(path),
+        "limits": limits(pair, path),
         "incidents": of_entity(entity, now - timedelta(days=7)),
         "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }

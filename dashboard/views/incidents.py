@@ -14,11 +14,14 @@ from dashboard.incidents import Drain, Incident, drain, drained, incidents
 from dashboard.ledgers import during
 from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, PairDepth, SyphonLedger, WaitingSample
 from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.pacing import limits
 from dashboard.several import SEPARATOR
 from dashboard.telling import together
 from dashboard.views.answers import page_or_part
 
 MARGIN = timedelta(minutes=10)
+ORDER_TO_EVENT = timedelta(seconds=5)
+"""A deed is written down before the fleet is told: what forced an incident precedes it by so much at most."""
 MOST_EVENTS, MOST_SHOWN = 2000, 20
 
 
@@ -37,6 +40,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "chart": entity_chart(entity, _within(samples, window), window),
         "events": together(reversed(incident.events)),
         "deeds": _deeds(incident, now),
+        "limits": limits(pair, entity.path),
         "books": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
         "pause": entity.pair.pauses.filter(queue=WHOLE_PAIR).first() or entity.pair.pauses.first(),
     }
@@ -104,7 +108,8 @@ def _seen_home(entity: EntityHealth, incident: Incident, samples: list[Point]) -
 
 def _deeds(incident: Incident, now: datetime) -> list[AuditEntry]:
     """What operators did to the entity, or to the whole pair, meanwhile."""
-    deeds = AuditEntry.objects.filter(pair=incident.pair, at__range=(incident.began_at, incident.ended_at(now)))
+    since = incident.began_at - (ORDER_TO_EVENT if incident.forced_by else timedelta())
+    deeds = AuditEntry.objects.filter(pair=incident.pair, at__range=(since, incident.ended_at(now)))
     meant = {incident.entity, WHOLE_PAIR}
     return [deed for deed in deeds.order_by("at")[:MOST_EVENTS] if meant & set(deed.target.split(SEPARATOR))]
 

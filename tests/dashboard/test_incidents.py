@@ -9,6 +9,7 @@ from django.utils import timezone
 from dashboard import projection
 from dashboard.incidents import drain, drained, incidents
 from dashboard.models import AuditEntry, FailoverEvent
+from dashboard.redis import shared_state
 from tests.dashboard.conftest import NOW
 from tests.dashboard.test_projection import Queue, event
 
@@ -145,6 +146,39 @@ def test_the_page_tells_the_whole_story(story, as_role):
 
 def test_the_entity_s_page_leads_to_its_incidents(story, as_role):
     assert f"/pairs/contoso/incidents/{story}/" in as_role("viewer").get("/pairs/contoso/entities/orders/").text
+
+
+def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, alive, as_role):
+    forced = timezone.now() - timedelta(minutes=1)
+    projection.record_events([event("4" * 32, "forced", time=forced, operator="ada", reason="ticket 7")])
+    AuditEntry(
+        request_id="2",
+        at=forced - timedelta(milliseconds=40),  # the trail is written first, then the fleet is told
+        operator="ada",
+        verb="fail_over",
+        pair="contoso",
+        target="orders",
+        reason="because of ticket 7",
+    ).save()
+
+    assert "because of ticket 7" in as_role("viewer").get(f"/pairs/contoso/incidents/{'4' * 32}/").text
+
+
+def test_a_pace_of_the_whole_pair_is_told_where_one_entity_waits_for_it(pair, redis_here, alive, as_role):
+    recovered = timezone.now() - timedelta(minutes=1)
+    projection.record_events(
+        [
+            event("5" * 32, "failed_over", time=recovered - timedelta(seconds=9)),
+            event("6" * 32, "recovered", time=recovered),
+        ]
+    )
+    projection.record_waiting("contoso", {"orders": 90}, recovered)
+    shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
+
+    entity, incident = "/pairs/contoso/entities/orders/", f"/pairs/contoso/incidents/{'5' * 32}/"
+
+    assert "whole pair at most 3 a second, set by ada" in as_role("viewer").get(entity).text
+    assert "the whole pair paced by ada to 3 a second" in as_role("viewer").get(incident).text
 
 
 def test_the_json_has_what_a_post_mortem_needs(story, as_role):
