@@ -129,8 +129,7 @@ def test_a_failover_is_forced_without_scripts(browser: Browser, site, shared):
 
 def test_an_action_is_asked_for_and_left_with_the_keyboard(operator, shared):
     link = row(operator, "orders").get_by_role("link", name="Fail over")
-    link.focus()
-    operator.keyboard.press("Enter")
+    link.press("Enter")
     dialog = operator.get_by_role("dialog")
     expect(dialog).to_be_visible()
     expect(dialog.get_by_label("Reason")).to_be_focused()

@@ -36,7 +36,7 @@ def test_what_is_no_event_is_refused(text):
 
 
 def test_the_kinds_are_the_contracts():
-    assert len(KINDS) == 15
+    assert len(KINDS) == 16
     assert EVENT.kind in KINDS
 
 
