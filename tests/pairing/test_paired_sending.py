@@ -513,7 +513,8 @@ async def test_every_operation_is_counted_by_kind_entity_and_namespace(world, pr
     name = client.primary.namespace
     assert counted["send", name, queue] == (3, 3, 4)
     assert counted["send_backlog", "contoso-dr", queue] == (1, 1, 1)
-    assert counted["manage", "contoso-dr", "*"][0] == 1 + 2
+    looked = 2  # where the failover lasted long enough for a look at how full the backlog is
+    assert counted["manage", "contoso-dr", "*"][0] in (1 + 2, 1 + 2 + looked)
 
 
 # Misuse
