@@ -135,7 +135,7 @@ def short(value: int | None) -> str:
 @register.filter
 def verb(name: str) -> str:
     """The words for a verb on a button."""
-    return VERBS.get(name, name.replace("_", " "))
+    return VERBS.get(name, name.replace("_", " ").capitalize())
 
 
 @register.filter

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from dashboard import projection
 from dashboard.models import AuditEntry, EntityHealth, Pair
+from dashboard.templatetags.dashboard import verb
 from pairing.events import Event
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.test_projection import Queue, event
@@ -310,3 +311,7 @@ def test_a_long_table_is_paged_with_its_filter_kept(viewer, pair, alive, address
     assert 'data-entity="entity-0249"' in page
     assert "?q=entity&amp;page=2" in page
     assert viewer.get(f"{address}?q=entity&page=5").text.count("data-entity=") == 50
+
+
+def test_a_deed_without_a_button_of_its_own_is_written_as_the_others_are():
+    assert verb("resubmit_dead_letters") == "Resubmit dead letters"
