@@ -140,6 +140,7 @@ class Ledger:
             last = Incident(enqueued_at.isoformat(timespec="milliseconds") if enqueued_at else "")
             self.incidents = [*self.incidents, last][-_MOST_INCIDENTS:]
         last.extend(number, number)
+        last.ended_at = None  # what somebody else had locked looked as if it was gone
 
     def drained(self, at: datetime) -> bool:
         """Nothing is left in the queue: the incident is over. False where none went on."""

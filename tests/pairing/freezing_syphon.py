@@ -1,28 +1,47 @@
-"""A process that runs a syphon under leases and stops itself (SIGSTOP) between its first send and what follows it."""
+"""A process that runs a syphon under leases and stops itself (SIGSTOP) right before the step that it is told.
+
+Once it goes on, it says what became of that step.
+"""
 
 import signal
 import sys
 import threading
+from typing import Any
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
-from pairing.books import Books
-from pairing.ledger import Ledger
+from pairing.moves import Keep, Send, Sent, Settle
+from pairing.syphon import Hands
 
-keep = Books.keep
+perform = Hands.perform
 
 
-def freeze_and_keep(books: Books, ledger: Ledger) -> bool:
-    if not ledger.pending:
-        return keep(books, ledger)
-    Books.keep = keep
+def step_of(action: object) -> str:
+    match action:
+        case Send():
+            return "send"
+        case Keep(ledger) if ledger.pending:
+            return "keep"
+        case Settle("complete"):
+            return "complete"
+    return ""
+
+
+def told(outcome: Any) -> str:
+    return f"{outcome.count} {outcome.why}" if isinstance(outcome, Sent) else str(outcome)
+
+
+def freeze_and_perform(hands: Hands, action: Any) -> Any:
+    if step_of(action) not in ahead:
+        return perform(hands, action)
+    ahead.clear()
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this thread: another would let it run on a little
-    may_go_on = keep(books, ledger)
-    print("went on" if may_go_on else "gave way", flush=True)
-    return may_go_on
+    outcome = perform(hands, action)
+    print(told(outcome), flush=True)
+    return outcome
 
 
-Books.keep = freeze_and_keep
-primary, secondary, pair, redis_url = sys.argv[1:]
+Hands.perform = freeze_and_perform
+primary, secondary, pair, redis_url, *ahead = sys.argv[1:]
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *told: stop.set())
 options = SendAvailabilityOptions(

@@ -133,6 +133,18 @@ def test_a_message_that_comes_again_after_its_incident_begins_no_other():
     assert len(ledger.incidents) == 1
 
 
+def test_an_incident_that_seemed_over_while_others_had_its_messages_locked_is_over_when_they_are_gone():
+    ledger = Ledger("q", "today")
+    ledger.see(1, NOON)
+    assert ledger.drained(NOON + timedelta(minutes=1))
+    ledger.see(1, NOON)
+    [incident] = ledger.incidents
+    assert incident.ended_at is None
+    ledger.close(1, "restored")
+    assert ledger.drained(NOON + timedelta(minutes=2))
+    assert incident.ended_at == "2026-11-21T12:02:00.000+00:00"
+
+
 def test_an_incident_that_lost_a_message_says_so_for_good():
     ledger = Ledger("queue-0")
     for number in (1, 3):
