@@ -1,5 +1,7 @@
 """Monthly charges: runs of the pipeline, and what they found. Money is kept as whole cents, its exact share as text."""
 
+import math
+
 from django.db import models
 
 PUBLISHED, SETTLEMENTS = "published", "settlements"
@@ -177,3 +179,8 @@ class Availability(models.Model):
     def percent(self) -> float:
         """Of the period that has passed, how much the entity accepted sends in the primary."""
         return 100 * (1 - self.down_s / self.period_s) if self.period_s else 100.0
+
+    @property
+    def percent_told(self) -> float:
+        """The same, rounded down to three places: only what was never down is told as 100."""
+        return math.floor(self.percent * 1000) / 1000
