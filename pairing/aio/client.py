@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from azure.core.async_paging import AsyncItemPaged
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
+from azure.servicebus.exceptions import ServiceBusError
 
 from pairing.administration import AdministrationAction, Answer, Paired, Pause, pairing_flow
 from pairing.aio.administration import emulator_transport, perform
@@ -53,6 +54,7 @@ class AsyncEnd(End):
         self._background = background
         self._links = links
         self._made: dict[str, Any] = {}
+        self._is_let_go = False
 
     @property
     def sdk(self) -> ServiceBusClient:
@@ -72,6 +74,8 @@ class AsyncEnd(End):
 
     def _cached(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._made:
+            if self._is_let_go:  # by what still goes on while the end closes: nobody would close it any more
+                raise ServiceBusError("This end of the pair has been closed.")
             self._made[name] = make()
         made: T = self._made[name]
         return made
@@ -88,6 +92,7 @@ class AsyncEnd(End):
 
     async def let_go(self) -> None:
         """Close the SDK's clients, waiting a second at most."""
+        self._is_let_go = True
         made, self._made = list(self._made.values()), {}
         if made:
             closing = self._background.start(asyncio.wait_for(self._close_all(made), CLOSE_S - 1.0), "closing")

@@ -14,6 +14,7 @@ from azure.servicebus.exceptions import (
     MessageLockLostError,
     MessageNotFoundError,
     ServiceBusAuthenticationError,
+    ServiceBusError,
 )
 
 from pairing.aio.links import Link
@@ -375,8 +376,11 @@ class Hands:
 
     async def _is_gone(self, path: str) -> bool:
         """Whether the primary's administration says that there is no such entity; False where it says nothing."""
-        administration = self._client.primary.administration
         self._tally.asked(path, 2)
+        try:
+            administration = self._client.primary.administration
+        except ServiceBusError:  # that end is closed
+            return False
         for look in (administration.get_queue, administration.get_topic):
             try:
                 await asyncio.wait_for(look(path), ASK_S)

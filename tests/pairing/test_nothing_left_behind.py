@@ -3,22 +3,19 @@
 docs/specification.md, section 9, every combination, in both worlds.
 """
 
-import asyncio
 import contextlib
 import gc
 import logging
-import threading
 
 import pytest
 from azure.servicebus import ServiceBusMessage
 
 from pairing import PairingError
+from tests.pairing import leftovers
 
 
 def left_of_ours():
-    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("pairing")]
-    tasks = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("pairing")]
-    return threads, tasks
+    return leftovers.threads(), leftovers.tasks()
 
 
 async def nothing(world, client, primary, secondary, queue):
@@ -112,12 +109,16 @@ def named(situation):
 
 
 @pytest.mark.parametrize("situation", ENDS_DOWN, ids=named)
-async def test_after_ends_went_down_under_a_syphon(world, primary, secondary, queue, situation):
+async def test_after_ends_went_down_under_a_syphon(world, primary, secondary, queue, situation, open_sockets):
+    await world.until(lambda: left_of_ours() == ([], []))
+    sockets = open_sockets()
     client = await world.open(enable_syphon=True, backlog_queue_count=1)
     await situation(world, client, primary, secondary, queue)
     with contextlib.suppress(PairingError):
         await world(client.close)
     await world.until(lambda: left_of_ours() == ([], []))
+    gc.collect()
+    await world.until(lambda: open_sockets() <= sockets)
 
 
 @pytest.mark.parametrize("situation", WITH_A_SYPHON, ids=named)
