@@ -22,6 +22,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 import pairing
 import pairing.aio
 from pairing import SendAvailabilityOptions
+from tests.pairing import leftovers
 
 _KEY = "local-namespace-key"
 
@@ -115,6 +116,12 @@ class LocalNamespace:
                         receiver.complete_message(message)
                         found.append(message)
         return found
+
+
+@pytest.fixture(autouse=True)
+def what_lives_already() -> None:
+    """What a module before has kept for its process is not counted as left behind."""
+    leftovers.begin()
 
 
 @pytest.fixture(scope="session")

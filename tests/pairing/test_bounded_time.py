@@ -5,7 +5,6 @@ does, fallback to the backlog included; section 9 and the contract: closing take
 """
 
 import asyncio
-import threading
 import time
 from datetime import timedelta
 
@@ -14,6 +13,7 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as sdk
 
 from pairing import BacklogUnavailableError
+from tests.pairing import leftovers
 
 TIMEOUT = 3.0
 SLACK = 1.0  # of a machine that does other things, too
@@ -251,9 +251,7 @@ async def test_after_a_lost_acknowledgement_the_same_message_id_is_sent_again(wo
 
 async def test_nothing_is_left_behind(world, primary, secondary, queue, open_sockets):
     def left():
-        ours = [thread.name for thread in threading.enumerate() if thread.name.startswith("pairing")]
-        tasks = [task for task in asyncio.all_tasks() if "pairing" in task.get_name()]
-        return ours, tasks
+        return leftovers.threads(), leftovers.tasks()
 
     await world(time.sleep if world.name == "sync" else asyncio.sleep, 0)
     assert left() == ([], [])

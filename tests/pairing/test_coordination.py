@@ -15,6 +15,7 @@ import redis
 from pairing.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
 from pairing.events import Event
 from pairing.shared_backlog import QueueNews, SharedBacklog
+from tests.pairing import leftovers
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -89,7 +90,7 @@ def join(server):
     yield one
     for process in processes:
         process.coordination.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pairing-")]
+    assert not leftovers.threads()
 
 
 def eventually(holds: Callable[[], bool], timeout_s: float = 20) -> None:

@@ -4,8 +4,6 @@ docs/specification.md, sections 3 and 4: credentials are connection strings or a
 keywords are passed through, and reach the administration too.
 """
 
-import asyncio
-import threading
 import time
 from datetime import timedelta
 
@@ -16,6 +14,7 @@ from azure.core.credentials import AccessToken
 from azure.servicebus import ServiceBusMessage, TransportType
 
 from pairing import BacklogCreationError, SendAvailabilityOptions
+from tests.pairing import leftovers
 from tests.pairing.gateway import CLIENT_ID, CLIENT_SECRET, TENANT, Gateway
 
 pytestmark = [  # the SDK still uses them
@@ -154,8 +153,8 @@ async def test_nothing_is_left_behind_of_websockets(world, opened, queue):
     client = await opened()
     await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
     await world(client.close)
-    await world.until(lambda: not [t.name for t in threading.enumerate() if t.name.startswith("pairing")])
-    await world.until(lambda: not [t for t in asyncio.all_tasks() if t.get_name().startswith("pairing")])
+    await world.until(lambda: not leftovers.threads())
+    await world.until(lambda: not leftovers.tasks())
 
 
 async def test_any_credential_of_azure_core_opens_both_namespaces(world, gateway, opened, primary, secondary, queue):
