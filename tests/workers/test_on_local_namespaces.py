@@ -116,8 +116,10 @@ def test_a_sample_tells_how_many_messages_wait_for_whom(
     watchers.sample("contoso")
     assert sum(queue.active for queue in BacklogQueue.objects.all()) == 3
     assert EntityHealth.objects.get(path="orders").waiting == 3
-    fills = SharedBacklog(SharedState(fleet, "contoso")).fills()
-    assert sum(fill.size for fill in fills.values()) > 0
+    shared = SharedBacklog(SharedState(fleet, "contoso"))
+    if not any(fill.size for fill in shared.fills().values()):  # a look of the application's, begun before, came later
+        watchers.sample("contoso")
+    assert sum(fill.size for fill in shared.fills().values()) > 0
     bring_home(namespaces, fleet, expected=3)
 
 
