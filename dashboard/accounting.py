@@ -17,7 +17,6 @@ import redis
 from django.conf import settings
 
 SETTLED_S = 5.0
-KEPT_S = 60.0
 Bits = Mapping[str, int]
 
 

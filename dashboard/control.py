@@ -59,13 +59,7 @@ def fail_over(request: Request, *, hold: bool = True, expires: datetime | None =
 
     def deed(shared: SharedState) -> Outcome:
         known = shared.health().get(request.target)
-        if (
-            known
-            and known.state == "failed_over"
-            and known.origin == "forced"
-            and known.expires == expires
-            and hold == bool(known.held_by)
-        ):
+        if known and is_forced_so(known, hold, expires):
             return Outcome("unchanged", f"{request.target} was failed over by hand already.")
         health = shared.fail_over(
             request.target, request.reason, operator=request.operator, process=process(), hold=hold, expires=expires
@@ -222,7 +216,8 @@ def _earlier(request_id: str) -> Outcome:
     raise ControlError(entry.detail or "This was sent twice; the first is still being done. Look again in a moment.")
 
 
-def _is_forced_so(known: SharedHealth, hold: bool, expires: datetime | None) -> bool:
+def is_forced_so(known: SharedHealth, hold: bool, expires: datetime | None) -> bool:
+    """Whether an operator has failed it over just so: held or not, until the same time."""
     is_forced = known.state == "failed_over" and known.origin == "forced"
     return is_forced and bool(known.held_by) == hold and known.expires == expires
 

@@ -6,8 +6,6 @@ from dashboard.redis import RedisError, shared_state
 from pairing.coordination import SharedState
 from pairing.shared_health import Pace
 
-FASTEST = 1_000_000.0
-
 
 def pace_syphon(request: Request, *, rate: float | None) -> Outcome:
     """Let at most `rate` messages a second come home (None: as fast as it goes), by the whole fleet together."""

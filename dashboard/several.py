@@ -36,8 +36,7 @@ def fail_over(request: Request, paths: Sequence[str], *, expires: datetime | Non
     """Send the messages of all these entities to the backlog, held until released or until `expires`."""
 
     def is_so(known: Known) -> bool:
-        forced = known is not None and known.state == "failed_over" and known.origin == "forced"
-        return forced and known is not None and bool(known.held_by) and known.expires == expires
+        return known is not None and control.is_forced_so(known, True, expires)
 
     def take(shared: SharedState, path: str) -> SharedHealth:
         who, run = request.operator, control.process()
