@@ -4,12 +4,15 @@ Pairing is a flow as sending is (docs/specification.md, section 4): it yields wh
 shells, blocking or asyncio, ask.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+import binascii
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceExistsError
+from azure.core.exceptions import ClientAuthenticationError, DecodeError, HttpResponseError, ResourceExistsError
+from azure.core.paging import ItemPaged
 from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus.management import QueueProperties, QueueRuntimeProperties, ServiceBusAdministrationClient
 
@@ -38,9 +41,15 @@ _DEFAULTS: Mapping[str, Any] = {
     "forward_to": None,
     "status": "Active",
 }
-_TRIES = 3
+TRIES = 3
 _FOREVER_DAYS = 10675199
 _PAGE = 100
+MOST_PAGES = 500
+"""Of a list: five times what a namespace may hold."""
+_NONSENSE = (
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
+    *(RecursionError, SyntaxError),  # XML that cannot be parsed is the latter
+)
 
 
 # Pairing ------------------------------------------------------------------------------------------------------------
@@ -82,17 +91,19 @@ class Paired:
     """Why a queue is neither there nor could be created."""
 
 
-def pairing_flow(namespace: str, primary_namespace: str, count: int, *, pause_s: float) -> PairingFlow:
+def pairing_flow(
+    namespace: str, primary_namespace: str, count: int, *, pause_s: float, tries: int = TRIES
+) -> PairingFlow:
     """Find the backlog queues and create the missing ones, in three tries; BacklogCreationError where none is left.
 
-    ``namespace`` is the secondary's name, for the error.
+    ``namespace`` is the secondary's name, for the error. ``tries``: one, for whom comes again by itself.
     """
     paths = [backlog_path(primary_namespace, index) for index in range(count)]
     found: dict[str, QueueProperties] | None = None
     created: set[str] = set()
     failures: dict[str, Exception] = {}
     unreachable: Exception | None = None
-    for attempt in range(_TRIES):
+    for attempt in range(tries):
         if attempt:
             yield Pause(pause_s)
         if found is None:
@@ -141,6 +152,8 @@ def _refused(namespace: str, error: Exception | None) -> BacklogCreationError:
         reason = "it has no backlog queue and none was created"
     elif is_unauthorized(error):
         reason = "it refuses the credentials: the key must be right and have the Manage claim"
+    elif isinstance(error, DecodeError):
+        reason = f"its answer is none of a Service Bus namespace: {describe(error)}"
     elif isinstance(error, HttpResponseError):
         reason = f"it refuses to list or create backlog queues: {describe(error)}"
     else:
@@ -177,8 +190,9 @@ def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQu
     """Ask the namespace; its error is the answer, too."""
     try:
         if isinstance(action, ListQueues):
-            return list(admin.list_queues())
-        admin.create_queue(action.path, **CREATED_WITH)
+            return listed(admin.list_queues())
+        with understood():
+            admin.create_queue(action.path, **CREATED_WITH)
     except Exception as error:
         return error
     return None
@@ -187,6 +201,41 @@ def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQu
 def operations(action: ListQueues | CreateQueue, answer: Answer) -> int:
     """How many administration calls an action took: lists come in pages of 100."""
     return len(answer) // _PAGE + 1 if isinstance(answer, list) else 1
+
+
+# Reading ------------------------------------------------------------------------------------------------------------
+
+
+Q = TypeVar("Q", QueueProperties, QueueRuntimeProperties)
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """DecodeError, which is an error of azure.core, where the SDK stumbles over what the namespace has answered."""
+    try:
+        yield
+    except binascii.Error:  # the key in the connection string: nothing was answered yet
+        raise
+    except _NONSENSE as error:
+        raise DecodeError(message=f"the answer makes no sense ({type(error).__name__})") from error
+
+
+def listed(queues: ItemPaged[Q]) -> list[Q]:
+    """All queues of a list; raises the SDK's errors, DecodeError for an answer that makes no sense or never ends."""
+    found: list[Q] = []
+    with understood():
+        pages = queues.by_page()
+        for number, page in enumerate(pages):
+            found += checked(list(page), number, pages)
+    return found
+
+
+def checked(page: list[Q], number: int, pages: object) -> list[Q]:
+    """One page of a list, counted from 0; ValueError where it is no page of one, has no end or lists the nameless."""
+    root = getattr(getattr(pages, "_response", None), "tag", "feed")  # the SDK takes any XML for an empty list
+    if not root.endswith("feed") or number >= MOST_PAGES or not all(isinstance(item.name, str) for item in page):
+        raise ValueError("no list, a list without an end, or one of things without a name")
+    return page
 
 
 # Describing ---------------------------------------------------------------------------------------------------------
@@ -213,8 +262,8 @@ class BacklogQueueInfo:
 
 def backlog_queues(admin: ServiceBusAdministrationClient, primary_namespace: str) -> list[BacklogQueueInfo]:
     """All backlog queues of a primary in the namespace of ``admin``, orphans included, by index."""
-    described = {queue.name: queue for queue in admin.list_queues()}
-    return describe_queues(described, admin.list_queues_runtime_properties(), primary_namespace)
+    described = {queue.name: queue for queue in listed(admin.list_queues())}
+    return describe_queues(described, listed(admin.list_queues_runtime_properties()), primary_namespace)
 
 
 def describe_queues(
@@ -271,6 +320,9 @@ def plain(url: str) -> str:
     return url.replace("https://", "http://", 1)
 
 
-def emulator_transport() -> PlainHttpTransport:
-    """The ``transport=`` that lets a ServiceBusAdministrationClient of your own reach an emulator."""
-    return PlainHttpTransport()
+def emulator_transport(**keywords: Any) -> PlainHttpTransport:
+    """The ``transport=`` that lets a ServiceBusAdministrationClient of your own reach an emulator.
+
+    ``keywords`` are the transport's own, such as ``read_timeout``: a client's do not reach a transport it is given.
+    """
+    return PlainHttpTransport(**keywords)

@@ -198,7 +198,7 @@ class PathAvailability:
 
     def hold(self, now: float, *, operator: str) -> list[Transition]:
         """Keep a failed-over entity from returning by itself; nothing where it is not failed over."""
-        if self.state is not FAILED_OVER or self.held_by == operator:
+        if self.state is not FAILED_OVER or (self.held_by, self.expires) == (operator, None):
             return []
         self.held_by, self.expires = operator, None
         return [self._step("held", now, operator=operator)]

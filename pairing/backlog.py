@@ -72,6 +72,11 @@ class Rotation:
         queue = self._queues.get(path) if path is not None else None
         return queue is not None and queue.pulled_at is None and queue.fill < FULL
 
+    def trusts(self, path: str) -> bool:
+        """Whether the queue is in the rotation and nothing was held against it since it last took a message."""
+        queue = self._queues.get(path)
+        return queue is not None and queue.pulled_at is None and queue.failures == 0
+
     def choose(
         self, *, current: str | None = None, session: str | None = None, tried: Collection[str] = ()
     ) -> str | None:
@@ -91,10 +96,13 @@ class Rotation:
         pulled = {p: q.pulled_at for p, q in self._queues.items() if q.pulled_at is not None and p not in tried}
         return min(pulled, key=pulled.__getitem__, default=None)
 
-    def failed(self, path: str, reason: str, now: float) -> list[RotationEvent]:
-        """A send to the queue failed: it is out of the rotation for its probation."""
+    def failed(self, path: str, reason: str, now: float, *, began: float) -> list[RotationEvent]:
+        """A send to the queue failed: it is out of the rotation for its probation.
+
+        One that ``began`` before the queue was pulled tells nothing new: many senders meet the same incident.
+        """
         queue = self._queues.get(path)
-        if queue is None:
+        if queue is None or (queue.pulled_at is not None and began < queue.pulled_at):
             return []
         was_pulled = queue.pulled_at is not None and not queue.is_adopted
         queue.pulled_at, queue.is_adopted = now, False
@@ -105,7 +113,7 @@ class Rotation:
     def accepted(self, path: str, now: float) -> list[RotationEvent]:
         """The queue took a message: it is trusted again."""
         queue = self._queues.get(path)
-        if queue is None or (queue.failures == 0 and queue.pulled_at is None):
+        if queue is None or self.trusts(path):
             return []
         queue.failures = 0
         if queue.pulled_at is None:

@@ -6,13 +6,19 @@ Redis meanwhile is then added, never written over.
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pairing.ledger import Ledger
+from pairing.reading import reading, record
+from pairing.verdicts import SharedVerdicts
 
 if TYPE_CHECKING:
     from pairing.paired import PairedClient
+
+_VERDICTS_S = 5.0
+"""How often the books look for verdicts while they are kept."""
 
 _LOGGER = logging.getLogger("pairing")
 
@@ -28,6 +34,8 @@ class Books:
         self._queue, self._created_at, self._token = queue, created_at, token
         self._process, self._holds = client.process, holds
         self._is_read = self._shared is None
+        self._verdicts = None if self._shared is None else SharedVerdicts(self._shared, queue)
+        self._entered_at = float("-inf")
 
     def read(self) -> Ledger:
         """The books as the last syphon of this queue kept them; new ones for a queue created anew. May take 2 s."""
@@ -54,10 +62,21 @@ class Books:
             if not self._is_read and (kept := self._kept()) is not None:
                 ledger.absorb(kept)
             ledger.reporter = self._process
+            words = self._enter_verdicts(ledger)
             books = json.dumps(ledger.to_json(), separators=(",", ":"))
-            return self._shared.keep_ledger(self._queue, books, token=self._token)
+            is_kept = self._shared.keep_ledger(self._queue, books, token=self._token)
+            if is_kept and words and self._verdicts is not None:
+                self._verdicts.let_go(words)
+            return is_kept
         except Exception:
             return self._holds()
+
+    def _enter_verdicts(self, ledger: Ledger) -> int:
+        now = time.monotonic()
+        if self._verdicts is None or now - self._entered_at < _VERDICTS_S:
+            return 0
+        self._entered_at = now
+        return self._verdicts.enter(ledger)
 
     def _kept(self) -> Ledger | None:
         if self._shared is None:
@@ -67,8 +86,9 @@ class Books:
         if text is None:
             return None
         try:
-            ledger = Ledger.from_json(json.loads(text))
-        except (ValueError, KeyError, TypeError):
+            with reading("the books of a queue"):
+                ledger = Ledger.from_json(record(text))
+        except ValueError:
             _LOGGER.warning("pairing: the books of %s cannot be read; new ones begin", self._queue)
             return None
         return ledger if same_queue(ledger.created_at, self._created_at) else None

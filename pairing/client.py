@@ -11,9 +11,11 @@ from typing import Any, Self, TypeVar
 
 from azure.core.paging import ItemPaged
 from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
+from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing.administration import (
+    TRIES,
     AdministrationAction,
     Answer,
     Paired,
@@ -87,6 +89,8 @@ class BlockingEnd(End):
     def _cached(self, name: str, make: Callable[[], T]) -> T:
         with self._lock:
             if name not in self._made:
+                if self.is_down:  # by what still goes on while the end closes: nobody would close it any more
+                    raise ServiceBusError("This end of the pair has been closed.")
                 self._made[name] = make()
             made: T = self._made[name]
             return made
@@ -181,7 +185,9 @@ class PairedServiceBusClient(PairedClient):
     ) -> None:
         super()._build(primary, secondary, options, clock)
         self._lock = threading.RLock()
+        self._opening = threading.Lock()
         self._closing = threading.Event()
+        self._shutting: threading.Thread | None = None
         self._backlog_links: dict[str, Link] = {}
         self._syphon: Any = None
         self.watchdog = Watchdog(self._tick)
@@ -203,12 +209,16 @@ class PairedServiceBusClient(PairedClient):
 
         BacklogCreationError names the namespace where it has no backlog queue and gets none.
         """
-        with self._lock:
+        with self._opening:
             if self._state == "opened":
                 return
-            if self._state != "created":
-                raise PairingError(f"the paired client is {self._state}: make a new one")
+            self._check_new()
             self._pair_namespaces()
+            self._begin_working()
+
+    def _begin_working(self) -> None:
+        with self._lock:
+            self._check_new()  # it may have been closed meanwhile
             self._opened()
             self.watchdog.start()
             self._tender.start()
@@ -227,7 +237,7 @@ class PairedServiceBusClient(PairedClient):
                 raise
             self.emit("queue_pulled", "*", f"opened without backlog: {error}")
 
-    def _find_backlog(self) -> Paired:
+    def _find_backlog(self, tries: int = TRIES) -> Paired:
         if self._must_name_secondary():
             self._name_secondary()
         flow = pairing_flow(
@@ -235,6 +245,7 @@ class PairedServiceBusClient(PairedClient):
             self.primary.namespace,
             self.options.backlog_queue_count,
             pause_s=seconds(self.options.creation_retry_interval),
+            tries=tries,
         )
         return drive(flow, self._administer)
 
@@ -258,16 +269,19 @@ class PairedServiceBusClient(PairedClient):
     def repair(self) -> None:
         """Try once more to find the backlog queues; for a client that was opened without the secondary."""
         if self._state == "opened" and not self.backlog_paths:
-            self._repaired(self._find_backlog())
+            self._repaired(self._find_backlog(tries=1))  # meanwhile nothing else is tended
 
     def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
         self._closing.set()
         with self._lock:
-            if not self._begin_closing():
-                return
-        self._shut_down()
-        self._state = "closed"
+            begins, shutting = self._begin_closing(), self._shutting
+        if shutting is not None and shutting is not threading.current_thread():
+            shutting.join(CLOSE_S)  # both ends went down before
+        elif begins:
+            self._shut_down()
+        if begins:
+            self._state = "closed"
 
     def _shut_down(self) -> None:
         until = time.monotonic() + CLOSE_S - 0.5
@@ -287,7 +301,9 @@ class PairedServiceBusClient(PairedClient):
         self.secondary.close()
 
     def _stop_working(self) -> None:
-        threading.Thread(target=self._shut_down, name="pairing-closing", daemon=True).start()
+        with self._lock:  # who closes meanwhile waits for a thread that has begun
+            self._shutting = threading.Thread(target=self._shut_down, name="pairing-closing", daemon=True)
+            self._shutting.start()
 
     def __enter__(self) -> Self:
         self.open()
@@ -387,12 +403,21 @@ class PairedServiceBusClient(PairedClient):
 
     def send_to_backlog(self, work: Payload, action: ToBacklog) -> Outcome:
         """Perform one action of a send flow: the message, rewritten, to a backlog queue."""
+        if self.tracing is None:
+            return self._to_backlog(work, action)
+        with self.tracing.redirecting(action.queue, work) as ended:
+            outcome = self._to_backlog(work, action)
+            ended(outcome)
+            return outcome
+
+    def _to_backlog(self, work: Payload, action: ToBacklog) -> Outcome:
         try:
             outgoing = work.rewritten()
         except Exception as error:
             return self.backlog_failed(error, reused=False)
         failure = self.backlog_link(action.queue).send(outgoing, action.timeout_s)
-        self.count_backlog(work, accepted=failure is None)
+        if failure is None or not failure.is_crowded:
+            self.count_backlog(work, accepted=failure is None)
         return DONE if failure is None else self.backlog_failed(failure.error, reused=failure.reused)
 
     # Pings ---------------------------------------------------------------------------------------------------------

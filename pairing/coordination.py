@@ -21,8 +21,10 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from pairing.events import Event
+from pairing.fleet_clock import FleetClock
 from pairing.metering import UsageRecord
-from pairing.presence import Presence, Presences
+from pairing.presence import Heard, Presence, Presences
+from pairing.reading import readable, skipped
 from pairing.shared_backlog import QueueNews, SharedBacklog
 from pairing.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.shared_state import EVENTS, USAGE, Seen, SharedState
@@ -42,9 +44,10 @@ __all__ = [
 _LOGGER = logging.getLogger("pairing")
 
 _RECONCILE_S = 5.0
+_MOST_HEARD = 16
 _ANSWER_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
-_CLOSING_S = 1.0
+_CLOSING_S = 2.0
 _MOST_FACTS = 20_000
 _IN_ONE_GO = 500
 _SLICE_S = 0.5
@@ -79,6 +82,7 @@ class RedisCoordination:
         client = redis.Redis.from_url(
             url,
             decode_responses=True,
+            encoding_errors="replace",  # what is no text makes no sense, but stops nothing
             socket_timeout=_ANSWER_S,
             socket_connect_timeout=_ANSWER_S,
             retry=Retry(NoBackoff(), 0),  # the loops below try again, and know what else waits
@@ -92,9 +96,12 @@ class RedisCoordination:
         """What this process tells of itself every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
         """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
+        self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
+        """Told, in lower case, of the entities that the control plane knows; must neither block nor raise."""
         self.dropped = 0
         """Facts that the full outbox had no room for."""
         self._redis = client
+        self._clock = FleetClock()
         self._presences = Presences(self.shared)
         self._backlog = SharedBacklog(self.shared)
         self._process = process
@@ -105,7 +112,10 @@ class RedisCoordination:
         self._events: deque[Event] = deque()
         self._usage: deque[UsageRecord] = deque()
         self._known: dict[str, SharedHealth] = {}
+        self._heard: deque[Heard] = deque(maxlen=_MOST_HEARD)
+        self._withheld: set[str] = set()  # known here, and not passed on: what was to be told came first
         self._seen: Seen | None = None
+        self._number_known = 0
         self._must_read = True
         self._must_listen_anew = threading.Event()
         self._is_closing = False
@@ -163,13 +173,14 @@ class RedisCoordination:
             return None
 
     def close(self) -> None:
-        """Tells what is left, for at most a second, and ends the threads."""
+        """Tells what is left, for at most two seconds, and ends the threads; three seconds at most."""
         with self._lock:
             self._is_closing = True
             self._lock.notify_all()
+        until = time.monotonic() + _CLOSING_S + 1.0
         for thread in self._threads:
             if thread.is_alive():
-                thread.join(_CLOSING_S + _ANSWER_S)
+                thread.join(max(until - time.monotonic(), 0.0))
         self._redis.close()
 
     # The outbox ----------------------------------------------------------------------------------------------------
@@ -178,6 +189,10 @@ class RedisCoordination:
         if len(facts) >= _MOST_FACTS:
             facts.popleft()
             self.dropped += 1
+            if self.dropped % _MOST_FACTS == 1:
+                _LOGGER.error(
+                    "pairing: Redis was away so long that the oldest of %d events or records are lost", len(facts)
+                )
         facts.append(fact)
 
     def _write(self) -> None:
@@ -221,8 +236,11 @@ class RedisCoordination:
             self._tell_change(path)
         for path in list(self._queues):
             self._tell_queue(path)
-        self._tell_batch(self._events, lambda events: self.shared.report(*events))
+        self._tell_batch(self._events, lambda events: self.shared.report(*map(self._by_fleet_time, events)))
         self._tell_batch(self._usage, self.shared.record_usage)
+
+    def _by_fleet_time(self, event: Event) -> Event:
+        return replace(event, time=self._clock.told(event.time, event.entity))
 
     def _tell_queue(self, path: str) -> None:
         news = self._queues[path]
@@ -232,13 +250,14 @@ class RedisCoordination:
                 del self._queues[path]
 
     def _tell_change(self, path: str) -> None:
-        pending = self._changes[path]
-        applied, now = self.shared.exchange(pending[0], recovers=pending[1])
+        pending, known = self._changes[path], self._known.get(path)
+        knew = 0 if known is None or known.state == "failed_over" else known.version
+        applied, now = self.shared.exchange(replace(pending[0], knew=knew), recovers=pending[1])
         with self._lock:
             if self._changes[path] is pending:  # else it was replaced by a later one, which is told next
                 del self._changes[path]
         if now is not None:
-            self._learn(now, is_answer=not applied)
+            self._learn(now, is_answer=not applied, is_told=applied)
 
     def _tell_batch(self, facts: deque[Any], tell: Callable[[list[Any]], None]) -> None:
         with self._lock:
@@ -266,14 +285,18 @@ class RedisCoordination:
         """Reads what was missed, and tells a Redis that has forgotten."""
         with self._lock:
             self._must_read = False
+        self._clock.look(self.shared.now)
         self._tell_rotation()
-        self._presences.tell(self._process, self.presence())
+        self._presences.tell(self._process, replace(self.presence(), heard=tuple(self._heard)))
         for pulled in self._backlog.pulled():
             self._learn_queue(pulled)
+        if (paths := self.shared.known(but=self._number_known)) is not None:
+            self._number_known = len(paths)
+            self.on_known(paths)
         news = self.shared.news(self._seen)
-        remembered = list(self._known.values()) if news.is_everything else []
-        for text in news.texts.values():
-            self._read(text)
+        remembered = list(self._known.values()) if news.has_forgotten else []
+        for health in readable(self.shared.channel, news.texts, SharedHealth.from_json).values():
+            self._learn(health, is_read=not news.has_forgotten)
         for known in remembered:
             if known.state != "failing" and _has_forgotten(news.texts.get(known.path), known):
                 self.shared.restore(known)
@@ -318,16 +341,16 @@ class RedisCoordination:
     def _read(self, text: str) -> None:
         try:
             health = SharedHealth.from_json(text)
-        except (ValueError, KeyError, TypeError):
-            _LOGGER.warning("pairing: Redis holds a state of an entity that cannot be read; it is ignored")
+        except ValueError as error:
+            skipped(self.shared.channel, "a message", error)
             return
         self._learn(health)
 
     def _read_queue(self, text: str) -> None:
         try:
             news = QueueNews.from_json(text)
-        except (ValueError, KeyError, TypeError):
-            _LOGGER.warning("pairing: news of a backlog queue cannot be read; it is ignored")
+        except ValueError as error:
+            skipped(self._backlog.channel, "a message", error)
             return
         self._learn_queue(news)
 
@@ -335,29 +358,67 @@ class RedisCoordination:
         if news.process != self._process:
             self.on_queue(news)
 
-    def _learn(self, health: SharedHealth, *, is_answer: bool = False) -> None:
-        """Passes on what others did. What this process is about to tell is first decided in Redis."""
+    def _learn(
+        self, health: SharedHealth, *, is_answer: bool = False, is_read: bool = False, is_told: bool = False
+    ) -> None:
+        """Passes on what others did. What this process is about to tell is first decided in Redis; what it has just
+        told (``is_told``) is no news to it.
+
+        ``failing`` ends no failover: where it follows one, a recovery was missed, or Redis has forgotten the failover.
+        Which, it tells itself where its author knew of the failover, and else a read does (``is_read``: Redis has
+        forgotten nothing since the last one); until then neither is true.
+        """
         with self._lock:
             known = self._known.get(health.path)
-            is_new = known is None or health.version > known.version
+            if known is not None and (known.state, health.state) == ("failed_over", "failing"):
+                if not (is_read or health.knew >= known.version):
+                    self._must_read = True
+                    self._lock.notify_all()
+                    return
+                health = replace(health, state="healthy", reason="it recovered, and failed again")
+            is_own = is_told or (health.process == self._process and not _is_news_to_itself(health, known))
+            is_new = known is None or health.version > known.version or _gives_way(known, health)
             if is_new:
                 self._known[health.path] = health
-            is_pending = health.path in self._changes
-        if health.process == self._process or health.state == "failing" or is_pending:
+            is_pending, is_withheld = health.path in self._changes, health.path in self._withheld
+            is_due = is_new or is_answer or (is_withheld and health.version == self._known[health.path].version)
+            if is_due:
+                (self._withheld.add if is_pending else self._withheld.discard)(health.path)
+        if is_own or health.state == "failing" or is_pending:
             return
-        if is_new or is_answer:
+        if is_due:
             try:
                 self._on_change(health)
             except Exception:
                 _LOGGER.exception("pairing: a change of %s was not taken in", health.path)
+            else:
+                self._note(health)
+
+    def _note(self, health: SharedHealth) -> None:
+        """How soon an operator's failover was taken over; its version is Redis's time in milliseconds."""
+        if health.state == "failed_over" and health.origin == "forced":
+            after_s = time.time() - self._clock.ahead_s - health.version / 1000
+            self._heard.append(Heard(health.path, health.version, round(max(0.0, after_s), 3)))
+
+
+def _gives_way(known: SharedHealth, health: SharedHealth) -> bool:
+    """Whether what is known is only ``failing``, which a failover of whatever age ends."""
+    return known.state == "failing" and health.state == "failed_over"
+
+
+def _is_news_to_itself(health: SharedHealth, known: SharedHealth | None) -> bool:
+    """Whether a process's own word is news to it: another's failover was heard of after the word that had ended it."""
+    return known is not None and known.state == "failed_over" and known.process != health.process
 
 
 def _has_forgotten(text: str | None, known: SharedHealth) -> bool:
-    """Whether Redis says nothing of the entity, or something older, or ``failing``, which ends no failover."""
+    """Whether Redis says nothing of the entity, or something older, or ``failing`` by who knew of no failover."""
     if text is None:
         return True
     try:
         stands = SharedHealth.from_json(text)
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         return False
-    return stands.version < known.version or (stands.state == "failing" and known.state == "failed_over")
+    if stands.state == "failing" and known.state == "failed_over":
+        return stands.knew < known.version
+    return stands.version < known.version

@@ -17,6 +17,10 @@ class Deferrals:
     def __contains__(self, number: int) -> bool:
         return number in self._paths
 
+    def paths(self) -> list[str]:
+        """The entities that some are meant for."""
+        return list(self._not_before)
+
     def note(self, number: int, path: str, not_before: float = 0.0) -> None:
         """A message is deferred, and shall not be fetched before that moment."""
         self._paths[number] = path

@@ -1,6 +1,6 @@
-"""Where the syphon may send to now: not to what is failed over, nor in pauses that grow. No I/O, no clock."""
+"""Where the syphon may send to now: not to what is failed over or kept back, nor in pauses. No I/O, no clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pairing.pacing import Pacing
@@ -14,7 +14,7 @@ class _Destination:
     free_at: float = 0.0
     pause_s: float = 0.0
     reason: str = ""
-    was_failed_over: bool = False
+    was_shut: bool = False
 
 
 class Destinations:
@@ -26,20 +26,29 @@ class Destinations:
         self.pacing = pacing or Pacing()
         self._is_failed_over = is_failed_over
         self._first_pause_s = first_pause_s
+        self._kept_back: frozenset[str] = frozenset()
         self._known: dict[str, _Destination] = {}
 
     def is_blocked(self, path: str, now: float) -> bool:
-        """Whether nothing shall be sent there now: failed over, or pausing after a failure.
+        """Whether nothing shall be sent there now: shut, or pausing after a failure.
 
-        A recovery ends the pause, whatever was left of it.
+        That it opens again ends the pause, whatever was left of it.
         """
         known = self._of(path)
-        if self._is_failed_over(path):
-            known.was_failed_over = True
+        if self.is_shut(path):
+            known.was_shut = True
             return True
-        if known.was_failed_over:
-            known.was_failed_over, known.free_at, known.pause_s = False, now, 0.0
+        if known.was_shut:
+            known.was_shut, known.free_at, known.pause_s = False, now, 0.0
         return now < known.free_at
+
+    def is_shut(self, path: str) -> bool:
+        """Whether nothing is meant to be sent there now: failed over, or kept back by an operator."""
+        return self._is_failed_over(path) or path.lower() in self._kept_back
+
+    def keep_back(self, paths: Iterable[str]) -> None:
+        """Operators want nothing brought home to these entities, and to these alone, until told otherwise."""
+        self._kept_back = frozenset(path.lower() for path in paths)
 
     def failed(self, path: str, now: float, reason: str, *, busy: bool = False) -> None:
         """A send failed for a reason that concerns the destination: the pause doubles, up to 2 min; busy: 10 s."""

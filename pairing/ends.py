@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlsplit
 
+from pairing.connections import open_connections
 from pairing.errors import PairedNamespaceFaultedError
 
 Role = Literal["primary", "secondary"]
@@ -31,7 +32,7 @@ CLIENT_KEYWORDS = frozenset(
 )
 """The SDK's client keywords that are passed through; the retries are the receivers' only."""
 _RETRIES = frozenset({"retry_total", "retry_backoff_factor", "retry_backoff_max", "retry_mode", "try_timeout"})
-_ADMINISTRATION_TIMEOUTS = {"connection_timeout": 10, "read_timeout": 30, "retry_total": 0}
+_ADMINISTRATION_TIMEOUTS = {"connection_timeout": 10, "read_timeout": 30}
 _WHERE = (
     "copy it from the namespace's shared access policies, as in Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…"
 )
@@ -117,16 +118,16 @@ class Endpoint:
         spelt = {**proxy, "proxy_hostname": spell(_bare_host(proxy["proxy_hostname"]))}
         return replace(self, keywords={**self.keywords, "http_proxy": spelt})
 
-    def administration(self, class_: Callable[..., S], plain_transport: Callable[[], Any]) -> S:
+    def administration(self, class_: Callable[..., S], plain_transport: Callable[..., Any]) -> S:
         """An administration client of the SDK; over plain HTTP where the namespace is an emulator's."""
-        keywords: dict[str, Any] = dict(_ADMINISTRATION_TIMEOUTS)
+        keywords: dict[str, Any] = {"retry_total": 0, **_ADMINISTRATION_TIMEOUTS}
         for name in ("connection_verify", "user_agent", "logging_enable"):
             if self.keywords.get(name) is not None:
                 keywords[name] = self.keywords[name]
         if self.keywords.get("http_proxy"):
             keywords["proxies"] = _proxies(self.keywords["http_proxy"])
         if self.emulator:
-            keywords["transport"] = plain_transport()
+            keywords["transport"] = plain_transport(**_ADMINISTRATION_TIMEOUTS)
         if self.connection_string is None:
             return class_(self.host, self.credential, **keywords)
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
@@ -196,6 +197,8 @@ class LifeCycle:
 class End:
     """What both worlds' ends have in common: the namespace's name and the state of this end."""
 
+    _made: dict[str, Any]
+
     def __init__(self, endpoint: Endpoint, namespace: str, on_down: Callable[["End"], None]) -> None:
         self.endpoint = endpoint
         self.namespace = namespace
@@ -209,6 +212,11 @@ class End:
     def role(self) -> Role:
         """``primary`` or ``secondary``."""
         return self.endpoint.role
+
+    @property
+    def connections(self) -> int:
+        """How many AMQP connections this end has open just now."""
+        return open_connections(list(self._made.values()))
 
     @property
     def is_down(self) -> bool:

@@ -3,7 +3,8 @@
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+
+from pairing.reading import moment, reading, record, text, text_or_none
 
 KINDS = frozenset(
     {
@@ -23,6 +24,7 @@ KINDS = frozenset(
         "syphon_stopped",
         "capacity_warning",
         "order_at_risk",
+        "ledger_unbalanced",
     }
 )
 """Every kind of event there is."""
@@ -53,13 +55,9 @@ class Event:
         return json.dumps(asdict(self) | {"time": self.time.isoformat()})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "Event":
-        """The event that ``to_json`` wrote; ValueError or KeyError where the text is none."""
-        fields: dict[str, Any] = json.loads(text)
-        when = datetime.fromisoformat(fields["time"])
-        known: dict[str, Any] = {name: fields[name] for name in ("id", "pair", "entity", "kind", "reason", "process")}
-        operator = fields.get("operator")
-        texts = (*known.values(), operator or "")
-        if when.tzinfo is None or not all(isinstance(text, str) for text in texts):
-            raise ValueError("not an event: a field is of the wrong type")
-        return cls(time=when, operator=operator, **known)
+    def from_json(cls, written: str | bytes) -> "Event":
+        """The event that ``to_json`` wrote; ValueError where the text is none."""
+        with reading("an event"):
+            fields = record(written)
+            known = {name: text(fields, name) for name in ("id", "pair", "entity", "kind", "reason", "process")}
+            return cls(time=moment(fields, "time"), operator=text_or_none(fields, "operator"), **known)

@@ -55,7 +55,7 @@ CALLERS_CONDITIONS = frozenset(
 """AMQP conditions that blame the caller in an error without a class of its own."""
 
 _GONE = "amqp:resource-deleted"
-_CANNOT_ENCODE = (ValueError, TypeError, struct.error)
+CANNOT_ENCODE = (ValueError, TypeError, struct.error)
 _SECRETS = re.compile(r"(?i)(SharedAccessKey|SharedAccessSignature|sig|password)=[^;&\s'\"]+")
 _URL_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 
@@ -73,7 +73,7 @@ def classify(error: BaseException, *, known: bool) -> Fault:
 
 
 def _nameless(error: ServiceBusError) -> Fault:
-    if isinstance(error.inner_exception, _CANNOT_ENCODE):
+    if isinstance(error.inner_exception, CANNOT_ENCODE):
         return Fault.CALLER
     return Fault.CALLER if condition(error) in CALLERS_CONDITIONS else Fault.OUTAGE
 
@@ -81,7 +81,7 @@ def _nameless(error: ServiceBusError) -> Fault:
 def is_ambiguous(error: BaseException) -> bool:
     """Whether the error hides its cause: a torn or silent link, which one attempt on a fresh link tells apart."""
     if type(error) is ServiceBusError:
-        return condition(error) is None and not isinstance(error.inner_exception, _CANNOT_ENCODE)
+        return condition(error) is None and not isinstance(error.inner_exception, CANNOT_ENCODE)
     torn = (sdk.ServiceBusConnectionError, sdk.ServiceBusCommunicationError, sdk.OperationTimeoutError, OSError)
     return isinstance(error, torn)
 

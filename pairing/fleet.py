@@ -42,6 +42,7 @@ class Fleet:
             coordination.rotation = lambda: pair.rotation.paths
             coordination.presence = lambda: Presence(pair.sends, pair.disputed())
             coordination.on_queue = lambda news: pair.adopt_queue(news.path, news.until)
+            coordination.on_known = pair.know
             pair.on_rotation = rotated
             self.join(cast("Coordination", coordination))
 

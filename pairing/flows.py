@@ -69,6 +69,8 @@ class Failed:
     """Whether the link had been open before and the failure hides its cause: a fresh link may tell."""
     is_unknown: bool = False
     """Whether the message may have been stored all the same."""
+    is_crowded: bool = False
+    """Whether nothing was sent, for others held the link all the time: it says nothing of the entity."""
 
 
 Outcome = Literal["done"] | Failed
@@ -114,7 +116,7 @@ class Backlog(Protocol):
 
     def accepted(self, queue: str, now: float) -> None: ...
 
-    def failed(self, queue: str, error: BaseException, now: float) -> None: ...
+    def failed(self, queue: str, error: BaseException, now: float, began: float) -> None: ...
 
 
 def first_timeout_s(timeout_s: float) -> float:
@@ -153,7 +155,9 @@ def send_flow(
             entity.sent(at)
             return None
         cause = outcome.error
-        if outcome.fault is Fault.BUSY and wait_when_busy and deadline - at > RETRY_AFTER_S:
+        if outcome.is_crowded and deadline - at > _TOO_SHORT_S:
+            primary_until = at + (deadline - at) / 2
+        elif outcome.fault is Fault.BUSY and wait_when_busy and deadline - at > RETRY_AFTER_S:
             yield Wait(RETRY_AFTER_S)
             at = now()
             primary_until = at + (deadline - at) / 2
@@ -191,16 +195,18 @@ def backlog_flow(
             queue = backlog.last_resort(errors)
         if queue is None:
             break
-        until = now() + min(LONGEST_ATTEMPT_S, left if desperate else max(left / 2, min(left, 1.0)))
+        began = now()
+        until = began + min(LONGEST_ATTEMPT_S, left if desperate else max(left / 2, min(left, 1.0)))
         outcome = yield ToBacklog(queue, until - now(), part)
         if outcome != DONE and outcome.repeatable and (left := until - now()) > _TOO_SHORT_S:
             outcome = yield ToBacklog(queue, left, part)
         if outcome == DONE:
             backlog.accepted(queue, now())
             return queue
-        if outcome.fault is Fault.CALLER:
+        if outcome.fault is Fault.CALLER and not outcome.is_crowded:
             raise outcome.error
-        backlog.failed(queue, outcome.error, now())
+        if not outcome.is_crowded:
+            backlog.failed(queue, outcome.error, now(), began)
         cause = errors[queue] = outcome.error
     raise BacklogUnavailableError(path, errors) from cause
 

@@ -184,6 +184,8 @@ class Homecoming:
         """The queue gave nothing: what is left in it may have been deferred by others, or be of no use to the SDK."""
         now = self._now()
         self._empty_since = self._empty_since or now
+        if self.progress.hindered_since is not None:
+            self._note_hindrance(False, self._deferred.paths())
         if self._scanned_at is None or self._peek_from > 1 or now - self._scanned_at > _RESCAN_S:
             yield from self._find_deferred(1)
         elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
@@ -249,10 +251,18 @@ class Homecoming:
                 yield from self._send(path, group, round_)
         yield from self._complete(round_)
         yield from self._postpone(round_)
+        self._note_hindrance(bool(round_.moved or refused), {item.path for item in round_.postponed})
         if round_.moved or refused:
             self._pauses["waiting"] = 0.0
         elif round_.postponed and not round_.is_out_of_turn:
             self._wait_for({item.path for item in round_.postponed})
+
+    def _note_hindrance(self, has_delivered: bool, waiting: Iterable[str]) -> None:
+        """Takes note whether what could leave does; what waits for entities that are failed over waits rightly."""
+        if has_delivered or all(map(self._destinations.is_shut, waiting)):
+            self.progress.hindered_since = None
+        else:
+            self.progress.hindered_since = self.progress.hindered_since or self._utc_now()
 
     def _is_behind(self, path: str, group: list[Item]) -> bool:
         """Whether older messages of the entity wait deferred, for room: these shall not overtake them."""
@@ -266,7 +276,7 @@ class Homecoming:
         at, singly = 0, False
         while at < len(group):
             yield from self._keep_locks(round_, group[at:])
-            if not self._may_work():
+            if not self._may_work() or self._destinations.is_blocked(path, self._now()):
                 round_.postponed += group[at:]
                 return
             wanted = 1 if singly else len(group) - at
@@ -284,6 +294,7 @@ class Homecoming:
             at += sent.count
             if sent.why is None:
                 self._destinations.sent(path)
+                self._destinations.pacing.give_back(path, self.progress.queue, allowed - sent.count)
             elif sent.why in ("message", "ours"):
                 if singly or allowed == 1:
                     yield from self._refused(group[at], sent, round_)

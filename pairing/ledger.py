@@ -11,8 +11,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 Fate = Literal["restored", "dead_lettered", "expired", "discarded", "set_aside"]
+Verdict = Literal["restored", "discarded"]
+"""What an operator makes of a dead letter."""
 FATES: tuple[Fate, ...] = ("restored", "dead_lettered", "expired", "discarded", "set_aside")
 
+_REVISABLE: tuple[Fate, ...] = ("dead_lettered", "expired", "set_aside")
 _PARTITION_BITS = 48
 _MOST_INCIDENTS = 50
 
@@ -39,6 +42,13 @@ class Ranges:
         if low < high:
             first, end = min(first, self._starts[low]), max(end, self._ends[high - 1])
         self._starts[low:high], self._ends[low:high] = [first], [end]
+
+    def remove(self, number: int) -> None:
+        """Takes a number of the set out of it."""
+        at = bisect_right(self._starts, number) - 1
+        first, last = self._starts[at], self._ends[at]
+        parts = [(start, end) for start, end in ((first, number - 1), (number + 1, last)) if start <= end]
+        self._starts[at : at + 1], self._ends[at : at + 1] = [start for start, _ in parts], [end for _, end in parts]
 
     def outside(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The parts of a range that are not in the set."""
@@ -117,6 +127,7 @@ class Ledger:
         self._first: dict[int, int] = {}
         self._highest: dict[int, int] = {}
         self._ranges: dict[Fate, Ranges] = {fate: Ranges() for fate in FATES}
+        self._revised = Ranges()  # of which an operator's verdict is told, and not the syphon's
         self.pending: dict[int, Fate] = {}
         """What is about to leave the queue, or was and no answer said so: settled by looking whether it is there."""
         self.attempts: dict[int, int] = {}
@@ -171,8 +182,22 @@ class Ledger:
         if not any(number in ranges for ranges in self._ranges.values()):
             self._ranges[fate].add(number)
 
+    def amend(self, number: int, verdict: Verdict) -> None:
+        """A dead letter was sent home after all, or discarded; of a message that is none this says nothing."""
+        for fate in _REVISABLE:
+            if number in self._ranges[fate]:
+                self._ranges[fate].remove(number)
+                self._ranges[verdict].add(number)
+                self._revised.add(number)
+
+    def _amend_as(self, other: "Ledger") -> None:
+        for first, last in other._revised:
+            for number in range(first, last + 1):
+                self.amend(number, "restored" if number in other._ranges["restored"] else "discarded")
+
     def absorb(self, other: "Ledger") -> None:
-        """Takes over what another syphon of the queue has kept; what both know stays as it is here."""
+        """Takes over what another syphon of the queue has kept; what both know stays, but for an operator's verdict."""
+        self._amend_as(other)
         for number in (*other._first.values(), *other._highest.values()):
             self._span(number)
         self.created_at = self.created_at or other.created_at
@@ -248,6 +273,7 @@ class Ledger:
             "attempts": sorted(self.attempts.items()),
             "reporter": self.reporter,
             "recent": self.recent,
+            "revised": [list(pair) for pair in self._revised],
             "incidents": [self._incident_json(incident) for incident in self.incidents],
             **{fate: [list(pair) for pair in ranges] for fate, ranges in self._ranges.items()},
         }
@@ -260,6 +286,7 @@ class Ledger:
             ledger._span(number)
         for fate in FATES:
             ledger._ranges[fate] = Ranges((first, last) for first, last in books[fate])
+        ledger._revised = Ranges((first, last) for first, last in books.get("revised", ()))
         ledger.pending = dict(books["pending"])
         ledger.reporter, ledger.recent = books.get("reporter", ""), dict(books.get("recent", {}))
         ledger.attempts = dict(books.get("attempts", ()))

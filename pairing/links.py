@@ -38,6 +38,13 @@ _LOGGER = logging.getLogger("pairing")
 Operation = Callable[[ServiceBusSender, float], object]
 
 
+class LinkCrowdedError(OperationTimeoutError):
+    """Other operations held the link all the time: nothing was sent, which says nothing of the entity."""
+
+    def __init__(self) -> None:
+        super().__init__(message="Other sends on the same link took all of this one's time; it was not sent.")
+
+
 @dataclass(frozen=True, slots=True)
 class LinkFailure:
     """Why an operation on a link failed."""
@@ -45,6 +52,11 @@ class LinkFailure:
     error: Exception
     reused: bool
     """Whether the link had been open before."""
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the operation never had its turn on the link."""
+        return isinstance(self.error, LinkCrowdedError)
 
 
 def send_client_keywords() -> dict[str, Any]:
@@ -241,10 +253,13 @@ class Link:
         return self._sender
 
     def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
-        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded."""
+        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded.
+
+        Half of the time at most goes by waiting for one's turn: with less than the rest of it none could succeed.
+        """
         until = time.monotonic() + timeout_s
-        if not self._lock.acquire(timeout=max(timeout_s, 0)):
-            return LinkFailure(OperationTimeoutError(message="Another send on this link took too long."), False)
+        if not self._lock.acquire(timeout=max(timeout_s / 2, 0)):
+            return LinkFailure(LinkCrowdedError(), False)
         try:
             sender = self._sender
             reused = sender is not None
@@ -269,7 +284,7 @@ class Link:
         Where the timeout is long, the watchdog alone guards it: the SDK's own costs some microseconds.
         """
         if self._sender is None or timeout_s < _SHORT_S or not self._lock.acquire(False):
-            return self.attempt(lambda sender, left: sender.send_messages(message, timeout=left), timeout_s)
+            return self.attempt(_sending(message), timeout_s)
         try:
             sender = self._sender
             if sender is None:
@@ -364,6 +379,10 @@ class Link:
         self._used_at = time.monotonic()
         if sender is not None:
             self._watchdog.drop(sender, torn=torn)
+
+
+def _sending(message: Any) -> Operation:
+    return lambda sender, timeout_s: sender.send_messages(message, timeout=timeout_s)
 
 
 def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:

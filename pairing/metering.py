@@ -7,12 +7,13 @@ its minute; of records with one identity the one with the highest ``seq`` counts
 import builtins
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pairing.clock import Clock
+from pairing.reading import moment, reading, record, text, whole
 
 KINDS = frozenset(
     {
@@ -31,8 +32,13 @@ KINDS = frozenset(
 )
 """What can be counted."""
 
+CONNECTIONS = "connections"
+"""The kind of a record that tells of an hour: ``operations`` is the peak of connections this process had open."""
+
 _STEP = 65_536
 _MINUTE = timedelta(minutes=1)
+_HOUR = timedelta(hours=1)
+_HOURS_KEPT = 72  # of peaks nobody fetches, by namespace
 _MOST_PENDING = 20_000
 
 _Key = tuple[str, str, str]
@@ -72,23 +78,17 @@ class UsageRecord:
         return json.dumps(asdict(self) | {"minute": self.minute.isoformat()})
 
     @classmethod
-    def from_json(cls, text: str | builtins.bytes) -> "UsageRecord":
-        """The record that ``to_json`` wrote; ValueError or TypeError where the text is none."""
-        fields: Mapping[str, Any] = json.loads(text)
-        record = cls(**{**fields, "minute": datetime.fromisoformat(fields["minute"])})
-        if record.minute.tzinfo is None or not all(_fits(getattr(record, name), kind) for name, kind in _TYPES.items()):
-            raise ValueError("not a usage record: a field is of the wrong type")
-        return record
+    def from_json(cls, written: str | builtins.bytes) -> "UsageRecord":
+        """The record that ``to_json`` wrote; ValueError where the text is none, or no column could hold it."""
+        with reading("a usage record"):
+            fields = record(written)
+            known: dict[str, Any] = {name: text(fields, name) for name in _TEXTS}
+            known |= {name: whole(fields, name) for name in _NUMBERS}
+            return cls(minute=moment(fields, "minute"), **known)
 
 
 _TEXTS = ("record_id", "scope", "pair", "namespace", "entity", "kind", "reporter")
 _NUMBERS = ("seq", "operations", "messages", "bytes", "billing_units")
-_TYPES: dict[str, type] = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(_NUMBERS, int)}
-
-
-def _fits(value: Any, kind: type) -> bool:
-    """Whether a column of this kind takes the value: whole numbers have 64 bits there."""
-    return type(value) is kind and (not isinstance(value, int) or -(2**63) <= value < 2**63)
 
 
 class UsageMeter:
@@ -103,8 +103,11 @@ class UsageMeter:
         self._lock = threading.Lock()
         self._closed: dict[datetime, _Minute] = {}
         self._open: _Minute = {}
+        self._peaks: dict[tuple[datetime, str], list[int]] = {}  # the peak, the peak as last reported, the last seq
         self._minute = datetime.min.replace(tzinfo=UTC)
-        self._minute_ends = float("-inf")
+        self._noted: dict[_Key, list[int]] = {}
+        self.minute_ends = float("-inf")
+        """When the running minute is over, on the meter's clock."""
 
     def count(
         self,
@@ -118,18 +121,45 @@ class UsageMeter:
         billing_units: int = 0,
     ) -> None:
         """Adds to the current minute; ValueError where ``kind`` is none of ``KINDS``."""
-        key = (kind, namespace, entity)
         with self._lock:
             now = self._now()
-            if now >= self._minute_ends:
+            if now >= self.minute_ends:
                 self._turn(now)
-            numbers = self._open.get(key)
-            if numbers is None:
-                numbers = self._open[key] = self._begin(kind)
+            numbers = self._numbers((kind, namespace, entity))
             numbers[0] += operations
             numbers[1] += messages
             numbers[2] += bytes
             numbers[3] += billing_units
+
+    def noting(self, kind: str, namespace: str, entity: str) -> Callable[[int], None]:
+        """What notes one operation with one message of so many bytes, at most 64 KB: a tenth of the price of ``count``.
+
+        Whoever uses it calls ``turn`` once ``minute_ends``, and somebody ``fold`` now and then. ValueError where
+        ``kind`` is none of ``KINDS``.
+        """
+        self._begin(kind)
+        with self._lock:
+            return self._noted.setdefault((kind, namespace, entity), []).append  # atomic, so it needs no lock
+
+    def turn(self, now: float) -> None:
+        """Begin a new minute if the running one is over."""
+        with self._lock:
+            if now >= self.minute_ends:
+                self._turn(now)
+
+    def fold(self) -> None:
+        """Add up what was noted since."""
+        with self._lock:
+            self._fold()
+
+    def connections(self, namespace: str, number: int) -> None:
+        """Notes how many connections are open to a namespace now; of each hour the most are reported."""
+        with self._lock:
+            hour = self._clock.utc(self._now()).replace(minute=0, second=0, microsecond=0)
+            peak = self._peaks.setdefault((hour, namespace), [0, 0, 0])
+            peak[0] = max(peak[0], number)
+            while len(self._peaks) > _HOURS_KEPT:
+                del self._peaks[min(self._peaks)]
 
     def drain(self, now: float, *, everything: bool = False) -> list[UsageRecord]:
         """The records of the minutes that are over at ``now`` on the meter's clock, each once.
@@ -137,11 +167,27 @@ class UsageMeter:
         ``everything`` adds the running minute so far; its records come again, with a higher ``seq``, if they grow.
         """
         with self._lock:
-            if now >= self._minute_ends:
+            if now >= self.minute_ends:
                 self._turn(now)
+            self._fold()
             closed, self._closed = self._closed, {}
             records = [record for minute, numbers in closed.items() for record in self._report(minute, numbers)]
+            records += self._report_peaks(self._clock.utc(now))
             return records + (self._report(self._minute, self._open) if everything else [])
+
+    def _fold(self) -> None:
+        for key, sizes in self._noted.items():
+            if number := len(sizes):
+                taken, sizes[:number] = sizes[:number], ()  # what is noted meanwhile stays for the next time
+                numbers = self._numbers(key)
+                for i, more in enumerate((number, number, sum(taken), number)):
+                    numbers[i] += more
+
+    def _numbers(self, key: _Key) -> list[int]:
+        numbers = self._open.get(key)
+        if numbers is None:
+            numbers = self._open[key] = self._begin(key[0])
+        return numbers
 
     @staticmethod
     def _begin(kind: str) -> list[int]:
@@ -151,9 +197,10 @@ class UsageMeter:
 
     def _turn(self, now: float) -> None:
         """Begins the minute of ``now``; a wall clock that was set back never reopens one that was reported."""
+        self._fold()
         wall = self._clock.utc(now)
         minute = wall.replace(second=0, microsecond=0)
-        self._minute_ends = now + max(0.0, (minute + _MINUTE - wall).total_seconds())
+        self.minute_ends = now + max(0.0, (minute + _MINUTE - wall).total_seconds())
         if minute <= self._minute:
             return
         if self._open:
@@ -177,10 +224,24 @@ class UsageMeter:
         return [self._record(minute, key, numbers) for key, numbers in counted.items() if numbers[:4] != numbers[4:8]]
 
     def _record(self, minute: datetime, key: _Key, numbers: list[int]) -> UsageRecord:
-        kind, namespace, entity = key
         numbers[4:8] = numbers[:4]
         numbers[8] += 1
-        identity = f"{self._pair}/{self._reporter}/{minute:%Y%m%dT%H%M}/{kind}/{namespace}/{entity}"
+        return self._told(minute, key, numbers[8], *numbers[:4])
+
+    def _report_peaks(self, now: datetime) -> list[UsageRecord]:
+        """The hours whose peak has risen since it was last reported; hours that are over are forgotten then."""
+        records = []
+        for (hour, namespace), peak in list(self._peaks.items()):
+            if peak[0] > peak[1]:
+                peak[1:] = peak[0], peak[2] + 1
+                records.append(self._told(hour, (CONNECTIONS, namespace, "*"), peak[2], peak[0], 0, 0, 0))
+            if hour + _HOUR <= now:
+                del self._peaks[hour, namespace]
+        return records
+
+    def _told(self, begins: datetime, key: _Key, seq: int, *numbers: int) -> UsageRecord:
+        kind, namespace, entity = key
+        identity = f"{self._pair}/{self._reporter}/{begins:%Y%m%dT%H%M}/{kind}/{namespace}/{entity}"
         return UsageRecord(
-            identity, minute, self._pair, self._pair, namespace, entity, kind, self._reporter, numbers[8], *numbers[:4]
+            identity, begins, self._pair, self._pair, namespace, entity, kind, self._reporter, seq, *numbers
         )

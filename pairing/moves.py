@@ -57,7 +57,7 @@ class Count:
 
 @dataclass(slots=True)
 class Send:
-    """Messages to their entity in the primary, in their order. Outcome: Sent."""
+    """Messages to their entity in the primary, in their order: as many as one transfer takes. Outcome: Sent."""
 
     path: str
     items: list[Item]
@@ -134,3 +134,5 @@ class Progress:
     """Messages that were sent and could not be completed: they may be delivered again."""
     last_error: str = ""
     last_moved_at: datetime | None = None
+    hindered_since: datetime | None = None
+    """Since when messages come and none leaves, though not all of them are for entities that are failed over."""

@@ -77,6 +77,9 @@ class SendAvailabilityOptions:
     enable_pings: bool = True
     """Whether this client pings failed-over entities by itself; False where a worker calls ``ping_due``."""
 
+    tracing: bool | None = None
+    """Whether to tell OpenTelemetry of sends and homecomings; None: where its ``OTEL_…`` variables name an exporter."""
+
     def __post_init__(self) -> None:
         for name, (low, high) in _DURATIONS.items():
             self._check(name, f"must be a timedelta from {low} to {high}", _duration(low, high))
@@ -84,6 +87,7 @@ class SendAvailabilityOptions:
             self._check(name, "must be True or False", lambda value: isinstance(value, bool))
         for name, allowed in _CHOICES.items():
             self._check(name, f"must be one of {', '.join(allowed)}", allowed.__contains__)
+        self._check("tracing", "must be True, False or None", lambda value: value is None or isinstance(value, bool))
         for name in _NAMES:
             self._check(name, "must be a non-empty name or None", _is_name)
         for name in ("backlog_queue_count", "max_restore_attempts"):

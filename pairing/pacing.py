@@ -66,6 +66,13 @@ class Pacing:
                 self._buckets[target].tokens -= allowed.count
             return allowed
 
+    def give_back(self, path: str, queue: str, count: int) -> None:
+        """So many of those that were allowed did not go after all."""
+        with self._lock:
+            for target, _ in self._limits(path, queue) if count else ():
+                if target in self._buckets:
+                    self._buckets[target].tokens += count
+
     def _allowance(self, path: str, queue: str, wanted: int, now: float) -> Allowance:
         own, count, wait_s, is_own = path.lower(), wanted, 0.0, False
         for target, rate in self._limits(path, queue):

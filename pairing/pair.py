@@ -82,6 +82,7 @@ class Pair:
         self.sends = False
         """Whether this process has had a sender."""
         self._machines: dict[str, PathAvailability] = {}
+        self._known: frozenset[str] = frozenset()
         self._callbacks: list[Callable[[Event], None]] = []
         self._classify = options.classify or classify
 
@@ -186,8 +187,13 @@ class Pair:
 
     def classify(self, error: BaseException, path: str) -> Fault:
         """What an error means for sends to an entity, by the user's rule or ours."""
-        fault: Fault = self._classify(error, known=self.availability(path).known)
+        is_known = self.availability(path).known or path.lower() in self._known
+        fault: Fault = self._classify(error, known=is_known)
         return fault
+
+    def know(self, paths: frozenset[str]) -> None:
+        """The control plane has seen these entities, whose paths are in lower case."""
+        self._known |= paths
 
     def classify_backlog(self, error: BaseException) -> Fault:
         """What an error of a backlog queue means; one that is missing is out of order, not the caller's fault."""
@@ -298,6 +304,9 @@ class GuardedEntity:
         machine = self.machine
         if machine.state is HEALTHY:
             return False
+        expires = machine.expires
+        if machine.state is FAILED_OVER and (expires is None or now < expires):
+            return True  # time alone changes nothing
         self._pair.expire(machine)
         return machine.state is FAILED_OVER
 
@@ -338,6 +347,8 @@ class SenderBacklog:
 
     def choose(self, tried: Collection[str]) -> str | None:
         """The queue to send to."""
+        if not tried and self.session is None and self._pair.rotation.usable(self.current):
+            return self.current  # most often; one look needs no lock
         with self._pair.condition:
             self.current = self._pair.rotation.choose(current=self.current, session=self.session, tried=tried)
             return self.current
@@ -349,12 +360,14 @@ class SenderBacklog:
 
     def accepted(self, queue: str, now: float) -> None:
         """The queue took the message."""
+        if self._pair.rotation.trusts(queue):
+            return
         with self._pair.condition:
             events = self._pair.rotation.accepted(queue, now)
         self._pair.tell(events)
 
-    def failed(self, queue: str, error: BaseException, now: float) -> None:
+    def failed(self, queue: str, error: BaseException, now: float, began: float) -> None:
         """The queue did not take the message: every sender of the client learns of it."""
         with self._pair.condition:
-            events = self._pair.rotation.failed(queue, describe(error), now)
+            events = self._pair.rotation.failed(queue, describe(error), now, began=began)
         self._pair.tell(events)

@@ -16,13 +16,16 @@ from pairing.events import Event
 from pairing.faults import describe, is_ambiguous
 from pairing.fleet import Fleet
 from pairing.flows import Failed
+from pairing.links import LinkCrowdedError
 from pairing.metering import UsageMeter
 from pairing.options import SendAvailabilityOptions
 from pairing.pair import EntityHealth, Pair
 from pairing.payload import STANDARD_LIMIT, Payload
+from pairing.trace_context import is_wanted
 
 if TYPE_CHECKING:
     from pairing.coordination import Coordination
+    from pairing.tracing import Tracing
 
 ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
 CLOSE_S = 5.0
@@ -59,6 +62,7 @@ class PairedClient:
         """Name of the pair."""
         self.pair_state = Pair(self.options, self.pair, self.process, self.clock)
         self.meter = UsageMeter(self.pair, self.process, self.clock)
+        self._notes: dict[str, Callable[[int], None]] = {}
         self.primary = self._end(primary, name)
         self.secondary = self._end(secondary, self.options.secondary_namespace or secondary.label or secondary.host)
         self.deviating_backlog_queues: dict[str, dict[str, tuple[Any, Any]]] = {}
@@ -70,6 +74,7 @@ class PairedClient:
         self.refusal: Exception | None = PairingError("the paired client is not open")
         """What every call raises now; None while the client is open."""
         self.fleet = Fleet(self.pair_state, self.options.coordination)
+        self.tracing = _tracing(self.options.tracing, primary.host, secondary.host)
         self._state: ClientState = "created"
         self._life = LifeCycle()
 
@@ -104,6 +109,7 @@ class PairedClient:
     def _tick(self) -> None:
         """Four times a second: what the time brings."""
         self.pair_state.tick()
+        self.meter.fold()
         if self._state != "opened" or not self._life.down_at:
             return
         overdue = self._life.overdue(self.clock.now())
@@ -164,6 +170,7 @@ class PairedClient:
 
     def _named(self, name: str | None) -> None:
         self.secondary.namespace = name or self.secondary.endpoint.host
+        self._notes.clear()
         self.meter.count("manage", self.secondary.namespace, "*", billing_units=1)
 
     def _count_administration(self, action: AdministrationAction, answer: Answer) -> None:
@@ -189,6 +196,8 @@ class PairedClient:
 
         The SDK's text for refused credentials tells nobody what to do: a note on the error does.
         """
+        if isinstance(error, LinkCrowdedError):
+            return Failed(Fault.CALLER, error, is_crowded=True)
         fault = self.pair_state.classify(error, path)
         if fault is Fault.CONFIGURATION and not getattr(error, "__notes__", None):
             error.add_note(
@@ -199,6 +208,8 @@ class PairedClient:
 
     def backlog_failed(self, error: Exception, *, reused: bool) -> Failed:
         """A failure of a backlog queue as the flows see it."""
+        if isinstance(error, LinkCrowdedError):
+            return Failed(Fault.CALLER, error, is_crowded=True)
         return self._classified(error, self.pair_state.classify_backlog(error), reused)
 
     def _classified(self, error: Exception, fault: Fault, reused: bool) -> Failed:
@@ -208,7 +219,19 @@ class PairedClient:
 
     def count_backlog(self, work: Payload, *, accepted: bool) -> None:
         """Meter one send to a backlog queue; it is billed to the secondary and told of the entity it is for."""
-        self._count_send("send_backlog", self.secondary.namespace, work, accepted)
+        if accepted and work.units == 1:  # one small message, as most are: noted, which is cheaper than counted
+            self._note_backlog(work)
+        else:
+            self._count_send("send_backlog", self.secondary.namespace, work, accepted)
+
+    def _note_backlog(self, work: Payload) -> None:
+        at = self.clock.now()
+        if at >= self.meter.minute_ends:
+            self.meter.turn(at)
+        note = self._notes.get(work.path)
+        if note is None:
+            note = self._notes[work.path] = self.meter.noting("send_backlog", self.secondary.namespace, work.path)
+        note(work.size)
 
     def count_primary(self, work: Payload, *, accepted: bool) -> None:
         """Meter one send to the primary."""
@@ -272,6 +295,12 @@ class PairedClient:
         self._check_faulted()
         self.pair_state.mark_healthy(path, operator or self.process)
 
+    def _check_new(self) -> None:
+        """Raise unless the client can be opened."""
+        self._check_faulted()
+        if self._state != "created":
+            raise PairingError(f"the paired client is {self._state}: make a new one")
+
     def _check_faulted(self) -> None:
         if isinstance(self.refusal, PairedNamespaceFaultedError):
             raise self.refusal
@@ -285,6 +314,7 @@ class PairedClient:
 
     def on_event(self, callback: Callable[[Event], None]) -> None:
         """Call back with each event, on the thread that saw it; what the callback raises is logged, no more."""
+        self._check_faulted()
         self.pair_state.on_event(callback)
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> None:
@@ -293,3 +323,16 @@ class PairedClient:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pair}: {self._state}>"
+
+
+def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tracing | None":
+    """What tells OpenTelemetry of this client; ImportError where it is asked for by name and not installed."""
+    if not is_wanted(option, os.environ):
+        return None
+    try:
+        from pairing.tracing import Tracing  # who does not want it needs no OpenTelemetry, and does not wait for it
+    except ImportError:
+        if option:
+            raise
+        return None
+    return Tracing(primary_host, secondary_host)

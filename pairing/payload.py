@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from os import urandom
 from typing import Any
 
@@ -21,7 +22,11 @@ _BATCH_ENTRY = 8
 _AT_ONCE = 64
 _DATA = AmqpMessageBodyType.DATA
 _TEXT = frozenset({str, type(None)})
-_PLAIN = 96 + 13 * 5  # the sections, and the length of each of the 13 properties
+_NAMES = ("application_properties", "annotations", "footer", "delivery_annotations", "body_type")
+_KEPT_AS = tuple(f"_{name}" for name in _NAMES)  # the public ones are properties: half a microsecond for all
+_sections = attrgetter(*(_KEPT_AS if set(_KEPT_AS) <= vars(AmqpAnnotatedMessage(data_body=b"")).keys() else _NAMES))
+_PLAIN_SECTIONS: tuple[tuple[Any, ...], ...] = ((None, {}, None, None, _DATA), (None, None, None, None, _DATA))
+_PLAIN = 104 + 13 * 5  # the sections, and the length of each of the 13 properties
 
 _ONE = (ServiceBusMessage, AmqpAnnotatedMessage, Mapping)
 OneMessage = ServiceBusMessage | AmqpAnnotatedMessage | Mapping[str, Any]
@@ -31,10 +36,18 @@ Messages = OneMessage | Iterable[OneMessage]
 class PairedMessageBatch(ServiceBusMessageBatch):
     """A batch that keeps its messages, and grows no larger than a backlog queue takes once they are rewritten."""
 
-    def __init__(self, max_size_in_bytes: int, *, path: str, backlog_limit: Callable[[], int] | None) -> None:
+    def __init__(
+        self,
+        max_size_in_bytes: int,
+        *,
+        path: str,
+        backlog_limit: Callable[[], int] | None,
+        create: Callable[[ServiceBusMessage, str], None] | None = None,
+    ) -> None:
         super().__init__(max_size_in_bytes=max_size_in_bytes)
         self._path = path
         self._backlog_limit = backlog_limit
+        self._create = create  # told of each message before it is measured
         self._reserved = 0
         self.units = 0
         """Billing units of the messages so far."""
@@ -44,6 +57,8 @@ class PairedMessageBatch(ServiceBusMessageBatch):
     def add_message(self, message: OneMessage) -> None:
         """Add one message; MessageSizeExceededError where it, or its way through the backlog, does not fit."""
         ready = ready_message(message)
+        if self._create is not None:
+            self._create(ready, self._path)
         reserve = backlog_overhead(ready, self._path) if self._backlog_limit is not None else 0
         before, whole = self.size_in_bytes, self.max_size_in_bytes
         if self._backlog_limit is not None:  # the primary may take more, a Premium one paired with a Standard one does
@@ -123,30 +138,29 @@ def small_bound(message: ServiceBusMessage) -> int | None:
     """Not less than the size of a small message of the plainest kind, in a microsecond; None for all others."""
     raw = message.raw_amqp_message
     properties = raw.properties  # whose truth would cost a microsecond: it counts its fields
-    if raw.application_properties or raw.annotations or raw.footer or raw.body_type is not _DATA or properties is None:
+    if properties is None or _sections(raw) not in _PLAIN_SECTIONS:
         return None
     try:
+        (data,) = getattr(raw, "_data_body", None) or raw.body  # the public one makes a generator each time
         text = "".join(filter(None, properties.__dict__.values()))
-    except TypeError:
+    except (TypeError, ValueError):  # an id that is no text, or several sections
         return None
-    data: Any = getattr(raw, "_data_body", None) or list(raw.body)  # the public one makes a generator each time
-    size = _PLAIN + (len(text) if text.isascii() else 4 * len(text)) + sum(map(len, data)) + 8 * len(data)
+    size = _PLAIN + len(data) + (len(text) if text.isascii() else 4 * len(text))
     return size if size < STEP else None
 
 
-def plain_payload(message: Any, path: str, backlog_limit: int) -> Payload | None:
-    """The payload, ready and measured, of a small message of the plainest kind, as most are; None for all others."""
+def plain_size(message: Any, backlog_limit: int) -> int:
+    """The bound of a small message of the plainest kind, as most are, which has an id now; 0 for all others.
+
+    Such a message is ready to be sent as it is, is one billing unit, and fits the backlog.
+    """
     if type(message) is not ServiceBusMessage:
-        return None
+        return 0
     properties = message.raw_amqp_message.properties
     if properties is not None and not properties.message_id:
         properties.message_id = new_id()
     size = small_bound(message)
-    if size is None or size * 2 > backlog_limit:
-        return None
-    work = Payload([message], message, path)
-    work.size, work.units = size, 1
-    return work
+    return 0 if size is None or size * 2 > backlog_limit else size
 
 
 _ids: list[str] = []

@@ -50,6 +50,7 @@ class Pinger(threading.Thread):
         self._stop_event = threading.Event()
         self._lock = threading.Lock()
         self._under_way: set[str] = set()
+        self._alone: dict[str, threading.Lock] = {}
         self._claim_again_at: dict[str, float] = {}
         self._turns = Turns()
 
@@ -78,7 +79,11 @@ class Pinger(threading.Thread):
         return results
 
     def ping(self, path: str) -> PingResult:
-        """Ping one entity now."""
+        """Ping one entity now; while another ping of it is under way, once that has ended."""
+        with self._alone.setdefault(path.lower(), threading.Lock()):
+            return self._ping(path)
+
+    def _ping(self, path: str) -> PingResult:
         pair, options = self._client.pair_state, self._client.options
         interval = pair.availability(path).ping_interval_s
         attempt = _Attempt(self._client, path)

@@ -5,11 +5,13 @@ dispute it and go on sending to the primary (docs/specification.md, section 11).
 """
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any
 
+from pairing.reading import hash_of, number, readable, reading, record, text, texts, whole
 from pairing.shared_state import SharedState
 
 ALIVE_S = 15.0
@@ -25,6 +27,17 @@ redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "told": %s}', n
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """That a process has taken over a failover which an operator forced, and how soon."""
+
+    path: str
+    version: int
+    """Of the change, as ``SharedHealth`` has it."""
+    after_s: float
+    """By Redis's clock, from the moment it was said."""
+
+
+@dataclass(frozen=True, slots=True)
 class Presence:
     """What a process tells of itself."""
 
@@ -32,6 +45,10 @@ class Presence:
     """Whether it has senders; workers, which have none, are not counted."""
     disputed: tuple[str, ...] = ()
     """The entities which the fleet calls failed over and this process does not."""
+    ahead_s: float | None = field(default=None, compare=False)
+    """How far its clock is ahead of Redis's, as far as it tells; known to those who read it."""
+    heard: tuple[Heard, ...] = field(default=(), compare=False)
+    """The forced failovers it took over last, the latest at the end: how fast an operator's word reached it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +74,10 @@ class Presences:
 
     def tell(self, process: str, presence: Presence) -> None:
         """Says that a process is there; to be repeated every few seconds."""
-        told = json.dumps({"sends": presence.sends, "disputed": presence.disputed})
+        heard = [[one.path, one.version, one.after_s] for one in presence.heard]
+        told = json.dumps(
+            {"sends": presence.sends, "disputed": presence.disputed, "clock": time.time(), "heard": heard}
+        )
         self._tell(keys=[self._key], args=[process, told])
 
     def leave(self, process: str) -> None:
@@ -65,22 +85,31 @@ class Presences:
         self._redis.hdel(self._key, process)
 
     def living(self, *, within_s: float = ALIVE_S) -> dict[str, Presence]:
-        """The processes heard of in the last ``within_s`` seconds of Redis's clock; those long silent are forgotten."""
+        """The processes heard of in the last ``within_s`` seconds of Redis's clock; those long silent are forgotten.
+
+        What cannot be read is left out.
+        """
         now_s, microseconds = self._redis.time()
-        raw = cast("dict[Any, Any]", self._redis.hgetall(self._key))
-        told = {_text(process): json.loads(text) for process, text in raw.items()}
-        ages = {process: now_s + microseconds / 1e6 - one["at"] / 1000 for process, one in told.items()}
+        told = readable(self._key, hash_of(self._redis, self._key), _told)
+        ages = {process: now_s + microseconds / 1e6 - at for process, (at, _) in told.items()}
         if forgotten := [process for process, age in ages.items() if age > FORGOTTEN_S]:
             self._redis.hdel(self._key, *forgotten)
-        return {
-            process: Presence(bool(one["told"]["sends"]), tuple(one["told"]["disputed"]))
-            for process, one in told.items()
-            if ages[process] <= within_s
-        }
+        return {process: presence for process, (_, presence) in told.items() if ages[process] <= within_s}
 
 
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.decode()
+def _told(written: str) -> tuple[float, Presence]:
+    """When a process told of itself, in seconds of Redis's clock, and what."""
+    with reading("the presence of a process"):
+        fields = record(written)
+        at, told = number(fields, "at") / 1000, fields["told"]
+        ahead_s = None if told.get("clock") is None else number(told, "clock") - at
+        heard = tuple(_heard(*one) for one in told.get("heard", ()))
+        return at, Presence(bool(told["sends"]), tuple(texts(told, "disputed")), ahead_s, heard)
+
+
+def _heard(path: Any, version: Any, after_s: Any) -> Heard:
+    fields = {"path": path, "version": version, "after_s": after_s}
+    return Heard(text(fields, "path"), whole(fields, "version"), max(0.0, number(fields, "after_s")))
 
 
 def opinions(living: Iterable[Presence]) -> Opinions:

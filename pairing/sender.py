@@ -15,7 +15,7 @@ from pairing.faults import is_ambiguous
 from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
 from pairing.links import Link, LinkFailure
 from pairing.paired import CLOSE_S
-from pairing.payload import Messages, PairedMessageBatch, Payload, plain_payload
+from pairing.payload import Messages, PairedMessageBatch, Payload, plain_size
 from pairing.sending import LONGEST_OPENING_S, SenderCore
 from pairing.session_order import Consult, Move, OrderAction, Pause
 
@@ -35,8 +35,6 @@ class PairedSender(SenderCore):
         super().__init__(client, entity_name)
         self._client = client
         self._link = Link(make, client.watchdog)
-        self._count = client.meter.count
-        self._namespace = client.primary.namespace
 
     def __enter__(self) -> "PairedSender":
         self._check_live()
@@ -53,30 +51,61 @@ class PairedSender(SenderCore):
         Raises the SDK's own error while a failure is accepted or the caller's, MessageSizeExceededError also for what
         could not be failed over, BacklogUnavailableError where the entity is failed over and no backlog queue takes it.
         """
-        if self._closed or self._client.refusal is not None:
+        client, began_at = self._client, self._now()
+        # What all the rest comes to for a plain message while all is well, in as few steps as there can be.
+        if (
+            timeout is None
+            and self._machine.state is HEALTHY
+            and self._may_be_short
+            and client.refusal is None
+            and not self._closed
+            and (size := plain_size(message, client.backlog_limit))
+        ):
+            failure = self._link.send(message, self._first_timeout_s)
+            if failure is None and self._has_warmed:
+                self._note_accepted(size)
+            else:
+                self._send(message, None, began_at, (failure,))
+            return
+        with self._traced("send"):
+            self._send(message, timeout, began_at, ())
+
+    def _send(
+        self,
+        message: Messages | ServiceBusMessageBatch,
+        timeout: float | None,
+        began_at: float,
+        tried: tuple[LinkFailure | None, ...],
+    ) -> None:
+        """Send in all the steps that there may be; ``tried``: how the first attempt ended, where that was made."""
+        if not tried:
             self._check_live()
-        timeout_s = self._timeout_s if timeout is None else self._checked(timeout)
-        work = plain_payload(message, self.entity_name, self._client.backlog_limit) or self._prepared(message)
+        timeout_s = self._checked(timeout)
+        work = self._prepared(message)
         if work is None:
             return
-        outgoing, began_at = work.outgoing, self._now()
-        first: Outcome | None = None
-        # The flow's first step, taken ahead of it: so it costs little while all is well.
-        if self._entity.machine.state is HEALTHY and (self._order is None or self._order.is_free(self.entity_name)):
-            attempt_s = self._first_timeout_s if timeout is None else first_timeout_s(timeout_s)
-            failure = self._link.send(outgoing, attempt_s)
-            if failure is None and self._has_warmed:
-                number, size, units = len(work.messages), work.size, work.units
-                self._count("send", self._namespace, self.entity_name, messages=number, bytes=size, billing_units=units)
-                self._entity.sent(self._now())
-                return
+        outgoing, first = work.outgoing, None
+        if (
+            not tried
+            and self._machine.state is HEALTHY
+            and (self._order is None or self._order.is_free(self.entity_name))
+        ):
+            tried = (self._link.send(outgoing, first_timeout_s(timeout_s)),)
+        for failure in tried:
             first = self._to_primary(work, failure)
-        self._run(work, timeout_s, lambda left: self._link.send(outgoing, left), began_at, first)
+        if first == DONE:
+            self._entity.sent(self._now())
+        else:
+            self._run(work, timeout_s, lambda left: self._link.send(outgoing, left), began_at, first)
 
     def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
     ) -> list[int]:
         """The sequence numbers of the scheduled messages; none where they were scheduled in a backlog queue."""
+        with self._traced("schedule"):
+            return self._schedule(messages, schedule_time_utc, timeout)
+
+    def _schedule(self, messages: Messages, schedule_time_utc: datetime, timeout: float | None) -> list[int]:
         self._check_live()
         timeout_s = self._checked(timeout)
         work = self._scheduled(messages, schedule_time_utc)
@@ -164,7 +193,8 @@ class PairedSender(SenderCore):
     def _to_primary(self, work: Payload, failure: LinkFailure | None) -> Outcome:
         if not self._has_warmed:
             self._warm_backlog()
-        self._client.count_primary(work, accepted=failure is None)
+        if failure is None or not failure.is_crowded:
+            self._client.count_primary(work, accepted=failure is None)
         if failure is None:
             return DONE
         return self._client.failed(failure.error, self.entity_name, reused=failure.reused)

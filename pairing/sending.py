@@ -1,10 +1,12 @@
 """What the senders of both worlds have in common: everything but the waiting."""
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any
 
 from azure.servicebus import ServiceBusMessageBatch
 
+from pairing.availability import HEALTHY
 from pairing.clock import seconds
 from pairing.errors import ScheduledInBacklogError
 from pairing.faults import is_gone
@@ -29,6 +31,9 @@ class SenderCore:
         """Path of the queue or topic it sends to."""
         self._pairing = client
         self._entity = GuardedEntity(client.pair_state, entity_name)
+        self._machine = self._entity.machine
+        self._meter = client.meter
+        self._note = client.meter.noting("send", client.primary.namespace, entity_name)
         self._backlog = SenderBacklog(client.pair_state)
         self._now = client.clock.now
         self._timeout_s = seconds(client.options.send_timeout)
@@ -37,6 +42,8 @@ class SenderCore:
         self._waits_when_busy = client.options.server_busy == "wait"
         self._preserves_sessions = client.options.preserve_session_order
         self._order = client.fleet.sessions
+        self._tracing = client.tracing
+        self._may_be_short = self._order is None and self._tracing is None
         self._has_warmed = False
         self._scheduled_in_backlog = False
         self._closed = False
@@ -58,9 +65,29 @@ class SenderCore:
 
     def _measured(self, work: Payload | None) -> Payload | None:
         if work is not None:
+            if self._tracing is not None:
+                self._tracing.carry(work)
             one, batch = self._pairing.backlog_limit, self._pairing.backlog_batch_limit
             work.measure(batch if isinstance(work.outgoing, list) else one, self._require_headroom)
         return work
+
+    def _note_accepted(self, size: int) -> None:
+        """A plain message of this size was accepted: metered, and known to the entity."""
+        at = self._now()
+        if at >= self._meter.minute_ends:
+            self._meter.turn(at)
+        self._note(size)
+        if self._machine.state is HEALTHY:
+            self._machine.accepted(at)
+        else:
+            self._entity.sent(at)
+
+    def _traced(self, operation: str) -> AbstractContextManager[None]:
+        """The span of a call, where traces are wanted."""
+        return nullcontext() if self._tracing is None else self._tracing.sending(operation, self.entity_name)
+
+    def _has_no_barrier(self) -> bool:
+        return self._order is None or self._order.is_free(self.entity_name)
 
     def _flow(self, work: Payload, timeout_s: float, began_at: float, *, tried: bool = False) -> SendFlow:
         parts = [] if self._order is None else self._parts(work)
@@ -73,6 +100,7 @@ class SenderCore:
                 began_at + timeout_s,
                 self._waits_when_busy,
                 is_gone,
+                began_at,
             )
             return send.run(parts, tried=tried)
         return send_flow(
@@ -118,7 +146,10 @@ class SenderCore:
                 f"Max message size: {max_size_in_bytes} is too large, acceptable max batch size is: {limit} bytes."
             )
         headroom = (lambda: self._pairing.backlog_batch_limit) if self._require_headroom else None
-        return PairedMessageBatch(max_size_in_bytes or limit, path=self.entity_name, backlog_limit=headroom)
+        create = None if self._tracing is None else self._tracing.create
+        return PairedMessageBatch(
+            max_size_in_bytes or limit, path=self.entity_name, backlog_limit=headroom, create=create
+        )
 
     def _checked(self, timeout: float | None) -> float:
         if timeout is None:

@@ -78,6 +78,9 @@ class SessionGates:
             return None
         try:
             ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
+            if ruling.others.startswith(f"{self._process}:"):  # a send of ours, maybe over by now: that is told late
+                self._sessions.leave([one for one in list(self._ended) if one[1] == ruling.others])
+                ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
         except Exception as error:
             self._went_away(error)
             return None
@@ -141,7 +144,7 @@ class SessionGates:
     def refresh(self) -> None:
         """Read the gates, raising those of entities in danger; a Redis that has forgotten, or was away, is told."""
         asked_at = self._now()
-        gates = self._sessions.sync(self._epoch or uuid4().hex, self._endangered())
+        gates = self._sessions.sync(uuid4().hex, self._endangered())
         has_forgotten = self._epoch not in ("", gates.epoch)
         if has_forgotten:
             self.at_risk("*", "Redis has forgotten which sessions have messages in the backlog; they are told again")

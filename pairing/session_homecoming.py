@@ -7,6 +7,7 @@ queue, that nothing of it is left there. A pair none of whose processes keeps th
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from pairing.messages import SCHEDULED_ENQUEUE_TIME, SESSION_ID
@@ -84,11 +85,15 @@ class InTurn:
         return outcome
 
     def _send(self, action: Send) -> TurnSteps:
-        """What is in turn is sent; the rest waits, which is nobody's fault."""
-        first = action.items[0]
+        """What is in turn is sent; the rest waits, which is nobody's fault.
+
+        A group may hold messages of its session that appear at a time of their own: these keep no order.
+        """
         ready = len(action.items)
         if self._is_kept:
-            ready = self._turns.ready([item.number for item in action.items], key_of(first.received))
+            key = key_of(action.items[0].received)
+            alike = list(takewhile(lambda item: key_of(item.received) == key, action.items))
+            ready = self._turns.ready([item.number for item in alike], key)
         if not ready:
             return Sent(0, "turn", "an older message of its session is still in the backlog")
         sent: Sent = yield Send(action.path, action.items[:ready])

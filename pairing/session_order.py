@@ -79,6 +79,8 @@ class SessionSend:
     deadline: float
     wait_when_busy: bool
     is_gone: Callable[[BaseException], bool]
+    began_at: float
+    """When the timeout began."""
 
     def run(self, parts: list[Part], *, tried: bool) -> SendFlow:
         """All parts in their order. ``tried``: the primary was tried with all of them, while it was certain to be free.
@@ -88,16 +90,18 @@ class SessionSend:
         """
         if tried or self.order.is_free(self.entity.path):
             redirect = partial(self._redirect_all, parts)
-            return (yield from self._send(None, None, redirect=redirect))
+            return (yield from self._send(None, None, began_at=self.began_at, redirect=redirect))
         return (yield from self._each(parts, self._part))
 
-    def _send(self, part: Any, session: str | None, *, redirect: Any = None) -> SendFlow:
+    def _send(self, part: Any, session: str | None, *, began_at: float | None = None, redirect: Any = None) -> SendFlow:
+        at = self.now() if began_at is None else began_at
         return send_flow(
             self.entity,
             self.backlog_of(session),
             self.now,
-            timeout_s=self.deadline - self.now(),
+            timeout_s=self.deadline - at,
             wait_when_busy=self.wait_when_busy,
+            began_at=at,
             part=part,
             redirect=redirect,
         )
@@ -166,12 +170,15 @@ class SessionSend:
         errors: dict[str, BaseException] = {}
         may_be_stored = False
         while (left := self.deadline - self.now()) > _TOO_SHORT_S:
+            began = self.now()
             outcome = yield ToBacklog(queue, min(LONGEST_ATTEMPT_S, max(left / 2, min(left, 1.0))), work)
             if outcome == DONE:
                 backlog.accepted(queue, self.now())
                 self.order.remember(key, queue)
                 self._left(key, token, stored=True, may_be_stored=may_be_stored)
                 return queue
+            if outcome.is_crowded:
+                continue
             if outcome.fault is Fault.CALLER:
                 self._left(key, token, stored=False, may_be_stored=may_be_stored)
                 raise outcome.error
@@ -179,7 +186,7 @@ class SessionSend:
             if outcome.repeatable and queue not in errors:
                 errors[queue] = outcome.error
                 continue  # the same message_id in the same queue: nothing of the session comes between
-            backlog.failed(queue, outcome.error, self.now())
+            backlog.failed(queue, outcome.error, self.now(), began)
             cause = errors[queue] = outcome.error
             moved = yield from self._moved(session, key, token, ruling, errors, is_gone=self.is_gone(outcome.error))
             if moved is None:

@@ -4,14 +4,14 @@ One process looks at the queues for all, at most so often; a warning is given to
 every call may raise ``redis.RedisError``.
 """
 
-import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from pairing.capacity import Fill, seen
+from pairing.reading import hash_of, moment_or_none, number, readable, reading, record, text, whole
 
 if TYPE_CHECKING:
     from pairing.shared_state import SharedState
@@ -32,12 +32,12 @@ class QueueNews:
         return json.dumps(asdict(self) | {"until": self.until and self.until.isoformat()})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "QueueNews":
-        """The record that ``to_json`` wrote; ValueError, KeyError or TypeError where the text is none."""
-        fields: dict[str, Any] = json.loads(text)
-        until = fields["until"]
-        since = datetime.fromisoformat(until) if until else None
-        return cls(fields["path"], fields["reason"], fields["process"], since)
+    def from_json(cls, written: str | bytes) -> "QueueNews":
+        """The record that ``to_json`` wrote; ValueError where the text is none."""
+        with reading("news of a backlog queue"):
+            fields = record(written)
+            until = moment_or_none(fields, "until")
+            return cls(text(fields, "path"), text(fields, "reason"), text(fields, "process"), until)
 
 
 class SharedBacklog:
@@ -70,9 +70,8 @@ class SharedBacklog:
         return warnings
 
     def fills(self) -> dict[str, Fill]:
-        """How full each queue is, by path."""
-        found = cast("dict[Any, Any]", self._redis.hgetall(self._fills))
-        return {_text(path): Fill(**json.loads(text)) for path, text in found.items()}
+        """How full each queue is, by path; what cannot be read hides no other queue."""
+        return readable(self._fills, hash_of(self._redis, self._fills), _fill)
 
     # The rotation --------------------------------------------------------------------------------------------------
 
@@ -88,15 +87,12 @@ class SharedBacklog:
 
     def pulled(self) -> list[QueueNews]:
         """The queues that are out of some process's rotation now; what cannot be read hides no other queue."""
-        found, now = cast("dict[Any, Any]", self._redis.hgetall(self._pulled)), datetime.now(UTC)
-        pulled = []
-        for text in found.values():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                news = QueueNews.from_json(text)
-                if news.until is not None and news.until > now:
-                    pulled.append(news)
-        return pulled
+        found, now = readable(self._pulled, hash_of(self._redis, self._pulled), QueueNews.from_json), datetime.now(UTC)
+        return [news for news in found.values() if news.until is not None and news.until > now]
 
 
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+def _fill(written: str) -> Fill:
+    with reading("the fill of a queue"):
+        fields = record(written)
+        size, limit = whole(fields, "size"), max(whole(fields, "limit"), 1)
+        return Fill(size, limit, number(fields, "at"), number(fields, "rate"))

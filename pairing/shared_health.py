@@ -3,9 +3,13 @@
 import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal, cast
+
+from pairing.reading import moment, moment_or_none, number, reading, record, text, text_or_none, whole
 
 Origin = Literal["organic", "forced"]
+_STATES = ("healthy", "failing", "failed_over")
+_ORIGINS = ("organic", "forced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class SharedHealth:
     version: int
     """Rises with every change, also over a Redis that was restarted empty."""
     process: str
+    knew: int = 0
+    """The last version that stood when this was said, or that its author had heard of and left behind."""
 
     def to_json(self) -> str:
         """The record as the hash and the channel carry it."""
@@ -32,21 +38,25 @@ class SharedHealth:
         return json.dumps(asdict(self) | {"since": _iso(self.since), "expires": expires})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "SharedHealth":
-        """The record that ``to_json`` wrote; ValueError, KeyError or TypeError where the text is none."""
-        fields: dict[str, Any] = json.loads(text)
-        expires = fields.get("expires")
-        return cls(
-            path=fields["path"],
-            state=fields["state"],
-            since=datetime.fromisoformat(fields["since"]),
-            reason=fields["reason"],
-            held_by=fields.get("held_by"),
-            expires=datetime.fromisoformat(expires) if expires else None,
-            origin=fields["origin"],
-            version=int(fields["version"]),
-            process=fields["process"],
-        )
+    def from_json(cls, written: str | bytes) -> "SharedHealth":
+        """The record that ``to_json`` wrote; ValueError where the text is none, or of a state nobody here knows."""
+        with reading("the health of an entity"):
+            fields = record(written)
+            state, origin = text(fields, "state"), text(fields, "origin")
+            if state not in _STATES or origin not in _ORIGINS:
+                raise ValueError("not the health of an entity: no such state or origin")
+            return cls(
+                path=text(fields, "path"),
+                state=state,
+                since=moment(fields, "since"),
+                reason=text(fields, "reason"),
+                held_by=text_or_none(fields, "held_by"),
+                expires=moment_or_none(fields, "expires"),
+                origin=cast(Origin, origin),
+                version=whole(fields, "version"),
+                process=text(fields, "process"),
+                knew=whole(fields, "knew") if "knew" in fields else 0,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +76,12 @@ class PingRecord:
         return json.dumps(asdict(self) | {"at": _iso(self.at), "next_due": due})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "PingRecord":
-        """The record that ``to_json`` wrote."""
-        fields: dict[str, Any] = json.loads(text)
-        due = fields.get("next_due")
-        at = datetime.fromisoformat(fields["at"])
-        next_due = datetime.fromisoformat(due) if due else None
-        return cls(at, bool(fields["accepted"]), fields["reason"], int(fields["count"]), next_due)
+    def from_json(cls, written: str | bytes) -> "PingRecord":
+        """The record that ``to_json`` wrote; ValueError where the text is none."""
+        with reading("a ping"):
+            fields = record(written)
+            at, next_due = moment(fields, "at"), moment_or_none(fields, "next_due")
+            return cls(at, bool(fields["accepted"]), text(fields, "reason"), whole(fields, "count"), next_due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +97,11 @@ class Pause:
         return json.dumps({"by": self.by, "reason": self.reason, "at": _iso(self.at)})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "Pause":
-        """The record that ``to_json`` wrote."""
-        fields: dict[str, Any] = json.loads(text)
-        return cls(fields["by"], fields["reason"], datetime.fromisoformat(fields["at"]))
+    def from_json(cls, written: str | bytes) -> "Pause":
+        """The record that ``to_json`` wrote; ValueError where the text is none."""
+        with reading("a pause"):
+            fields = record(written)
+            return cls(text(fields, "by"), text(fields, "reason"), moment(fields, "at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +119,17 @@ class Pace:
         return json.dumps(asdict(self) | {"at": _iso(self.at)})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "Pace":
-        """The record that ``to_json`` wrote."""
-        fields: dict[str, Any] = json.loads(text)
-        return cls(float(fields["rate"]), fields["by"], fields["reason"], datetime.fromisoformat(fields["at"]))
+    def from_json(cls, written: str | bytes) -> "Pace":
+        """The record that ``to_json`` wrote; ValueError where the text is none, or the rate stands for standing still.
+
+        To stop is ``Pause``.
+        """
+        with reading("a pace"):
+            fields = record(written)
+            rate = number(fields, "rate")
+            if rate <= 0:
+                raise ValueError("not a pace: rate is not above 0")
+            return cls(rate, text(fields, "by"), text(fields, "reason"), moment(fields, "at"))
 
 
 def _iso(when: datetime) -> str:

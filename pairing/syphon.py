@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusReceiver
-from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError, ServiceBusAuthenticationError
+from azure.servicebus.exceptions import (
+    MessageLockLostError,
+    MessageNotFoundError,
+    ServiceBusAuthenticationError,
+    ServiceBusError,
+)
 
 from pairing.books import Books
 from pairing.clock import seconds
@@ -90,8 +95,9 @@ class Syphon(Syphoning):
         finally:
             ending.set()
             until = time.monotonic() + seconds(self._client.options.close_grace)
-            for thread in threads:
-                thread.join(max(until - time.monotonic(), 0))
+            while (left := until - time.monotonic()) > 0 and (busy := [one for one in threads if one.is_alive()]):
+                tenure.look(leaving=True)
+                busy[0].join(min(left, LOOK_S))
             tenure.give_up()
             for link in self._senders.values():
                 link.close(0)
@@ -318,18 +324,24 @@ class Hands:
     # The primary ---------------------------------------------------------------------------------------------------
 
     def _send(self, action: Send) -> Sent:
-        link, acknowledged = self._sender(action.path), 0
-        while acknowledged < len(action.items):
-            rest = action.items[acknowledged:]
-            count, failure = self._send_some(link, rest)
-            if failure is not None and failure.reused and is_ambiguous(failure.error):
-                count, failure = self._send_some(link, rest)  # a link gone stale says nothing of the destination
-            if failure is not None:
-                self._tally.refused(action.path)
-                return Sent(acknowledged, self._why(failure.error, action.path), describe(failure.error))
-            self._tally.sent(action.path, rest[:count])
-            acknowledged += count
-        return Sent(acknowledged)
+        tracing = self._client.tracing
+        if tracing is None:
+            return self._transfer(action)
+        with tracing.moving(self._queue, action.path, action.items) as ended:
+            sent = self._transfer(action)
+            ended(sent)
+            return sent
+
+    def _transfer(self, action: Send) -> Sent:
+        link = self._sender(action.path)
+        count, failure = self._send_some(link, action.items)
+        if failure is not None and failure.reused and is_ambiguous(failure.error):
+            count, failure = self._send_some(link, action.items)  # a link gone stale says nothing of the destination
+        if failure is not None:
+            self._tally.refused(action.path)
+            return Sent(0, self._why(failure.error, action.path), describe(failure.error))
+        self._tally.sent(action.path, action.items[:count])
+        return Sent(count)
 
     def _send_some(self, link: Link, items: list[Item]) -> tuple[int, LinkFailure | None]:
         """As many as one transfer takes, from the first on: how many these were, or why they failed."""
@@ -351,8 +363,11 @@ class Hands:
 
     def _is_gone(self, path: str) -> bool:
         """Whether the primary's administration says that there is no such entity; False where it says nothing."""
-        administration = self._client.primary.administration
         self._tally.asked(path, 2)
+        try:
+            administration = self._client.primary.administration
+        except ServiceBusError:  # that end is closed
+            return False
         for look in (administration.get_queue, administration.get_topic):
             try:
                 look(path, connection_timeout=ASK_S, read_timeout=ASK_S)

@@ -18,9 +18,10 @@ from pairing.books import Books, same_queue
 from pairing.clock import seconds
 from pairing.destinations import Destinations
 from pairing.errors import Fault
-from pairing.faults import classify, condition, describe
+from pairing.faults import CANNOT_ENCODE, classify, condition, describe
 from pairing.homecoming import Homecoming
 from pairing.ledger import Ledger
+from pairing.links import LinkCrowdedError
 from pairing.losses import estimated, messages
 from pairing.metering import billing_units
 from pairing.moves import Failed, Item, Progress, Settled, Why
@@ -71,7 +72,10 @@ class Syphoning:
         def queues() -> tuple[str, ...]:
             return self._of.backlog_paths if self._only is None else self._only
 
-        return Tenure(self._of.coordination, self._of.process, queues, tell_pause, pacing=self._pacing)
+        keep_back = self._destinations.keep_back
+        return Tenure(
+            self._of.coordination, self._of.process, queues, tell_pause, pacing=self._pacing, keep_back=keep_back
+        )
 
     def _homecoming(self, books: Books, queue: str, may_work: Callable[[], bool]) -> Homecoming:
         options = self._of.options
@@ -236,9 +240,13 @@ def why_refused(error: Exception) -> Why:
     """Whose fault a failed send is, as the syphon sees it."""
     if isinstance(error, LeaseOver):
         return "lease"
+    if isinstance(error, MessageSizeExceededError):  # which is a ValueError, too
+        return "message"
     inner = getattr(error, "inner_exception", None)
-    if isinstance(error, ValueError | TypeError) or isinstance(inner, ValueError | TypeError):
+    if isinstance(error, CANNOT_ENCODE) or isinstance(inner, CANNOT_ENCODE):
         return "ours"
+    if isinstance(error, LinkCrowdedError):
+        return "busy"
     gone = condition(error) == "amqp:resource-deleted"
     if gone or isinstance(error, MessagingEntityNotFoundError | MessagingEntityDisabledError):
         return "final"

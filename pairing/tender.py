@@ -85,6 +85,11 @@ class TenderCore:
             return None
         return SharedBacklog(coordination.shared)
 
+    def _count_connections(self) -> None:
+        """Note how many connections are open to each end, for its brokered connections are on the bill."""
+        for end in (self._paired.primary, self._paired.secondary):
+            self._paired.meter.connections(end.namespace, end.connections)
+
     def _is_time(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
         if now < self._next.get(what, 0.0):
@@ -139,6 +144,7 @@ class Tender(TenderCore, threading.Thread):
                 link.warm(REPORT_S)
 
     def _report(self) -> None:
+        self._count_connections()
         if self._client.fleet.takes_usage and self._is_time("report", REPORT_S):
             self._client.fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
 

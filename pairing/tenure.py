@@ -47,8 +47,9 @@ class Tenure:
         tell_pause: TellPause,
         now: Callable[[], float] = time.monotonic,
         pacing: Pacing | None = None,
+        keep_back: Callable[[Iterable[str]], None] = lambda paths: None,
     ) -> None:
-        self._pacing = pacing or Pacing()
+        self._pacing, self._keep_back = pacing or Pacing(), keep_back
         self._shared: SharedState | None = coordination.shared if coordination is not None else None
         self._owner, self._tell_pause, self._now = owner, tell_pause, now
         self._queues = queues
@@ -56,8 +57,12 @@ class Tenure:
         self._alone_since: float | None = None
         self._looked_at = float("inf")
 
-    def look(self) -> None:
-        """Reads pauses, renews and takes leases: blocking, two seconds at most. Keeps what it has if Redis is away."""
+    def look(self, *, leaving: bool = False) -> None:
+        """Reads pauses, renews and takes leases: blocking, two seconds at most. Keeps what it has if Redis is away.
+
+        Who is leaving takes none, and keeps the one of each queue it still serves: else what was sent in its last
+        moments could not be completed, and would come home twice.
+        """
         self._notice_a_freeze()
         for queue in self._queues():  # a client that was opened without its backlog finds it later
             self._posts.setdefault(queue, _Post())
@@ -67,7 +72,7 @@ class Tenure:
             self._read_pauses(self._shared)
             self._read_paces(self._shared)
             for queue, post in self._posts.items():
-                self._tend_lease(self._shared, queue, post)
+                self._tend_lease(self._shared, queue, post, leaving)
             self._alone_since = None
         except _away():
             self._notice_a_freeze()  # in the middle of it: then the connection broke for that, maybe
@@ -160,6 +165,7 @@ class Tenure:
 
     def _read_pauses(self, shared: "SharedState") -> None:
         paused = shared.paused()
+        self._keep_back(paused)  # an entity among them is a destination that nothing shall go home to
         for queue, post in self._posts.items():
             pause = paused.get("*") or paused.get(queue)
             if (pause is not None) is not post.is_paused:
@@ -169,7 +175,7 @@ class Tenure:
                 post.has_told = post.is_paused
                 self._tell_pause(queue, post.is_paused, f"{pause.reason} ({pause.by})" if pause else "resumed")
 
-    def _tend_lease(self, shared: "SharedState", queue: str, post: _Post) -> None:
+    def _tend_lease(self, shared: "SharedState", queue: str, post: _Post, leaving: bool) -> None:
         asked_at = self._now()
         if post.is_held and post.is_paused and not post.is_served:
             post.is_held = False
@@ -177,7 +183,7 @@ class Tenure:
         elif post.is_held and asked_at - post.renewed_at > _RENEW_S:
             post.is_held = shared.renew_lease(queue, self._owner, LEASE_S)
             post.renewed_at = asked_at
-        elif not post.is_held and not post.is_paused:
+        elif not (post.is_held or post.is_paused or leaving):
             post.token = shared.acquire_lease(queue, self._owner, LEASE_S)
             post.is_held = post.token is not None
             post.renewed_at = asked_at

@@ -2,11 +2,22 @@
 
 from typing import Any
 
+from azure.core.async_paging import AsyncItemPaged
 from azure.core.pipeline.transport import AioHttpTransport
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from pairing.administration import CREATED_WITH as _CREATED_WITH
-from pairing.administration import Answer, BacklogQueueInfo, CreateQueue, ListQueues, describe_queues, plain
+from pairing.administration import (
+    Answer,
+    BacklogQueueInfo,
+    CreateQueue,
+    ListQueues,
+    Q,
+    checked,
+    describe_queues,
+    plain,
+    understood,
+)
 
 
 class PlainHttpTransport(AioHttpTransport):  # type: ignore[misc]  # azure.core resolves the name lazily
@@ -24,17 +35,21 @@ class PlainHttpTransport(AioHttpTransport):  # type: ignore[misc]  # azure.core 
             request.url = addressed
 
 
-def emulator_transport() -> PlainHttpTransport:
-    """The ``transport=`` that lets an asyncio ServiceBusAdministrationClient of your own reach an emulator."""
-    return PlainHttpTransport()
+def emulator_transport(**keywords: Any) -> PlainHttpTransport:
+    """The ``transport=`` that lets an asyncio ServiceBusAdministrationClient of your own reach an emulator.
+
+    ``keywords`` are the transport's own, such as ``read_timeout``: a client's do not reach a transport it is given.
+    """
+    return PlainHttpTransport(**keywords)
 
 
 async def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Answer:
     """Ask the namespace; its error is the answer, too."""
     try:
         if isinstance(action, ListQueues):
-            return [queue async for queue in admin.list_queues()]
-        await admin.create_queue(action.path, **_CREATED_WITH)
+            return await listed(admin.list_queues())
+        with understood():
+            await admin.create_queue(action.path, **_CREATED_WITH)
     except Exception as error:
         return error
     return None
@@ -42,6 +57,17 @@ async def perform(admin: ServiceBusAdministrationClient, action: ListQueues | Cr
 
 async def backlog_queues(admin: ServiceBusAdministrationClient, primary_namespace: str) -> list[BacklogQueueInfo]:
     """All backlog queues of a primary in the namespace of ``admin``, orphans included, by index."""
-    described = {queue.name: queue async for queue in admin.list_queues()}
-    counted = [counts async for counts in admin.list_queues_runtime_properties()]
+    described = {queue.name: queue for queue in await listed(admin.list_queues())}
+    counted = await listed(admin.list_queues_runtime_properties())
     return describe_queues(described, counted, primary_namespace)
+
+
+async def listed(queues: AsyncItemPaged[Q]) -> list[Q]:
+    """All queues of a list; raises the SDK's errors, DecodeError for an answer that makes no sense or never ends."""
+    found: list[Q] = []
+    number, pages = 0, queues.by_page()
+    with understood():
+        async for page in pages:
+            found += checked([item async for item in page], number, pages)
+            number += 1
+    return found

@@ -13,7 +13,7 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBu
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 from azure.servicebus.exceptions import ServiceBusError
 
-from pairing.administration import AdministrationAction, Answer, Paired, Pause, pairing_flow
+from pairing.administration import TRIES, AdministrationAction, Answer, Paired, Pause, pairing_flow
 from pairing.aio.administration import emulator_transport, perform
 from pairing.aio.links import Background, Link
 from pairing.aio.pinger import Pinger
@@ -54,7 +54,6 @@ class AsyncEnd(End):
         self._background = background
         self._links = links
         self._made: dict[str, Any] = {}
-        self._is_let_go = False
 
     @property
     def sdk(self) -> ServiceBusClient:
@@ -74,7 +73,7 @@ class AsyncEnd(End):
 
     def _cached(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._made:
-            if self._is_let_go:  # by what still goes on while the end closes: nobody would close it any more
+            if self.is_down:  # by what still goes on while the end closes: nobody would close it any more
                 raise ServiceBusError("This end of the pair has been closed.")
             self._made[name] = make()
         made: T = self._made[name]
@@ -92,7 +91,6 @@ class AsyncEnd(End):
 
     async def let_go(self) -> None:
         """Close the SDK's clients, waiting a second at most."""
-        self._is_let_go = True
         made, self._made = list(self._made.values()), {}
         if made:
             closing = self._background.start(asyncio.wait_for(self._close_all(made), CLOSE_S - 1.0), "closing")
@@ -195,9 +193,9 @@ class PairedServiceBusClient(PairedClient):
         async with self._opening:
             if self._state == "opened":
                 return
-            if self._state != "created":
-                raise PairingError(f"the paired client is {self._state}: make a new one")
+            self._check_new()
             await self._pair_namespaces()
+            self._check_new()  # it may have been closed meanwhile
             self._opened()
             self.fleet.start()
             self._watchdog = self.background.start(self._watch_links(), "watchdog")
@@ -219,7 +217,7 @@ class PairedServiceBusClient(PairedClient):
                 raise
             self.emit("queue_pulled", "*", f"opened without backlog: {error}")
 
-    async def _find_backlog(self) -> Paired:
+    async def _find_backlog(self, tries: int = TRIES) -> Paired:
         if self._must_name_secondary():
             await self._name_secondary()
         flow = pairing_flow(
@@ -227,6 +225,7 @@ class PairedServiceBusClient(PairedClient):
             self.primary.namespace,
             self.options.backlog_queue_count,
             pause_s=seconds(self.options.creation_retry_interval),
+            tries=tries,
         )
         return await drive_async(flow, self._administer)
 
@@ -250,7 +249,7 @@ class PairedServiceBusClient(PairedClient):
     async def repair(self) -> None:
         """Try once more to find the backlog queues; for a client that was opened without the secondary."""
         if self._state == "opened" and not self.backlog_paths:
-            self._repaired(await self._find_backlog())
+            self._repaired(await self._find_backlog(tries=1))  # meanwhile nothing else is tended
 
     async def _watch_time(self) -> None:
         while self._state == "opened":
@@ -279,15 +278,17 @@ class PairedServiceBusClient(PairedClient):
         until = time.monotonic() + CLOSE_S - 1.0
         grace = min(seconds(self.options.close_grace), CLOSE_S - 2.5)
         await self.background.cancel(self._work)
+        flying_until = min(time.monotonic() + grace, until - 1.0)
         if self._syphon is not None:
             self._stop_syphon.set()
-            await asyncio.wait([self._syphon], timeout=grace)
-        await asyncio.gather(*(link.close(grace) for link in list(self.background.links)))
+            await asyncio.wait([self._syphon], timeout=max(flying_until - time.monotonic(), 0.0))
+        left_s = max(flying_until - time.monotonic(), 0.0)
+        await asyncio.gather(*(link.close(left_s) for link in list(self.background.links)))
         if self.coordination is not None:
             self.fleet.record(self.meter.drain(self.clock.now(), everything=True))
-            await asyncio.wait([self.background.start(asyncio.to_thread(self.fleet.close), "leaving")], timeout=1.0)
-        await self.primary.close()
-        await self.secondary.close()
+            leaving = self.background.start(asyncio.to_thread(self.fleet.close), "leaving")
+            await asyncio.wait([leaving], timeout=max(until - 0.5 - time.monotonic(), 0.5))
+        await asyncio.gather(self.primary.close(), self.secondary.close())
         await self.background.cancel([self._watchdog] if self._watchdog else [])
         await self.background.end(max(until - time.monotonic(), 0.1))
 
@@ -390,13 +391,22 @@ class PairedServiceBusClient(PairedClient):
 
     async def send_to_backlog(self, work: Payload, action: ToBacklog) -> Outcome:
         """Perform one action of a send flow: the message, rewritten, to a backlog queue."""
+        if self.tracing is None:
+            return await self._to_backlog(work, action)
+        with self.tracing.redirecting(action.queue, work) as ended:
+            outcome = await self._to_backlog(work, action)
+            ended(outcome)
+            return outcome
+
+    async def _to_backlog(self, work: Payload, action: ToBacklog) -> Outcome:
         try:
             outgoing = work.rewritten()
         except Exception as error:
             return self.backlog_failed(error, reused=False)
         link = self.backlog_link(action.queue)
         failure = await link.send(outgoing, action.timeout_s)
-        self.count_backlog(work, accepted=failure is None)
+        if failure is None or not failure.is_crowded:
+            self.count_backlog(work, accepted=failure is None)
         return DONE if failure is None else self.backlog_failed(failure.error, reused=failure.reused)
 
     # Pings ---------------------------------------------------------------------------------------------------------

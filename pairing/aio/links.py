@@ -11,13 +11,24 @@ from weakref import WeakSet
 from azure.servicebus.aio import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
-from pairing.links import HEARTBEAT_S, RETRY_WARM_S, LinkFailure, keeps_link, opening_error, token_is_aging
+from pairing.aio.turn import Turn
+from pairing.links import (
+    HEARTBEAT_S,
+    RETRY_WARM_S,
+    LinkCrowdedError,
+    LinkFailure,
+    keeps_link,
+    opening_error,
+    token_is_aging,
+)
 
 _CLOSING_S = 2.0
 _STRIKE_AGAIN_S = 0.05
 _SHORT_S = 2.0
 _AHEAD_S = 0.3
 """How much ahead of a deadline the client strikes, for it looks only so often."""
+_LEAVING_S = 0.5
+"""How long an interrupted operation may take to notice: the SDK swallows a cancellation now and then."""
 
 Operation = Callable[[ServiceBusSender, float], Awaitable[object]]
 
@@ -56,16 +67,20 @@ class Background:
 
 
 class Deadline:
-    """Cancels the current task at a moment, and again until it listens; leaving it then raises TimeoutError.
+    """Ends the current task's work at a moment, and again until it listens; leaving it then raises TimeoutError.
 
-    As ``asyncio.timeout``, which cancels only once: a cancellation can get lost where a frame arrives with it.
+    First it calls ``abort``, which the work shall notice; then it cancels. The SDK makes requests in tasks of their
+    own: one that is cancelled and does not listen is abandoned there, goes on, and complains in the log. As
+    ``asyncio.timeout``, which cancels only once: a cancellation can get lost where a frame arrives with it.
     """
 
-    __slots__ = ("_cancelling", "_handle", "_loop", "_struck", "_task", "_timeout_s")
+    __slots__ = ("_abort", "_cancelling", "_handle", "_loop", "_struck", "_task", "_timeout_s", "is_over")
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, abort: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
+        self._abort = abort
         self._struck = 0
+        self.is_over = False
 
     def __enter__(self) -> None:
         task = asyncio.current_task()
@@ -73,12 +88,18 @@ class Deadline:
         self._task = task
         self._cancelling = task.cancelling()
         self._loop = asyncio.get_running_loop()
-        self._handle = self._loop.call_later(self._timeout_s, self._strike)
+        self._handle = self._loop.call_later(self._timeout_s, self.strike)
 
-    def _strike(self) -> None:
-        self._struck += 1
-        self._task.cancel()
-        self._handle = self._loop.call_later(_STRIKE_AGAIN_S, self._strike)
+    def strike(self) -> None:
+        """Let the time be over now."""
+        self._handle.cancel()
+        if self.is_over:
+            self._struck += 1
+            self._task.cancel()
+        else:
+            self.is_over = True
+            self._abort()
+        self._handle = self._loop.call_later(_STRIKE_AGAIN_S, self.strike)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -86,7 +107,7 @@ class Deadline:
         self._handle.cancel()
         for _ in range(self._struck):
             self._task.uncancel()
-        if self._struck and kind is not None and self._task.cancelling() <= self._cancelling:
+        if self.is_over and kind is not None and self._task.cancelling() <= self._cancelling:
             raise TimeoutError from error
 
 
@@ -130,8 +151,8 @@ class Link:
         self._make = make
         self._background = background
         self._warm = warm
-        self._lock = asyncio.Lock()
-        self._waiting = 0
+        self._turn = Turn()
+        self._attempting: Deadline | None = None
         self._sending: asyncio.Task[Any] | None = None
         self._until = 0.0
         self._struck = 0
@@ -143,16 +164,17 @@ class Link:
         background.links.add(self)
 
     async def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
-        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded."""
+        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded.
+
+        Half of the time at most goes by waiting for one's turn: with less than the rest of it none could succeed.
+        """
         reused = False
         until = time.monotonic() + timeout_s
+        if not await self._taken(timeout_s / 2):
+            return LinkFailure(LinkCrowdedError(), False)
         try:
-            with Deadline(max(timeout_s, 0.0)):
-                self._waiting += 1
-                try:
-                    await self._lock.acquire()
-                finally:
-                    self._waiting -= 1
+            with (deadline := Deadline(max(until - time.monotonic(), 0.0), self._abort)):
+                self._attempting = deadline
                 try:
                     reused = self.sender is not None
                     sender = self.sender or await self._open()
@@ -161,65 +183,79 @@ class Link:
                 except BaseException as error:  # also a cancellation: the SDK's sender is no more to be trusted
                     self._let_go(error)
                     raise
-                finally:
-                    self._lock.release()
+            if deadline.is_over:  # it succeeded in the last moment, on a transport that was aborted in it
+                self._drop(torn=True)
             return None
         except TimeoutError as error:
-            overdue = OperationTimeoutError(message=f"No answer within {timeout_s:.1f} s.")
-            overdue.__cause__ = error
-            return LinkFailure(overdue, reused)
+            return LinkFailure(self._overdue(timeout_s, error), reused)
         except Exception as error:
             return LinkFailure(error, reused)
+        finally:
+            self._attempting = None
+            self._turn.leave()
 
     async def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
         """Send on the link within the timeout; on an open link nobody else uses, in as few steps as there can be.
 
         Where the timeout is long, ``interrupt_if_overdue`` guards it: a timer for each send costs ten microseconds.
         """
-        sender = self.sender
-        if sender is None or timeout_s < _SHORT_S or self._waiting or self._lock.locked():
-            return await self.attempt(lambda sender, left: sender.send_messages(message), timeout_s)
-        await self._lock.acquire()  # it is free: this does not wait
-        self._sending = task = asyncio.current_task()
+        sender, turn = self.sender, self._turn
+        if sender is None or turn.is_taken or timeout_s < _SHORT_S:
+            return await self.attempt(_sending(message), timeout_s)
+        turn.is_taken = True
+        self._sending = asyncio.current_task()
         self._until = time.monotonic() + timeout_s - _AHEAD_S
         try:
             await sender.send_messages(message)
         except BaseException as error:  # also a cancellation, as in ``attempt``
+            return self._failed(error, timeout_s)
+        if self._struck:  # too late: nobody has heard it
+            self._parry()
+        self._sending = None
+        turn.leave()
+        return None
+
+    def _failed(self, error: BaseException, timeout_s: float) -> LinkFailure:
+        """Why a send failed; a cancellation is raised, unless it was for being overdue."""
+        try:
             self._let_go(error)
-            if not self._parry(task):
-                if isinstance(error, Exception):
-                    return LinkFailure(error, True)
-                raise
-            overdue = OperationTimeoutError(message=f"No answer within {timeout_s:.1f} s.")
-            overdue.__cause__ = error
-            return LinkFailure(overdue, True)
-        else:
-            return None
+            is_overdue = self._parry()
         finally:
             self._sending = None
-            if self._struck:
-                self._parry(task)
-            self._lock.release()
+            self._turn.leave()
+        if is_overdue:
+            return LinkFailure(self._overdue(timeout_s, error), True)
+        if isinstance(error, Exception):
+            return LinkFailure(error, True)
+        raise error
+
+    def _overdue(self, timeout_s: float, cause: BaseException) -> OperationTimeoutError:
+        told = "No answer before the link was closed." if self._closed else f"No answer within {timeout_s:.1f} s."
+        overdue = OperationTimeoutError(message=told)
+        overdue.__cause__ = cause
+        return overdue
 
     def interrupt_if_overdue(self, now: float) -> None:
         """Called by the client four times a second: end a send that has outlived its deadline."""
         if self._sending is not None and now > self._until and not self._struck:
-            self._strike(self._sending)
+            self._strike(self._sending, self._until)
 
-    def _strike(self, task: "asyncio.Task[Any]") -> None:
+    def _strike(self, task: "asyncio.Task[Any]", until: float) -> None:
         """Cancel the send until it listens: now and then the SDK swallows a cancellation."""
-        if self._sending is task:
+        if self._sending is task and self._until == until:
             self._struck += 1
             task.cancel()
-            asyncio.get_running_loop().call_later(_STRIKE_AGAIN_S, self._strike, task)
+            asyncio.get_running_loop().call_later(_STRIKE_AGAIN_S, self._strike, task, until)
 
-    def _parry(self, task: "asyncio.Task[Any] | None") -> bool:
+    def _parry(self) -> bool:
         """Take the strikes back; whether they, and nobody else, ended the send."""
         struck, self._struck = self._struck, 0
+        task = self._sending
+        if task is None:
+            return False
         for _ in range(struck):
-            assert task is not None
             task.uncancel()
-        return struck > 0 and task is not None and not task.cancelling()
+        return struck > 0 and not task.cancelling()
 
     async def warm(self, timeout_s: float) -> LinkFailure | None:
         """Open the link ahead of its use."""
@@ -227,9 +263,10 @@ class Link:
 
     async def tend(self, now: float) -> bool:
         """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
-        if self._lock.locked():
+        if self._turn.is_taken:
             return False
-        async with self._lock:
+        await self._turn.take()
+        try:
             if self.sender is not None:
                 beat = now - self._tended_at >= HEARTBEAT_S
                 self._tended_at = now if beat else self._tended_at
@@ -242,21 +279,48 @@ class Link:
                 self._used_at = now
                 return True
             return False
+        finally:
+            self._turn.leave()
 
     async def close(self, timeout_s: float) -> None:
-        """Close the link, waiting at most so long for an operation under way."""
+        """Close the link, waiting at most so long for an operation under way, and for it to notice that it was ended.
+
+        The SDK's sender is closed once its operation has left it: an operation that goes on in a closed one stumbles,
+        loudly, over what is no longer there.
+        """
         self._closed = True
         until = time.monotonic() + timeout_s
         while self._opening is not None and time.monotonic() < until:  # it may have no transport yet
             abort_transport(self._opening)
             await asyncio.sleep(_STRIKE_AGAIN_S)
+        is_quiet = await self._taken(until - time.monotonic())
+        if not is_quiet:
+            self._interrupt()
+            is_left = await self._taken(_LEAVING_S)
+        self._drop(torn=not is_quiet)
+        if is_quiet or is_left:
+            self._turn.leave()
+
+    async def _taken(self, timeout_s: float) -> bool:
         try:
-            async with asyncio.timeout(max(until - time.monotonic(), 0.0)), self._lock:
-                self._drop(torn=False)
+            async with asyncio.timeout(max(timeout_s, 0.0)):
+                await self._turn.take()
         except TimeoutError:
-            self._drop(torn=True)
-            if self._sending is not None and not self._struck:
-                self._strike(self._sending)
+            return False
+        return True
+
+    def _interrupt(self) -> None:
+        """End the operation under way."""
+        self._abort()
+        if self._attempting is not None:
+            self._attempting.strike()
+        elif self._sending is not None and not self._struck:
+            self._strike(self._sending, self._until)
+
+    def _abort(self) -> None:
+        for sender in (self.sender, self._opening):
+            if sender is not None:
+                abort_transport(sender)
 
     async def _open(self) -> ServiceBusSender:
         if self._closed:
@@ -296,6 +360,10 @@ class Link:
         if torn:
             abort_transport(sender)
         self._background.start(asyncio.wait_for(sender.close(), _CLOSING_S), "closing")
+
+
+def _sending(message: Any) -> Operation:
+    return lambda sender, timeout_s: sender.send_messages(message)
 
 
 async def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:

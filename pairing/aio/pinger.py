@@ -24,6 +24,7 @@ class Pinger:
     def __init__(self, client: "PairedServiceBusClient") -> None:
         self._client = client
         self._under_way: set[str] = set()
+        self._alone: dict[str, asyncio.Lock] = {}
         self._claim_again_at: dict[str, float] = {}
         self._turns = Turns()
 
@@ -40,7 +41,11 @@ class Pinger:
         return [result for result in results if result is not None]
 
     async def ping(self, path: str) -> PingResult:
-        """Ping one entity now."""
+        """Ping one entity now; while another ping of it is under way, once that has ended."""
+        async with self._alone.setdefault(path.lower(), asyncio.Lock()):
+            return await self._ping(path)
+
+    async def _ping(self, path: str) -> PingResult:
         pair, options = self._client.pair_state, self._client.options
         timeout_s = ping_timeout_s(seconds(options.ping_timeout), pair.availability(path).ping_interval_s)
         attempt = _Attempt(self._client, path)

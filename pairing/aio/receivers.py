@@ -8,7 +8,7 @@ from azure.servicebus import ServiceBusReceivedMessage
 from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSession
 
 from pairing.metering import UsageMeter
-from pairing.receivers import Count, count_received, counting
+from pairing.receivers import Count, count_handed_back, count_received, counted, counting, unless_failed
 
 
 class MeteredReceiver(ServiceBusReceiver):
@@ -16,43 +16,50 @@ class MeteredReceiver(ServiceBusReceiver):
 
     _count: Count
 
+    def _create_handler(self, *arguments: Any, **keywords: Any) -> None:
+        """As in the SDK; what it hands back unseen is counted."""
+        super()._create_handler(*arguments, **keywords)
+        count_handed_back(self, "_message_received_async")
+
     async def receive_messages(self, *arguments: Any, **keywords: Any) -> list[ServiceBusReceivedMessage]:
         """As in the SDK; counted as ``receive``, or ``receive_empty``."""
-        return count_received(self._count, await super().receive_messages(*arguments, **keywords))
+        with unless_failed(self._count, "receive"):
+            return count_received(self._count, await super().receive_messages(*arguments, **keywords))
 
     async def receive_deferred_messages(self, *arguments: Any, **keywords: Any) -> list[ServiceBusReceivedMessage]:
         """As in the SDK."""
-        return count_received(self._count, await super().receive_deferred_messages(*arguments, **keywords))
+        with unless_failed(self._count, "receive"):
+            return count_received(self._count, await super().receive_deferred_messages(*arguments, **keywords))
 
     async def peek_messages(self, *arguments: Any, **keywords: Any) -> list[ServiceBusReceivedMessage]:
         """As in the SDK; counted as ``manage``."""
-        self._count("manage", billing_units=1)
-        return await super().peek_messages(*arguments, **keywords)
+        with counted(self._count, "manage", billing_units=1):
+            return await super().peek_messages(*arguments, **keywords)
 
     async def renew_message_lock(self, *arguments: Any, **keywords: Any) -> Any:
         """As in the SDK; counted as ``manage``."""
-        self._count("manage", billing_units=1)
-        return await super().renew_message_lock(*arguments, **keywords)
+        with counted(self._count, "manage", billing_units=1):
+            return await super().renew_message_lock(*arguments, **keywords)
 
     async def complete_message(self, message: ServiceBusReceivedMessage) -> None:
         """As in the SDK; counted as ``settle``."""
-        await super().complete_message(message)
-        self._count("settle", messages=1, billing_units=1)
+        with counted(self._count, "settle", messages=1, billing_units=1):
+            await super().complete_message(message)
 
     async def abandon_message(self, message: ServiceBusReceivedMessage) -> None:
         """As in the SDK; counted as ``settle``."""
-        await super().abandon_message(message)
-        self._count("settle", messages=1, billing_units=1)
+        with counted(self._count, "settle", messages=1, billing_units=1):
+            await super().abandon_message(message)
 
     async def defer_message(self, message: ServiceBusReceivedMessage) -> None:
         """As in the SDK; counted as ``settle``."""
-        await super().defer_message(message)
-        self._count("settle", messages=1, billing_units=1)
+        with counted(self._count, "settle", messages=1, billing_units=1):
+            await super().defer_message(message)
 
     async def dead_letter_message(self, message: ServiceBusReceivedMessage, *arguments: Any, **keywords: Any) -> None:
         """As in the SDK; counted as ``settle``."""
-        await super().dead_letter_message(message, *arguments, **keywords)
-        self._count("settle", messages=1, billing_units=1)
+        with counted(self._count, "settle", messages=1, billing_units=1):
+            await super().dead_letter_message(message, *arguments, **keywords)
 
     async def __aiter__(self) -> AsyncIterator[ServiceBusReceivedMessage]:
         """The messages as they come, each counted as ``receive``; the SDK's own loop does not ask ``__anext__``."""
@@ -74,18 +81,18 @@ class MeteredSession(ServiceBusSession):
 
     async def get_state(self, *arguments: Any, **keywords: Any) -> bytes:
         """As in the SDK."""
-        self._count("manage", billing_units=1)
-        return await super().get_state(*arguments, **keywords)
+        with counted(self._count, "manage", billing_units=1):
+            return await super().get_state(*arguments, **keywords)
 
     async def set_state(self, *arguments: Any, **keywords: Any) -> None:
         """As in the SDK."""
-        self._count("manage", billing_units=1)
-        await super().set_state(*arguments, **keywords)
+        with counted(self._count, "manage", billing_units=1):
+            await super().set_state(*arguments, **keywords)
 
     async def renew_lock(self, *arguments: Any, **keywords: Any) -> Any:
         """As in the SDK."""
-        self._count("manage", billing_units=1)
-        return await super().renew_lock(*arguments, **keywords)
+        with counted(self._count, "manage", billing_units=1):
+            return await super().renew_lock(*arguments, **keywords)
 
 
 class MeteredPages(AsyncItemPaged[str]):

@@ -90,7 +90,7 @@ class Syphon(Syphoning):
                 await _rest(stop, LOOK_S)
         finally:
             ending.set()
-            await self._end(tasks)
+            await self._end(tasks, tenure)
             await asyncio.to_thread(tenure.give_up)
             self.tell("syphon_stopped", "*", f"at {self._client.process}")
 
@@ -133,10 +133,12 @@ class Syphon(Syphoning):
             if queue in self.progress:
                 self.progress[queue].state = "stopped"
 
-    async def _end(self, tasks: "set[asyncio.Task[None]]") -> None:
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds(self._client.options.close_grace))
-            await self._client.background.cancel(tasks)
+    async def _end(self, tasks: "set[asyncio.Task[None]]", tenure: Tenure) -> None:
+        until, busy = time.monotonic() + seconds(self._client.options.close_grace), tasks
+        while busy and (left := until - time.monotonic()) > 0:
+            await asyncio.to_thread(tenure.look, leaving=True)
+            _, busy = await asyncio.wait(busy, timeout=min(left, LOOK_S))
+        await self._client.background.cancel(busy)
         await asyncio.gather(*(link.close(0.5) for link in self._senders.values()))
 
     def _sender(self, path: str) -> Link:
@@ -275,14 +277,11 @@ class Hands:
         )
 
     async def _renew(self, items: list[Item]) -> None:
-        self._tally.managed(len(items))
-
-        async def renew(receiver: Any, left_s: float) -> None:
-            for item in items:
-                with contextlib.suppress(MessageLockLostError):  # the others' locks may still stand
-                    await receiver.renew_message_lock(item.received, timeout=left_s)
-
-        await self._with_receiver(renew, SETTLE_S)
+        for item in items:
+            self._tally.managed()
+            renewed = await self._with_receiver(partial(_renew, message=item.received), SETTLE_S)
+            if isinstance(renewed, Failed):
+                return
 
     async def _settle(self, action: Settle) -> list[Settled]:
         """All at once: the answers overlap, so that a wide-area round trip does not set the pace."""
@@ -341,18 +340,24 @@ class Hands:
     # The primary ---------------------------------------------------------------------------------------------------
 
     async def _send(self, action: Send) -> Sent:
-        link, acknowledged = self._sender(action.path), 0
-        while acknowledged < len(action.items):
-            rest = action.items[acknowledged:]
-            count, failure = await self._send_some(link, rest)
-            if failure is not None and failure.reused and is_ambiguous(failure.error):
-                count, failure = await self._send_some(link, rest)  # a stale link says nothing of the destination
-            if failure is not None:
-                self._tally.refused(action.path)
-                return Sent(acknowledged, await self._why(failure.error, action.path), describe(failure.error))
-            self._tally.sent(action.path, rest[:count])
-            acknowledged += count
-        return Sent(acknowledged)
+        tracing = self._client.tracing
+        if tracing is None:
+            return await self._transfer(action)
+        with tracing.moving(self._queue, action.path, action.items) as ended:
+            sent = await self._transfer(action)
+            ended(sent)
+            return sent
+
+    async def _transfer(self, action: Send) -> Sent:
+        link = self._sender(action.path)
+        count, failure = await self._send_some(link, action.items)
+        if failure is not None and failure.reused and is_ambiguous(failure.error):
+            count, failure = await self._send_some(link, action.items)  # a stale link says nothing of the destination
+        if failure is not None:
+            self._tally.refused(action.path)
+            return Sent(0, await self._why(failure.error, action.path), describe(failure.error))
+        self._tally.sent(action.path, action.items[:count])
+        return Sent(count)
 
     async def _send_some(self, link: Link, items: list[Item]) -> tuple[int, LinkFailure | None]:
         """As many as one transfer takes, from the first on: how many these were, or why they failed."""
@@ -402,6 +407,11 @@ def _settler(receiver: ServiceBusReceiver, action: Settle) -> Callable[[Any], Aw
             return receiver.abandon_message
         case "dead_letter":
             return partial(receiver.dead_letter_message, reason=action.reason, error_description=action.description)
+
+
+async def _renew(receiver: ServiceBusReceiver, timeout_s: float, *, message: Any) -> None:
+    with contextlib.suppress(MessageLockLostError):  # the others' locks may still stand
+        await receiver.renew_message_lock(message, timeout=timeout_s)
 
 
 async def _fetch_all(receiver: ServiceBusReceiver, timeout_s: float, *, numbers: list[int]) -> list[Any]:

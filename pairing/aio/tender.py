@@ -53,6 +53,7 @@ class Tender(TenderCore):
                 await link.warm(REPORT_S)
 
     async def _report(self) -> None:
+        self._count_connections()
         if self._client.fleet.takes_usage and self._is_time("report", REPORT_S):
             self._client.fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
 

@@ -68,6 +68,10 @@ class LocalNamespace:
         """End all faults."""
         self._call("DELETE", "/$emulator/faults")
 
+    def hits(self) -> list[int]:
+        """How often each fault has struck."""
+        return [fault["hits"] for fault in self._call("GET", "/$emulator/faults")]
+
     def stats(self, path: str) -> dict[str, int]:
         """What the namespace counted for an entity."""
         return self._call("GET", "/$emulator/stats").get(path, {})
@@ -103,7 +107,6 @@ class LocalNamespace:
     def receive(self, path: str, count: int, *, within_s: float = 10.0, subscription: str | None = None) -> list[Any]:
         """``count`` messages of a queue or subscription, taken off it; fewer where they do not come in time."""
         found: list[Any] = []
-        until = time.monotonic() + within_s
         with ServiceBusClient.from_connection_string(self.connection_string) as client:
             receiver = (
                 client.get_queue_receiver(path, keep_alive=0)  # the SDK's keep-alive thread makes closing slow
@@ -111,6 +114,7 @@ class LocalNamespace:
                 else client.get_subscription_receiver(path, subscription, keep_alive=0)
             )
             with receiver:
+                until = time.monotonic() + within_s  # from when the link is open: that may take long
                 while len(found) < count and (left := until - time.monotonic()) > 0:
                     for message in receiver.receive_messages(count - len(found), max_wait_time=min(left, 2.0)):
                         receiver.complete_message(message)

@@ -112,7 +112,7 @@ class Gateway:
             login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
             if method != "CONNECT" or login not in head:
                 writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n")
-            elif host not in self.hosts or host in self.refused:
+            elif host not in (*self.hosts, "localhost") or host in self.refused:
                 writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             else:
                 self.tunnels.append(target)
@@ -135,10 +135,10 @@ class Gateway:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         host = request.host.split(":")[0]
-        if host == "localhost":
-            return await self._identify(request)
         if request.path.startswith(_WEBSOCKET):
             return await self._bridge(request, host)
+        if host == "localhost":
+            return await self._identify(request)
         return await self._administer(request, host)
 
     async def _identify(self, request: web.Request) -> web.Response:
@@ -167,7 +167,7 @@ class Gateway:
         self.websockets.append(host)
         socket = web.WebSocketResponse(protocols=("AMQPWSB10",), autoping=True)
         await socket.prepare(request)
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.hosts[host])
+        reader, writer = await self._reach(host, socket)
         back = asyncio.ensure_future(_pour_messages(reader, socket))
         try:
             async for message in socket:
@@ -178,6 +178,29 @@ class Gateway:
             back.cancel()
             writer.close()
         return socket
+
+    async def _reach(
+        self, host: str, socket: web.WebSocketResponse
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The namespace of this name; behind a custom endpoint the name stands inside, in what follows the greeting."""
+        if host in self.hosts:
+            return await asyncio.open_connection("127.0.0.1", self.hosts[host])
+        header = await socket.receive_bytes()
+        _, writer, greeting = await self._greeted(min(self.hosts.values()), header)
+        writer.close()
+        await socket.send_bytes(greeting)
+        said = await socket.receive_bytes()
+        [name] = [name for name in self.hosts if name.encode() in said]
+        reader, writer, _ = await self._greeted(self.hosts[name], header)
+        self.websockets.append(name)
+        writer.write(said)
+        return reader, writer
+
+    async def _greeted(self, port: int, header: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(header)
+        told = await reader.readexactly(8 + 4)
+        return reader, writer, told + await reader.readexactly(int.from_bytes(told[8:]) - 4)
 
     async def _administer(self, request: web.Request, host: str) -> web.Response:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")

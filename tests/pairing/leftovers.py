@@ -1,7 +1,9 @@
 """The library's threads and tasks that a test has left behind; what lived before the test is somebody else's."""
 
 import asyncio
+import gc
 import threading
+from collections.abc import Callable
 
 _before: set[threading.Thread] = set()
 
@@ -22,3 +24,9 @@ def threads() -> list[str]:
 def tasks() -> list[str]:
     """The names of the library's tasks in the running loop that are not done."""
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("pairing")]
+
+
+def sockets(count: Callable[[], int]) -> int:
+    """What ``count`` tells once garbage is collected, if that is what holds some: nothing else need collect it."""
+    gc.collect()
+    return count()

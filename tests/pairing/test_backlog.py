@@ -51,14 +51,14 @@ def test_a_sender_stays_with_its_queue():
 
 def test_a_queue_that_failed_is_pulled_for_every_sender():
     queues = rotation()
-    assert kinds(queues.failed(PATHS[0], "no answer", 0.0)) == ["queue_pulled"]
+    assert kinds(queues.failed(PATHS[0], "no answer", 0.0, began=0.0)) == ["queue_pulled"]
     assert all(queues.choose(current=PATHS[0]) != PATHS[0] for _ in range(50))
 
 
 def test_probation_doubles_up_to_thirty_minutes():
     queues, now, lengths = rotation(), 0.0, []
     for _ in range(8):
-        queues.failed(PATHS[0], "no answer", now)
+        queues.failed(PATHS[0], "no answer", now, began=now)
         probation = next(s for s in range(1, 4000) if queues.expire(now + s))
         lengths.append(probation)
         now += probation
@@ -67,16 +67,16 @@ def test_probation_doubles_up_to_thirty_minutes():
 
 def test_an_accepted_send_ends_the_distrust():
     queues = rotation()
-    queues.failed(PATHS[0], "no answer", 0.0)
+    queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
     queues.expire(60.0)
     queues.accepted(PATHS[0], 61.0)
-    queues.failed(PATHS[0], "no answer", 100.0)
+    queues.failed(PATHS[0], "no answer", 100.0, began=100.0)
     assert kinds(queues.expire(160.0)) == ["queue_returned"]
 
 
 def test_a_pulled_queue_that_accepts_a_last_resort_returns_at_once():
     queues = rotation(PATHS[:1])
-    queues.failed(PATHS[0], "no answer", 0.0)
+    queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
     assert queues.choose() is None
     assert queues.last_resort() == PATHS[0]
     assert kinds(queues.accepted(PATHS[0], 1.0)) == ["queue_returned"]
@@ -86,7 +86,7 @@ def test_a_pulled_queue_that_accepts_a_last_resort_returns_at_once():
 def test_the_last_resort_is_the_longest_pulled_queue_not_yet_tried():
     queues = rotation()
     for now, path in enumerate([PATHS[2], PATHS[0], PATHS[3], PATHS[1]]):
-        queues.failed(path, "no answer", float(now))
+        queues.failed(path, "no answer", float(now), began=float(now))
     assert queues.last_resort() == PATHS[2]
     assert queues.last_resort(tried={PATHS[2]}) == PATHS[0]
     assert queues.last_resort(tried=set(PATHS)) is None
@@ -94,8 +94,8 @@ def test_the_last_resort_is_the_longest_pulled_queue_not_yet_tried():
 
 def test_a_queue_pulled_twice_is_told_once():
     queues = rotation()
-    queues.failed(PATHS[0], "no answer", 0.0)
-    assert queues.failed(PATHS[0], "no answer", 1.0) == []
+    queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
+    assert queues.failed(PATHS[0], "no answer", 1.0, began=1.0) == []
 
 
 def test_a_queue_eighty_percent_full_is_left():
@@ -117,7 +117,7 @@ def test_a_queue_that_failed_elsewhere_is_left_without_being_told_again_and_come
 
 def test_a_queue_this_process_saw_fail_stays_out_whatever_others_say():
     queues = rotation()
-    queues.failed(PATHS[0], "no answer", 0.0)
+    queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
     queues.adopt_pull(PATHS[0], 5.0, 0.0)
     queues.adopt_return(PATHS[0])
     assert not queues.usable(PATHS[0])
@@ -127,7 +127,7 @@ def test_a_queue_this_process_saw_fail_stays_out_whatever_others_say():
 def test_a_queue_that_failed_elsewhere_and_here_is_told_of_here_too():
     queues = rotation()
     queues.adopt_pull(PATHS[0], 60.0, 0.0)
-    assert kinds(queues.failed(PATHS[0], "no answer", 1.0)) == ["queue_pulled"]
+    assert kinds(queues.failed(PATHS[0], "no answer", 1.0, began=1.0)) == ["queue_pulled"]
 
 
 def test_full_queues_are_better_than_none():
@@ -146,6 +146,6 @@ def test_a_session_has_one_queue_whoever_sends():
 def test_a_queue_that_leaves_moves_only_its_own_sessions():
     queues = rotation()
     before = {f"s{i}": queues.choose(session=f"s{i}") for i in range(100)}
-    queues.failed(PATHS[1], "no answer", 0.0)
+    queues.failed(PATHS[1], "no answer", 0.0, began=0.0)
     moved = {s for s, queue in before.items() if queues.choose(session=s) != queue}
     assert moved == {s for s, queue in before.items() if queue == PATHS[1]}

@@ -8,6 +8,7 @@ import pytest
 from pairing.books import Books
 from pairing.coordination import SharedState
 from pairing.ledger import Ledger
+from pairing.verdicts import SharedVerdicts
 
 
 @pytest.fixture
@@ -77,3 +78,40 @@ def test_books_of_another_version_are_told_of_and_new_ones_begin(shared, redis_c
     redis_client.hset("pairing:{contoso}:ledger", "queue-0", "[]")
     assert books_of(shared, 1).read().count("restored") == 0
     assert "the books of queue-0 cannot be read" in caplog.text
+
+
+def dead_lettered(*numbers: int) -> Ledger:
+    ledger = restored(1)
+    for number in numbers:
+        ledger.close(number, "dead_lettered")
+    return ledger
+
+
+def test_what_operators_made_of_dead_letters_is_entered_once_and_then_let_go(shared):
+    verdicts = SharedVerdicts(shared, "queue-0")
+    verdicts.tell("discarded", [2, 3])
+    verdicts.tell("restored", [5, 99])  # the last was never dead-lettered here
+    ledger = dead_lettered(2, 3, 4, 5)
+    books = books_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    assert books.keep(ledger)
+    fates = {"restored": 2, "dead_lettered": 1, "expired": 0, "discarded": 2, "set_aside": 0}
+    balance = books.read().balance(still_there=0)
+    assert (balance.fates, balance.missing) == (fates, 0)
+    assert verdicts.enter(Ledger("queue-0")) == 0
+
+
+def test_who_was_replaced_lets_go_of_no_verdict(shared):
+    SharedVerdicts(shared, "queue-0").tell("discarded", [2])
+    late = books_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    shared.release_lease("queue-0", "one")
+    next_ = books_of(shared, shared.acquire_lease("queue-0", "two", 60))
+    assert not late.keep(dead_lettered(2))
+    assert next_.keep(dead_lettered(2))
+    assert next_.read().count("discarded") == 1
+
+
+def test_a_process_that_served_the_queue_before_learns_of_the_verdict_from_the_books(shared):
+    before, kept = dead_lettered(2, 3), dead_lettered(2, 3)
+    kept.amend(2, "discarded")
+    before.absorb(Ledger.from_json(kept.to_json()))
+    assert (before.count("discarded"), before.count("dead_lettered"), before.count("restored")) == (1, 1, 1)

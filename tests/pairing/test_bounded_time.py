@@ -69,8 +69,8 @@ async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_
         await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(**named(fault, queue))
     with Stopwatch() as watch:
-        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
-    assert watch.took < TIMEOUT + SLACK
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=2 * TIMEOUT)  # two links open in it
+    assert watch.took < 2 * TIMEOUT + SLACK
     assert client.entity_health(queue).state == "failed_over"
     assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
 
@@ -94,8 +94,8 @@ async def test_a_frozen_server_ends_within_the_timeout(world, primary, secondary
         await world(sender.send_messages, ServiceBusMessage("before"))
     primary.freeze()
     with Stopwatch() as watch:
-        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
-    assert watch.took < TIMEOUT + SLACK
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=2 * TIMEOUT)  # two links open in it
+    assert watch.took < 2 * TIMEOUT + SLACK
     assert client.entity_health(queue).state == "failed_over"
 
 
@@ -266,4 +266,41 @@ async def test_nothing_is_left_behind(world, primary, secondary, queue, open_soc
     await world(receiver.peek_messages)
     await world(client.close)
     await world.until(lambda: left() == ([], []))
-    await world.until(lambda: open_sockets() <= sockets)
+    await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)
+
+
+async def test_closing_takes_five_seconds_at_most_with_a_syphon_stuck_in_a_transfer(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False, enable_syphon=True, backlog_queue_count=1)
+    primary.fault(entity=queue, operation="send", effect="silent")
+    client.fail_over(queue, "drill", hold=False)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    client.mark_healthy(queue)
+    await world.until(lambda: any(primary.hits()))
+    with Stopwatch() as watch:
+        await world(client.close)
+    assert watch.took < 5.0 + SLACK
+
+
+async def test_a_client_that_is_closed_while_it_opens_stays_closed(world, secondary):
+    secondary.freeze()
+    client = world.client(enable_pings=False)
+    opening = asyncio.ensure_future(world(client.open))
+    await world.until(lambda: client._opening.locked())
+    with Stopwatch() as watch:
+        await world(client.close)
+    assert watch.took < 5.0 + SLACK
+    secondary.thaw()
+    with pytest.raises(Exception, match=r"closed|closing"):
+        await opening
+    assert client.state == "closed"
+    assert client.primary.state == "closed"
+
+
+async def test_closing_waits_for_the_end_of_a_client_whose_ends_were_closed(world, queue):
+    client = await world.open(enable_pings=False)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    await world(client.primary.close)
+    await world(client.secondary.close)
+    await world.until(lambda: client.state == "closed")
+    await world(client.close)
+    assert leftovers.threads() == []

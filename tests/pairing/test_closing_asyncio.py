@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import logging
 from datetime import timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage
+from azure.servicebus.aio import ServiceBusClient
 
 from pairing import SendAvailabilityOptions
 from pairing.aio import PairedServiceBusClient
@@ -86,3 +88,65 @@ async def test_a_link_that_is_closed_while_it_opens_keeps_nothing_open():
     assert "closed" in str((await sending).error)
     await asyncio.wait_for(sender.closed.wait(), 5.0)
     assert (link.sender, sender.sent) == (None, [])
+
+
+class DeafSender(SlowSender):
+    """A sender of the SDK that swallows the first cancellation of a send, as the real one does now and then."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate.set()
+        self.sending, self.never, self.was_sending_when_closed = asyncio.Event(), asyncio.Event(), None
+
+    async def send_messages(self, message):
+        self.sending.set()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.never.wait()
+            await self.never.wait()
+        finally:
+            self.sending.clear()
+
+    async def close(self):
+        self.was_sending_when_closed = self.sending.is_set()
+        await super().close()
+
+
+@pytest.mark.parametrize("timeout_s", [1.0, 10.0])
+async def test_the_sdks_sender_is_closed_only_once_its_send_has_left_it(timeout_s):
+    sender = DeafSender()
+
+    async def make():
+        return sender
+
+    link = Link(make, Background())
+    await link.warm(10.0)
+    sending = asyncio.create_task(link.send("a", timeout_s))
+    await sender.sending.wait()
+    await link.close(0.0)
+    assert "before the link was closed" in str((await sending).error)
+    await asyncio.wait_for(sender.closed.wait(), 5.0)
+    assert sender.was_sending_when_closed is False
+
+
+@pytest.mark.parametrize("kind", ["sender", "receiver"])
+@pytest.mark.parametrize("silent", ["connect", "open", "attach", "cbs"])
+async def test_closing_under_an_opening_that_is_not_answered_is_nothing_to_complain_about(
+    secondary, queue, caplog, kind, silent
+):
+    sdk = ServiceBusClient.from_connection_string(secondary.connection_string, retry_total=0)
+    secondary.fault(operation=silent, effect="silent")
+    background, opening = Background(), asyncio.Event()
+
+    async def make():
+        opening.set()
+        return sdk.get_queue_sender(queue) if kind == "sender" else sdk.get_queue_receiver(queue)
+
+    link = Link(make, background)
+    warming = asyncio.create_task(link.warm(10.0))
+    await opening.wait()
+    await link.close(0.2)
+    await sdk.close()
+    assert (await warming).error
+    await background.end(2.0)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []

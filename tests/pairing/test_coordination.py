@@ -218,11 +218,12 @@ def test_a_word_of_a_queue_that_cannot_be_read_costs_no_later_one(server, join, 
     assert backlog.pulled() == []
 
 
-def test_the_outbox_is_bounded_and_drops_the_oldest_events(server):
+def test_the_outbox_is_bounded_and_drops_the_oldest_events_not_without_a_word(server, caplog):
     coordination = RedisCoordination(server.url, "contoso", "one")
     for number in range(20_010):
         coordination.report(event(number))
     assert coordination.dropped == 10
+    assert [record.levelname for record in caplog.records if "oldest" in record.getMessage()] == ["ERROR"]
     coordination.close()
 
 

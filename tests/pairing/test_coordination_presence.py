@@ -3,6 +3,9 @@
 docs/specification.md, section 11.
 """
 
+import json
+import time
+
 import pytest
 import redis
 
@@ -10,7 +13,7 @@ from pairing import SendAvailabilityOptions
 from pairing.coordination import RedisCoordination, SharedState
 from pairing.fleet import Fleet
 from pairing.pair import GuardedEntity, Pair
-from pairing.presence import Opinions, Presence, Presences, opinions
+from pairing.presence import Heard, Opinions, Presence, Presences, opinions
 from pairing.testing import ManualClock
 
 KEY = "pairing:{contoso}:processes"
@@ -70,3 +73,59 @@ def test_a_client_that_is_closed_is_not_counted_any_more(redis_url: str, presenc
     coordination._write()
     assert presences.living() == {}
     coordination.close()
+
+
+def test_a_reader_learns_how_far_the_clock_of_a_process_is_ahead(
+    presences: Presences, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.time
+    monkeypatch.setattr("pairing.presence.time.time", lambda: real() + 90)
+
+    presences.tell("host:1:aaaa", Presence(sends=True))
+
+    ahead_s = presences.living()["host:1:aaaa"].ahead_s
+    assert ahead_s == pytest.approx(90, abs=2)
+
+
+def test_a_process_of_an_earlier_version_tells_nothing_of_its_clock(
+    presences: Presences, redis_client: redis.Redis
+) -> None:
+    now_s, _ = redis_client.time()
+    told = json.dumps({"at": now_s * 1000, "told": {"sends": True, "disputed": []}})
+    redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", told)
+
+    assert presences.living()["host:1:aaaa"].ahead_s is None
+
+
+def test_a_process_tells_how_soon_a_forced_failover_reached_it(
+    redis_url: str, redis_client: redis.Redis, presences: Presences
+) -> None:
+    coordination = RedisCoordination(redis_url, "contoso", "host:1:aaaa")
+    coordination._reconcile()
+    forced = SharedState(redis_client, "contoso").fail_over("orders", "a drill", operator="ada", process="host:2:bbbb")
+    coordination._read(forced.to_json())
+    coordination._reconcile()
+
+    (heard,) = presences.living()["host:1:aaaa"].heard
+    coordination.close()
+    assert (heard.path, heard.version) == ("orders", forced.version)
+    assert 0 <= heard.after_s < 60
+
+
+def test_what_was_heard_survives_the_way_through_redis(presences: Presences) -> None:
+    here = Presence(sends=True, heard=(Heard("orders", 1_790_000_000_123, 0.042),))
+    presences.tell("host:1:aaaa", here)
+    assert presences.living()["host:1:aaaa"].heard == here.heard
+
+
+@pytest.mark.parametrize(
+    "odd", [[5, 1, 0.1], ["orders", "x", 0.1], ["orders", 1, "NaN"], ["orders", 1], ["orders", 2**64, 1]]
+)
+def test_what_was_heard_and_makes_no_sense_is_told_by_nobody(
+    presences: Presences, redis_client: redis.Redis, odd: list[object]
+) -> None:
+    told = {"sends": True, "disputed": [], "heard": [odd]}
+    written = json.dumps({"at": time.time() * 1000, "told": told}).replace('"NaN"', "NaN")
+    redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", written)
+    presences.tell("host:2:bbbb", Presence(sends=True))
+    assert list(presences.living()) == ["host:2:bbbb"]

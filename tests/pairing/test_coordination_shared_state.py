@@ -138,8 +138,17 @@ def test_an_organic_failover_can_be_held_and_a_healthy_entity_cannot(shared):
     assert shared.hold("orders", operator="ada", process="web").state == "healthy"
     failed = shared.publish(saw("failed_over"))
     held = shared.hold("orders", operator="ada", process="web")
-    assert held == replace(failed, held_by="ada", process="web", version=held.version)
+    assert held == replace(failed, held_by="ada", process="web", version=held.version, knew=failed.version)
     assert held.version > failed.version
+
+
+def test_a_hold_lasts_until_the_end_that_was_given_last(shared):
+    soon, later = (datetime.now(UTC) + timedelta(minutes=minutes) for minutes in (15, 240))
+    forced = force(shared, expires=soon)
+    held = shared.hold("orders", operator="ada", process="web", expires=later)
+    assert (held.expires, held.version > forced.version) == (later, True)
+    assert shared.hold("orders", operator="ada", process="web", expires=later) == held
+    assert shared.hold("orders", operator="ada", process="web").expires is None
 
 
 def test_what_an_operator_does_twice_is_done_once(shared):
@@ -330,3 +339,21 @@ def test_failing_ends_no_failover_that_redis_had_forgotten(shared, redis_client)
     assert shared.restore(held)
     assert shared.health()["orders"].held_by == "ann"
     assert shared.health()["orders"].version > failing.version
+
+
+def test_failing_by_who_knew_of_the_recovery_brings_no_failover_back(shared, redis_client):
+    held = shared.fail_over("orders", "drill", operator="ann", process="web")
+    healthy = shared.mark_healthy("orders", operator="ann", process="web")
+    redis_client.flushall()
+    failing = shared.publish(replace(saw("failing", by="one"), version=healthy.version))
+    assert not shared.restore(held)
+    assert shared.health()["orders"] == failing
+
+
+def test_what_one_who_knows_nothing_says_comes_after_what_stood(shared):
+    """So whoever missed the recovery between a failover and `failing` knows that there was one."""
+    healthy = shared.mark_healthy("orders", operator="ann", process="web")
+    assert healthy.version < shared.fail_over("orders", "drill", operator="ann", process="web").version
+    healthy = shared.mark_healthy("orders", operator="ann", process="web")
+    assert shared.publish(saw("failing", by="one")).knew == healthy.version
+    assert shared.publish(saw("failing", by="two")).knew == healthy.version

@@ -22,6 +22,16 @@ def test_nothing_is_sent_to_what_is_failed_over(destinations, failed_over):
     assert not destinations.is_blocked("payments", 0)
 
 
+def test_nothing_is_sent_to_what_an_operator_keeps_back_until_he_lets_it_go(destinations):
+    destinations.failed("orders", 0, "no answer")
+    destinations.keep_back(["Orders"])
+    assert destinations.is_blocked("orders", 100)
+    assert destinations.is_shut("orders")
+    assert not destinations.is_blocked("payments", 100)
+    destinations.keep_back([])
+    assert not destinations.is_blocked("orders", 0.1)
+
+
 def test_the_pause_after_a_failure_doubles_up_to_two_minutes(destinations):
     now, pauses = 0.0, []
     for _ in range(10):

@@ -1,14 +1,17 @@
 """docs/specification.md, section 5: which errors of the SDK mean an outage; docs/wire.md, section 8."""
 
 import struct
+from datetime import timedelta
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError
+from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
 from pairing import Fault, SendAvailabilityOptions, classify
 from pairing.faults import CALLERS_CONDITIONS, TABLE, describe, is_ambiguous, without_secrets
+from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
 BY_CLASS = [
     ("no answer in time", sdk.OperationTimeoutError(), Fault.OUTAGE),
@@ -136,4 +139,9 @@ def test_a_user_can_replace_the_classification():
     def everything_is_an_outage(error: BaseException, *, known: bool) -> Fault:
         return Fault.OUTAGE
 
-    assert SendAvailabilityOptions(classify=everything_is_an_outage).classify is everything_is_an_outage
+    primary, secondary = InMemoryNamespace("contoso"), InMemoryNamespace("contoso-dr")
+    primary.fail(sdk.ServiceBusAuthenticationError(), "orders")
+    options = SendAvailabilityOptions(classify=everything_is_an_outage, failover_interval=timedelta(0))
+    with InMemoryPairedClient(primary, secondary, options=options) as client:
+        client.get_queue_sender("orders").send_messages(ServiceBusMessage("x"))
+        assert client.entity_health("orders").state == "failed_over"

@@ -14,6 +14,7 @@ from pairing.testing import ManualClock
 LOST = sdk.ServiceBusConnectionError()
 OUTAGE = Failed(Fault.OUTAGE, LOST)
 TORN = Failed(Fault.OUTAGE, LOST, repeatable=True)
+CROWDED = Failed(Fault.CALLER, sdk.OperationTimeoutError(), is_crowded=True)
 BUSY = Failed(Fault.BUSY, sdk.ServiceBusServerBusyError())
 QUEUES = ["c/x-servicebus-transfer/0", "c/x-servicebus-transfer/1", "c/x-servicebus-transfer/2"]
 
@@ -137,8 +138,14 @@ def test_refused_credentials_are_shown():
         world.send(Failed(Fault.CONFIGURATION, sdk.ServiceBusAuthenticationError()))
     health = world.pair.health("orders")
     assert health.state == "healthy"
-    assert "refused: wrong key" in health.reason
-    assert "worked before" in health.reason
+    assert health.reason == "refused: wrong key, or no such entity, since 2026-01-01 00:00:00 UTC; worked before"
+
+
+def test_credentials_that_were_refused_from_the_first_send_on_never_worked():
+    world = World()
+    with pytest.raises(sdk.ServiceBusAuthenticationError):
+        world.send(Failed(Fault.CONFIGURATION, sdk.ServiceBusAuthenticationError()))
+    assert world.pair.health("orders").reason.endswith("; never worked")
 
 
 # Bounded time
@@ -336,3 +343,44 @@ async def test_cancellation_passes_through_a_flow_and_is_no_fault():
     with pytest.raises(asyncio.CancelledError):
         await drive_async(send_flow(world.entity, SenderBacklog(world.pair), world.clock.now, timeout_s=30.0), perform)
     assert world.events == []
+
+
+def test_waiting_behind_other_sends_is_no_outage_of_the_entity():
+    world = World(failover_interval_s=0)
+    assert world.send((CROWDED, 5.0), (CROWDED, 5.0), DONE) is None
+    assert (world.entity.machine.state.value, world.events) == ("healthy", [])
+    assert [action.timeout_s for action in world.asked] == [10.0, 10.0, 10.0]
+
+
+def test_who_waits_behind_other_sends_goes_to_the_backlog_once_the_entity_is_failed_over():
+    world = World(failover_interval_s=0)
+
+    def fails_for_another(action):
+        if isinstance(action, ToPrimary):
+            world.entity.failed(world.clock.now(), LOST, world.clock.now())
+
+    world.meanwhile = fails_for_another
+    assert world.send((CROWDED, 5.0), DONE) in QUEUES
+
+
+def test_who_never_has_a_turn_gets_the_message_back_in_time():
+    world = World(failover_interval_s=0)
+    with pytest.raises(sdk.OperationTimeoutError):
+        world.send(*[(CROWDED, "all")] * 99)
+    assert world.clock.now() <= 30.0
+    assert world.entity.machine.state.value == "healthy"
+
+
+def test_a_backlog_queue_is_not_pulled_for_a_crowd_before_it():
+    world = World()
+    world.pair.fail_over("orders", "drill", False, None, "ada")
+    assert world.send((CROWDED, 1.0), DONE) in QUEUES
+    assert "queue_pulled" not in world.events
+
+
+def test_many_sends_that_meet_one_incident_of_a_backlog_queue_cost_it_one_probation():
+    rotation = Rotation(QUEUES, probation_s=60.0)
+    rotation.failed(QUEUES[0], "no answer", 10.0, began=0.0)
+    for n in range(5):
+        assert rotation.failed(QUEUES[0], "no answer", 10.1, began=n) == []
+    assert [event.path for event in rotation.expire(70.0)] == [QUEUES[0]]

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from redis.exceptions import ConnectionError as RedisIsAwayError
@@ -66,6 +67,7 @@ class Process:
         self.fleet = Fleet(self.pair, None)
         self.fleet.join(self.coordination)
         self.coordination._on_change = self.fleet._adopt
+        self.coordination._reconcile()
         self.coordination.is_connected = True
         self.pair.on_report = lambda event: None
         self.entity = GuardedEntity(self.pair, ENTITY)
@@ -178,13 +180,13 @@ class FleetLife(RuleBasedStateMachine):
     def somebody_speaks_in_a_process(self, name, verb, expires):
         process = self.processes[name]
         process.pair.tick()
-        before = process.machine.state, process.machine.held_by
+        before = process.coordination._changes.get(ENTITY)
         if verb == "fail_over":
             until = None if expires is None else timedelta(seconds=expires)
             process.pair.fail_over(ENTITY, "drill", True, until, name)
         else:
             getattr(process.pair, verb)(ENTITY, name)
-        process.by_hand = process.by_hand or before != (process.machine.state, process.machine.held_by)
+        process.by_hand = process.by_hand or process.coordination._changes.get(ENTITY) is not before
 
     # The way of the news -------------------------------------------------------------------------------------------
 
@@ -282,3 +284,70 @@ def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client,
             max_examples=RUNS, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
+
+
+@pytest.fixture
+def life(redis_client, monkeypatch):
+    monkeypatch.setattr(shared_state, "datetime", ModelTime)
+    FleetLife.redis = redis_client
+    life = FleetLife()
+    life.begin()
+    return life
+
+
+def test_a_failover_that_is_heard_of_late_does_not_outlive_the_word_that_ended_it(life):
+    """What thousands of lives found: who ended it hears of it afterwards, and has a failure of its own to tell."""
+    life.a_send_fails(name="one")
+    life.redis_is_restarted_empty()
+    life.advance(5)
+    life.the_operator_fails_over(hold=False, expires=None)
+    life.somebody_speaks_in_a_process(name="one", verb="mark_healthy", expires=None)
+    life.the_outbox_is_emptied(name="one", answer_is_lost=False)
+    life.a_send_fails(name="one")
+    life.teardown()
+
+
+def test_a_failover_that_was_ended_is_not_brought_back_by_who_did_not_hear_of_it(life):
+    """Another find: Redis forgets, and the failure of one who knew of the end comes before the memory of one who did
+    not."""
+    life.somebody_speaks_in_a_process(name="one", verb="fail_over", expires=None)
+    life.the_outbox_is_emptied(name="one", answer_is_lost=False)
+    life.a_process_reconciles(name="two")
+    life.the_operator_speaks(verb="mark_healthy")
+    life.a_process_reconciles(name="one")
+    life.redis_is_restarted_empty()
+    life.a_send_fails(name="one")
+    life.the_outbox_is_emptied(name="one", answer_is_lost=False)
+    life.teardown()
+    assert [one.machine.state for one in life.processes.values()] == ["failing", "healthy"]
+
+
+def test_a_hold_that_redis_forgot_outlives_the_failover_of_who_restores_it(life):
+    """And another: the restored word is not the restorer's own, so its report does not take the place of it."""
+    life.a_send_fails(name="one")
+    life.the_operator_fails_over(hold=False, expires=None)
+    life.the_operator_speaks(verb="hold")
+    life.a_process_reconciles(name="one")
+    life.redis_is_restarted_empty()
+    life.the_outbox_is_emptied(name="one", answer_is_lost=False)
+    life.advance(5)
+    life.teardown()
+    assert [one.machine.held_by for one in life.processes.values()] == ["bob", "bob"]
+
+
+def test_who_ended_its_own_failover_says_so_also_to_a_redis_that_has_forgotten(life):
+    """`failing` is all that it has to say then, and another remembers the failover alone."""
+    life.a_send_fails(name="one")
+    life.time_passes(5, {"one"})
+    life.the_outbox_is_emptied(name="one", answer_is_lost=False)
+    life.news_arrives(name="two", is_lost=False)
+    life.time_passes(11, set())
+    life.a_ping_is_answered(name="one", accepted=True)
+    life.the_outbox_is_emptied(name="one", answer_is_lost=False)
+    life.redis_is_restarted_empty()
+    life.advance(5)
+    life.a_send_fails(name="one")
+    life.the_outbox_is_emptied(name="one", answer_is_lost=False)
+    assert [one.machine.state for one in life.processes.values()] == ["failing", "failed_over"]
+    life.teardown()
+    assert [one.machine.state for one in life.processes.values()] == ["failing", "healthy"]

@@ -177,3 +177,13 @@ def test_incidents_and_attempts_survive_a_restart_and_meet_in_one_ledger():
 def test_ranges_tell_how_many_numbers_lie_between_two(additions, first, more):
     ranges = Ranges((one, one + width) for one, width in additions)
     assert ranges.within(first, first + more) == sum(number in ranges for number in range(first, first + more + 1))
+
+
+@given(st.sets(st.integers(0, 60)), st.lists(st.integers(0, 60)))
+def test_what_is_taken_out_of_ranges_is_out_and_nothing_else(numbers, out):
+    ranges = Ranges((number, number) for number in numbers)
+    for number in out:
+        if number in ranges:
+            ranges.remove(number)
+            numbers.discard(number)
+    assert [number for first, last in ranges for number in range(first, last + 1)] == sorted(numbers)

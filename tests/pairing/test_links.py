@@ -222,3 +222,22 @@ def test_a_tls_handshake_that_is_never_answered_leaves_no_thread_behind(monkeypa
             assert not opening.is_alive()
         peer.close()
         client.close()
+
+
+def test_who_waits_for_a_link_that_others_hold_is_told_so_and_leaves_it_as_it_is(watchdog):
+    gate, sending = threading.Event(), threading.Event()
+
+    def send():
+        sending.set()
+        assert gate.wait(20)
+
+    sender = Sender(sends=send)
+    link = link_to(sender, watchdog)
+    first = threading.Thread(target=link.send, args=("a", 20.0))
+    first.start()
+    assert sending.wait(20)
+    failure = link.send("b", 0.2)
+    assert (failure.is_crowded, failure.reused, link.sender) == (True, False, sender)
+    gate.set()
+    first.join(20)
+    assert [message for message, _ in sender.sent] == ["a"]

@@ -128,3 +128,41 @@ async def test_many_tasks_take_turns_on_a_link():
     sender.gate.set()
     assert await asyncio.gather(*sends) == [None] * 5
     assert sender.sent == [0, 1, 2, 3, 4]
+
+
+class OneByOne(Sender):
+    async def send_messages(self, message):
+        await super().send_messages(message)
+        self.gate.clear()
+
+
+async def test_a_strike_that_was_swallowed_does_not_hit_the_tasks_next_send():
+    sender = OneByOne(swallows=1)
+    link = await opened(sender)
+
+    async def send_two():
+        return [await link.send("a", 10.0), await link.send("b", 10.0)]
+
+    sending = asyncio.create_task(send_two())
+    await sender.sending.wait()
+    overdue = link._until
+    link.interrupt_if_overdue(time.monotonic() + 10.0)
+    sender.sending.clear()
+    sender.gate.set()  # the answer comes in the same moment
+    await sender.sending.wait()
+    assert sender.sent == ["a"]
+    link._strike(sending, overdue)  # the timer of the first send, which comes late
+    sender.gate.set()
+    assert await asyncio.wait_for(sending, 5.0) == [None, None]
+
+
+async def test_who_waits_for_a_link_that_others_hold_is_told_so_and_leaves_it_as_it_is():
+    sender = Sender()
+    link = await opened(sender)
+    first = asyncio.create_task(link.send("a", 10.0))
+    await sender.sending.wait()
+    failure = await link.send("b", 0.2)
+    assert (failure.is_crowded, failure.reused, link.sender) == (True, False, sender)
+    sender.gate.set()
+    assert await first is None
+    assert sender.sent == ["a"]

@@ -198,7 +198,7 @@ class RotationLife(RuleBasedStateMachine):
     @rule(index=st.integers(0, 4))
     def fail(self, index):
         path = self.paths[index % len(self.paths)]
-        told = self.rotation.failed(path, "no answer", self.now)
+        told = self.rotation.failed(path, "no answer", self.now, began=self.now)
         assert [event.kind for event in told] == ([] if path in self.pulled else ["queue_pulled"])
         self.pulled[path] = self.now + min(60.0 * 2 ** self.failures[path], 1800.0)
         self.failures[path] += 1

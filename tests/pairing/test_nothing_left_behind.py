@@ -4,7 +4,6 @@ docs/specification.md, section 9, every combination, in both worlds.
 """
 
 import contextlib
-import gc
 import logging
 
 import pytest
@@ -38,17 +37,17 @@ async def a_failover(world, client, primary, secondary, queue):
 
 async def an_unanswered_attach(world, client, primary, secondary, queue):
     primary.fault(entity=queue, operation="attach", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=3.0)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
 
 
 async def an_unanswered_send(world, client, primary, secondary, queue):
     primary.fault(entity=queue, operation="send", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=3.0)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
 
 
 async def an_unanswered_connection(world, client, primary, secondary, queue):
     primary.fault(operation="connect", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=3.0)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
 
 
 async def a_frozen_primary(world, client, primary, secondary, queue):
@@ -82,6 +81,8 @@ async def both_ends_closed(world, client, primary, secondary, queue):
     await world(client.secondary.close)
     await world.until(lambda: client.state == "closed")
 
+
+TIMEOUT = 8.0  # half of it is the primary's; in the rest a busy machine opens a link to the backlog
 
 SITUATIONS = [
     nothing,
@@ -117,8 +118,7 @@ async def test_after_ends_went_down_under_a_syphon(world, primary, secondary, qu
     with contextlib.suppress(PairingError):
         await world(client.close)
     await world.until(lambda: left_of_ours() == ([], []))
-    gc.collect()
-    await world.until(lambda: open_sockets() <= sockets)
+    await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)
 
 
 @pytest.mark.parametrize("situation", WITH_A_SYPHON, ids=named)
@@ -144,8 +144,7 @@ async def close_after(situation, options, world, primary, secondary, queue, open
     primary.thaw()
     secondary.thaw()
     await world.until(lambda: left_of_ours() == ([], []))
-    gc.collect()
-    await world.until(lambda: open_sockets() <= sockets)
+    await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
@@ -156,8 +155,7 @@ async def test_after_a_fleet_was_joined(world, queue, open_sockets, redis_url):
     await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
     await world(client.close)
     await world.until(lambda: left_of_ours() == ([], []))
-    gc.collect()
-    await world.until(lambda: open_sockets() <= sockets)
+    await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)
 
 
 async def test_after_opening_failed(world, secondary, open_sockets):
@@ -169,5 +167,4 @@ async def test_after_opening_failed(world, secondary, open_sockets):
         await world(client.open)
     await world(client.close)
     await world.until(lambda: left_of_ours() == ([], []))
-    gc.collect()
-    await world.until(lambda: open_sockets() <= sockets)
+    await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)

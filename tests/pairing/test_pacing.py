@@ -22,6 +22,13 @@ def test_a_rate_is_kept_over_time_and_for_each_destination():
     assert pacing.take("payments", "q0", 5, 10).count == 5
 
 
+def test_what_was_allowed_and_did_not_go_may_go_later():
+    pacing = Pacing(max_rate=10)
+    assert pacing.take("orders", "q0", 100, 0.0).count == 10
+    pacing.give_back("orders", "q0", 9)
+    assert pacing.take("orders", "q0", 100, 0.0).count == 9
+
+
 def test_without_a_rate_everything_may_go():
     assert Pacing().take("orders", "q0", 10_000, 0).count == 10_000
 

@@ -42,6 +42,31 @@ async def test_a_message_a_list_and_a_batch_reach_the_primary(world, primary, qu
     assert sorted(bodies(primary.receive(queue, 4))) == ["four", "one", "three", "two"]
 
 
+@pytest.mark.parametrize(
+    "form", [lambda text: ServiceBusMessage(text), lambda text: [{"body": text}]], ids=["one", "list"]
+)
+async def test_a_send_that_was_accepted_is_not_repeated_where_the_entity_fails_over_in_that_instant(
+    world, primary, secondary, queue, form
+):
+    client = await world.open()
+    sender = client.get_queue_sender(queue)
+    send = sender._link.send
+
+    def failing_over(failure):
+        client.fail_over(queue, "in the instant of the acknowledgement")
+        return failure
+
+    async def send_awaited(message, timeout_s):
+        return failing_over(await send(message, timeout_s))
+
+    sender._link.send = send_awaited if world.name == "asyncio" else lambda *given: failing_over(send(*given))
+    for text in ("the client's first", "a later one"):
+        await world(sender.send_messages, form(text))
+        client.mark_healthy(queue)
+    assert bodies(primary.receive(queue, 2)) == ["the client's first", "a later one"]
+    assert in_backlog(client, secondary, 0) == []
+
+
 async def test_every_form_that_the_sdk_takes_is_taken(world, primary, queue):
     client = await world.open()
     sender = client.get_queue_sender(queue)
@@ -408,7 +433,7 @@ async def test_a_hold_expires(world, queue):
 
 
 async def test_a_ping_is_empty_and_never_delivered(world, primary, queue):
-    client = await world.open()
+    client = await world.open(ping_primary_interval=timedelta(seconds=30))  # and so much time to be answered
     result = await world(client.ping, queue)
     assert (result.accepted, result.reason) == (True, "accepted")
     assert primary.stats(queue)["pings_swallowed"] == 1
@@ -464,6 +489,39 @@ async def test_receivers_are_the_primarys_and_the_sdks_own(world, primary, queue
     assert ("receive_empty", queue) in counted
 
 
+async def test_messages_that_a_loop_over_the_receiver_brings_are_counted_each_once(world, primary, queue):
+    client = await world.open()
+    sizes = [10, 100, 70_000]
+    await world(client.get_queue_sender(queue).send_messages, [ServiceBusMessage(b"x" * size) for size in sizes])
+    receiver = client.get_queue_receiver(queue, max_wait_time=1)
+    if world.name == "asyncio":
+        found = [message async for message in receiver]
+    else:
+        found = await world(list, receiver)
+    for message in found:
+        await world(receiver.complete_message, message)
+    await world(receiver.close)
+    counted = {record.kind: record for record in client.meter.drain(client.clock.now(), everything=True)}
+    received = counted["receive"]
+    assert (received.operations, received.messages, received.billing_units) == (3, 3, 4)
+    assert sum(sizes) < received.bytes < sum(sizes) + 3 * 4096
+    assert counted["settle"].messages == 3
+
+
+async def test_delivery_annotations_are_for_the_next_hop_and_end_in_the_backlog(world, primary, queue):
+    client = await world.open(enable_syphon=True, syphon_retry_interval=timedelta(seconds=1))
+    message = ServiceBusMessage("x", application_properties={"kept": 1})
+    message.raw_amqp_message.annotations = {"x-mine": "kept too"}
+    message.raw_amqp_message.delivery_annotations = {"x-hop": "for the next one"}
+    client.fail_over(queue, "test")
+    await world(client.get_queue_sender(queue).send_messages, message)
+    client.mark_healthy(queue)
+    [received] = await asyncio.to_thread(primary.receive, queue, 1, within_s=30)
+    raw = received.raw_amqp_message
+    assert (raw.annotations[b"x-mine"], received.application_properties) == (b"kept too", {b"kept": 1})
+    assert b"x-hop" not in (raw.delivery_annotations or {})
+
+
 async def test_a_receiver_hands_out_what_the_sdk_can_decode_and_not_encode_again(world, primary, queue):
     client = await world.open()
     await world(client.get_queue_sender(queue).send_messages, AmqpAnnotatedMessage(value_body=datetime.now(UTC)))
@@ -493,6 +551,21 @@ async def test_sessions_are_listed_locked_and_kept_as_in_the_sdk_and_metered(wor
 
 
 # Metering
+
+
+async def test_an_operation_of_a_receiver_that_fails_is_an_attempt_that_nobody_bills(world, queue):
+    client = await world.open()
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    receiver = client.get_queue_receiver(queue, max_wait_time=5)
+    [message] = await world(receiver.receive_messages, 1)
+    await world(receiver.complete_message, message)
+    for again in (receiver.complete_message, receiver.renew_message_lock):
+        with pytest.raises(ValueError, match="settled"):
+            await world(again, message)
+    await world(receiver.close)
+    records = client.meter.drain(client.clock.now(), everything=True)
+    told = {r.kind: (r.operations, r.messages, r.billing_units) for r in records if r.entity == queue}
+    assert (told["settle"], told["manage"]) == ((2, 1, 1), (1, 0, 0))
 
 
 async def test_every_operation_is_counted_by_kind_entity_and_namespace(world, primary, queue):
@@ -582,3 +655,14 @@ async def test_a_client_that_hosts_the_syphon_brings_its_messages_home(world, pr
     assert sorted(bodies(received)) == ["one", "three", "two"]
     assert [message.application_properties for message in received] == [{b"n": 7}] * 3
     await world.until(lambda: all(secondary.stats(path)["active"] == 0 for path in client.backlog_paths))
+
+
+async def test_a_crowd_on_one_sender_is_no_outage(world, primary, queue):
+    """Forty sends at once, each answered after a quarter of a second: the last waits for ten, with nobody at fault."""
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("first"))
+    primary.fault(entity=queue, operation="send", effect="delay", delay_s=0.25)
+    await asyncio.gather(*(world(sender.send_messages, ServiceBusMessage(str(n)), timeout=20.0) for n in range(40)))
+    assert primary.stats(queue)["enqueued"] == 41
+    assert client.entity_health(queue).state == "healthy"

@@ -1,6 +1,7 @@
 """Opening a pair, its life and its end, in both worlds (docs/specification.md, sections 4 and 9)."""
 
 import inspect
+import threading
 from datetime import timedelta
 
 import azure.servicebus
@@ -56,8 +57,8 @@ class Namespace:
             case Pause():
                 return None
 
-    def pair(self, count=3):
-        return drive(pairing_flow("dr", "contoso", count, pause_s=30.0), self.perform)
+    def pair(self, count=3, **keywords):
+        return drive(pairing_flow("dr", "contoso", count, pause_s=30.0, **keywords), self.perform)
 
     @property
     def pauses(self):
@@ -147,6 +148,13 @@ def test_unauthorized_is_final_at_once(status):
     assert namespace.asked == [ListQueues()]
 
 
+def test_a_repair_tries_once_and_waits_for_nothing_for_its_tender_comes_again():
+    namespace = Namespace(listed=[ServiceRequestError("away")])
+    with pytest.raises(BacklogCreationError):
+        namespace.pair(tries=1)
+    assert [type(action) for action in namespace.asked] == [ListQueues]
+
+
 def test_an_unreachable_secondary_is_tried_three_times():
     namespace = Namespace(listed=[BROKEN] * 3)
     with pytest.raises(BacklogCreationError, match="cannot be reached"):
@@ -198,6 +206,7 @@ async def test_opening_creates_the_backlog_queues_with_their_properties(world, s
     assert (queue.max_size_in_megabytes, queue.max_delivery_count) == (5120, 2147483647)
     assert queue.lock_duration == timedelta(minutes=1)
     assert queue.dead_lettering_on_message_expiration
+    assert queue.enable_batched_operations
     assert is_forever(queue.auto_delete_on_idle)
     assert is_forever(queue.default_message_time_to_live)
 
@@ -240,6 +249,16 @@ async def test_opening_without_the_secondary_is_an_error_that_names_it(world, pr
     )
     with pytest.raises(BacklogCreationError, match="elsewhere: it cannot be reached"):
         await world(client.open)
+
+
+async def test_a_client_that_could_not_open_opens_once_the_secondary_is_back(world, secondary, queue):
+    secondary.fault(operation="admin", effect="status", status=401)
+    client = world.client()
+    with pytest.raises(BacklogCreationError):
+        await world(client.open)
+    secondary.mend()
+    await world(client.open)
+    assert (client.state, client.backlog_queue_count) == ("opened", 2)
 
 
 async def test_where_the_options_allow_it_the_client_opens_degraded_and_goes_on_trying(world, secondary, queue):
@@ -345,10 +364,13 @@ def test_no_repr_holds_a_credential():
     assert "s3cret" not in "".join(shown)
 
 
-def test_the_sdks_keywords_are_passed_through():
+@pytest.mark.parametrize(
+    ("module", "spelt"), [(pairing, "proxy"), (pairing.aio, "http://proxy")], ids=["sync", "asyncio"]
+)
+async def test_the_sdks_keywords_are_passed_through(module, spelt):
     from azure.servicebus import TransportType
 
-    client = PairedServiceBusClient(
+    client = module.PairedServiceBusClient(
         "contoso.servicebus.windows.net",
         "dr.servicebus.windows.net",
         object(),
@@ -357,12 +379,13 @@ def test_the_sdks_keywords_are_passed_through():
         user_agent="mine",
         custom_endpoint_address="gateway.example",
     )
-    configuration = client.primary.sdk._config
-    assert configuration.transport_type == TransportType.AmqpOverWebsocket
-    assert configuration.http_proxy["proxy_hostname"] == "proxy"
-    assert configuration.user_agent == "mine"
-    assert "gateway.example" in configuration.custom_endpoint_address
-    assert configuration.retry_total == 0
+    for end in (client.primary, client.secondary):
+        configuration = end.sdk._config
+        assert configuration.transport_type == TransportType.AmqpOverWebsocket
+        assert configuration.http_proxy["proxy_hostname"] == spelt
+        assert configuration.user_agent == "mine"
+        assert "gateway.example" in configuration.custom_endpoint_address
+        assert configuration.retry_total == 0
     assert client.primary.receiving._config.retry_total == 3
 
 
@@ -386,6 +409,33 @@ async def test_closing_is_idempotent_and_final(world, queue):
         await world(sender.send_messages, ServiceBusMessage("x"))
     with pytest.raises(PairingError, match="closed"):
         await world(client.open)
+
+
+async def test_who_closes_while_the_client_falls_with_its_ends_waits_for_it(make_world, monkeypatch):
+    client = await make_world("sync").open(enable_pings=False)
+    told, closers = [], []
+
+    def close():
+        try:
+            client.close()
+        except RuntimeError as error:
+            told.append(error)
+
+    class ClosedMeanwhile(threading.Thread):
+        def start(self):
+            if getattr(self, "_target", None) == client._shut_down and not closers:
+                closers.append(threading.Thread(target=close))
+                closers[0].start()
+                closers[0].join(0.2)  # it gets no further than to the lock
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", ClosedMeanwhile)
+    client.primary.close()
+    client.secondary.close()
+    client._tick()
+    closers[0].join(10)
+    assert (told, client.state) == ([], "closed")
+    assert not client._shutting.is_alive()
 
 
 async def test_a_client_that_was_never_opened_can_be_closed(world):

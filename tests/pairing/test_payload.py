@@ -9,7 +9,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
 from pairing.messages import to_backlog
-from pairing.payload import STANDARD_LIMIT, new_id, payload, plain_payload, rewritten_plainly, small_bound
+from pairing.payload import STANDARD_LIMIT, new_id, payload, plain_size, rewritten_plainly, small_bound
 from pairing.sizes import encoded_size
 
 
@@ -82,13 +82,13 @@ def test_ids_are_uuids_of_version_four():
 
 
 @pytest.mark.parametrize("keywords", PLAIN.values(), ids=PLAIN.keys())
-def test_the_short_way_to_a_payload_is_the_long_one(keywords):
-    short = plain_payload(ServiceBusMessage(**keywords), "orders", STANDARD_LIMIT)
+def test_the_short_way_measures_as_the_long_one(keywords):
+    message = ServiceBusMessage(**keywords)
+    message.message_id = None
     long = payload(ServiceBusMessage(**keywords), "orders")
     long.measure(STANDARD_LIMIT, True)
-    assert (short.size, short.units, short.path) == (long.size, long.units, long.path)
-    assert short.messages == [short.outgoing]
-    assert len(short.outgoing.message_id) == len(long.outgoing.message_id)
+    assert (plain_size(message, STANDARD_LIMIT), 1) == (long.size, long.units)
+    assert len(message.message_id) == len(long.outgoing.message_id)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_the_short_way_to_a_payload_is_the_long_one(keywords):
     ids=["properties", "large", "mapping", "list"],
 )
 def test_what_is_not_plain_goes_the_long_way(message):
-    assert plain_payload(message, "orders", STANDARD_LIMIT) is None
+    assert plain_size(message, STANDARD_LIMIT) == 0
 
 
 def test_where_the_backlog_takes_little_the_headroom_is_looked_at():
-    assert plain_payload(ServiceBusMessage(b"x" * 300), "orders", 500) is None
+    assert plain_size(ServiceBusMessage(b"x" * 300), 500) == 0
 
 
 def test_a_forked_process_makes_ids_of_its_own():
@@ -116,3 +116,11 @@ def test_a_forked_process_makes_ids_of_its_own():
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert len(set(told.stdout.split())) == 2
+
+
+def test_a_batch_that_does_not_tell_its_messages_is_refused():
+    batch = ServiceBusMessageBatch()
+    batch.add_message(ServiceBusMessage("x"))
+    del batch._messages
+    with pytest.raises(TypeError, match="create_message_batch"):
+        payload(batch, "orders")

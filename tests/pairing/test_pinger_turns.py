@@ -1,5 +1,7 @@
 """Each failed-over entity gets its pings, however many there are (docs/specification.md, section 7)."""
 
+import asyncio
+import threading
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -8,7 +10,9 @@ import pytest
 import pairing.aio.pinger
 import pairing.pinger
 from pairing import SendAvailabilityOptions
+from pairing.flows import DONE
 from pairing.pair import Pair
+from pairing.pinger import ping_timeout_s
 from pairing.testing import ManualClock
 
 ENTITIES = [f"entity-{n:02}" for n in range(40)]
@@ -26,8 +30,16 @@ def client():
         asked.append(path)
         return False
 
-    fleet = SimpleNamespace(claim_ping=refuse)
-    return SimpleNamespace(pair_state=pair, clock=clock, fleet=fleet, asked=asked, coordination=object())
+    fleet = SimpleNamespace(claim_ping=refuse, record_ping=lambda result, due: None)
+    return SimpleNamespace(
+        pair_state=pair,
+        clock=clock,
+        fleet=fleet,
+        asked=asked,
+        coordination=object(),
+        options=SendAvailabilityOptions(),
+        availability=pair.availability,
+    )
 
 
 def test_entities_that_others_ping_do_not_keep_the_rest_waiting(client):
@@ -42,3 +54,82 @@ async def test_entities_that_others_ping_do_not_keep_the_rest_waiting_in_asyncio
     for _ in range(3):
         await pinger.ping_due()
     assert set(client.asked) == set(ENTITIES)
+
+
+class Attempts:
+    """Stands in for the pings on the wire; notes how many of one entity were under way at once."""
+
+    def __init__(self) -> None:
+        self.under_way, self.most, self.made = 0, 0, 0
+        self.begun, self.answered = threading.Semaphore(0), threading.Event()
+
+    def begin(self) -> None:
+        self.under_way += 1
+        self.made += 1
+        self.most = max(self.most, self.under_way)
+        self.begun.release()
+
+    def end(self) -> None:
+        self.under_way -= 1
+
+
+def test_pings_of_one_entity_never_overlap(client, monkeypatch):
+    attempts = Attempts()
+
+    class Attempt:
+        def __init__(self, *_):
+            attempts.begin()
+
+        def perform(self, action):
+            attempts.answered.wait(30)
+            return DONE
+
+        def close(self):
+            attempts.end()
+
+    monkeypatch.setattr(pairing.pinger, "_Attempt", Attempt)
+    pinger = pairing.pinger.Pinger(client)
+    pings = [threading.Thread(target=pinger.ping, args=(path,)) for path in ("Entity-00", "entity-00", "entity-01")]
+    for ping in pings:
+        ping.start()
+    assert attempts.begun.acquire(timeout=30)
+    assert attempts.begun.acquire(timeout=30)
+    assert not attempts.begun.acquire(timeout=0.2)  # two entities, one ping of each
+    attempts.answered.set()
+    for ping in pings:
+        ping.join(30)
+    assert (attempts.made, attempts.most) == (3, 2)
+
+
+async def test_pings_of_one_entity_never_overlap_in_asyncio(client, monkeypatch):
+    attempts, answered = Attempts(), asyncio.Event()
+
+    class Attempt:
+        def __init__(self, *_):
+            attempts.begin()
+
+        async def perform(self, action):
+            await answered.wait()
+            return DONE
+
+        async def close(self):
+            attempts.end()
+
+    monkeypatch.setattr(pairing.aio.pinger, "_Attempt", Attempt)
+    client.coordination = None
+    pinger = pairing.aio.pinger.Pinger(client)
+    pings = [asyncio.create_task(pinger.ping(path)) for path in ("Entity-00", "entity-00", "entity-01")]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert attempts.made == 2
+    answered.set()
+    assert all(result.accepted for result in await asyncio.gather(*pings))
+    assert (attempts.made, attempts.most) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "interval", "given_up_after"), [(120, 60, 60), (120, 240, 120), (5, 60, 5), (120, 1, 2)]
+)
+def test_a_ping_is_given_up_at_its_timeout_or_before_the_next_is_due(timeout, interval, given_up_after):
+    """Of intervals below two seconds it takes two: a link does not open in less on the way around the world."""
+    assert ping_timeout_s(timeout, interval) == given_up_after

@@ -25,7 +25,7 @@ async def test_a_queue_that_fails_in_one_process_leaves_the_rotation_of_the_othe
     channel = SharedBacklog(second.coordination.shared).channel
     await world.until(lambda: redis_client.pubsub_numsub(channel)[0][1] == 2)
     queue = first.backlog_paths[0]
-    SenderBacklog(first.pair_state).failed(queue, ConnectionError("no answer"), first.clock.now())
+    SenderBacklog(first.pair_state).failed(queue, ConnectionError("no answer"), first.clock.now(), first.clock.now())
     await world.until(lambda: not second.pair_state.rotation.usable(queue))
     assert world.told.count("queue_pulled") == 1
     SenderBacklog(first.pair_state).accepted(queue, first.clock.now())

@@ -1,8 +1,11 @@
 """Random lives of a fleet that keeps a session in order: one process at a time writes, processes and syphons die at any
 step, the entity fails over and recovers here and there, and time passes or does not. The flow, the gates, the scripts
 in Redis and the syphon's turns are the real ones; only brokers and the clock are models (docs/design/session-order.md).
+
+More lives: ``PAIRING_MODEL_RUNS=20000 pytest tests/pairing/test_session_order_model.py --timeout 0``.
 """
 
+import os
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
@@ -27,6 +30,7 @@ from pairing.session_order import Consult, Move, Pause, SessionSend
 from pairing.shared_sessions import SharedSessions
 from pairing.shared_state import SharedState
 
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
 ENTITY, SESSION = "orders", "s"
 QUEUES = ("backlog/0", "backlog/1")
 LOCK_S = 60.0
@@ -151,7 +155,14 @@ class FleetLife(RuleBasedStateMachine):
     def begin_to_send(self):
         process = self.processes[self.writer]
         send = SessionSend(
-            process, process.gates, process.backlog, lambda: self.clock.now, self.clock.now + 30, False, lambda e: False
+            process,
+            process.gates,
+            process.backlog,
+            lambda: self.clock.now,
+            self.clock.now + 30,
+            False,
+            lambda e: False,
+            self.clock.now,
         )
         self.flow = send.run([(SESSION, "part")], tried=False)
         self.advance_flow(None)
@@ -318,6 +329,6 @@ def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies
     run_state_machine_as_test(
         FleetLife,
         settings=settings(
-            max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=RUNS, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

@@ -28,8 +28,9 @@ def in_backlog(world, client) -> dict[str, dict[str, list[str]]]:
 
 @pytest.fixture
 def quick_gates(monkeypatch):
-    """Gates that need not be up for long: there is no other process."""
+    """Gates that need not be up for long: there is no other process, and this one trusts its copy no longer."""
     monkeypatch.setattr(shared_sessions, "RAISING_S", 0.05)
+    monkeypatch.setattr(session_gates, "FRESH_S", 0.04)
 
 
 async def ordered(world, redis_url):

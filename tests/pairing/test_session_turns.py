@@ -1,9 +1,15 @@
 """Whose turn it is in a backlog queue, and which sessions are drained (docs/design/session-order.md)."""
 
+from types import SimpleNamespace
+
 import hypothesis.strategies as st
 from hypothesis import given
 
+from pairing.messages import PATH, SCHEDULED_ENQUEUE_TIME, SESSION_ID
+from pairing.moves import Fetch, Peek, Send, Sent
+from pairing.session_homecoming import Barred, InTurn
 from pairing.session_turns import Turns
+from pairing.shared_sessions import session_key
 
 
 def test_a_message_waits_for_the_lower_numbers_of_its_session_only():
@@ -67,3 +73,45 @@ def test_a_look_from_the_beginning_knows_what_the_queue_holds(sessions, data):
         size = data.draw(st.integers(1, 4))
         turns.page([(n, k) for n, k in sorted(queue.items()) if n >= turns.look_from][:size])
     assert turns.sessions() == {key for key in queue.values() if key}
+
+
+def waiting(number, *, scheduled=False):
+    """A message of the one session in the backlog."""
+    properties = {PATH.encode(): b"orders", SESSION_ID.encode(): b"s"}
+    if scheduled:
+        properties[SCHEDULED_ENQUEUE_TIME.encode()] = b"later"
+    return SimpleNamespace(sequence_number=number, application_properties=properties)
+
+
+def test_a_scheduled_message_takes_none_of_its_session_along_out_of_turn():
+    """Number 3 is locked by a syphon that died: 5, which is scheduled, may go before it, and 7 may not."""
+    queue = {3: waiting(3), 5: waiting(5, scheduled=True), 7: waiting(7)}
+    items = [SimpleNamespace(number=n, received=queue[n]) for n in (5, 7)]
+    outcomes = []
+
+    def flow():
+        yield Fetch([5, 7])
+        outcomes.append((yield Send("orders", items)))
+        outcomes.append((yield Send("orders", items[1:])))
+
+    pages = [[*queue.values()], []]
+
+    def outcome(action):
+        match action:
+            case Barred():
+                return {session_key("orders", "s"): 1}
+            case Peek():
+                return pages.pop(0)
+            case Fetch():
+                return [queue[5], queue[7]]
+            case Send():
+                return Sent(len(action.items))
+
+    steps = InTurn(may_work=lambda: True, now=lambda: 0.0, note=lambda found: None).run(flow())
+    action = next(steps)
+    try:
+        while True:
+            action = steps.send(outcome(action))
+    except StopIteration:
+        pass
+    assert [(sent.count, sent.why) for sent in outcomes] == [(1, None), (0, "turn")]

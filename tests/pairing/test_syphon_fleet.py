@@ -113,6 +113,21 @@ def test_a_paused_queue_stands_still_and_the_others_go_on(fleet, primary, queue)
     eventually(lambda: primary.stats(queue).get("enqueued") == 12)
 
 
+def test_an_entity_to_which_the_syphon_is_paused_waits_and_others_come_home(fleet, primary, queue):
+    other = primary.create_queue()
+    process = fleet.start()
+    eventually(lambda: fleet.owners() == {process.pid})
+    for target in (queue, fleet.queues[1]):  # the second tells by its lease that both were read
+        fleet.shared.pause_syphon(target, operator="ada", reason="its receivers cannot keep up")
+    eventually(lambda: list(fleet.shared.leases()) == [fleet.queues[0]])
+    fleet.store(0, queue, 5)
+    fleet.store(0, other, 7)
+    eventually(lambda: primary.stats(other).get("enqueued") == 7)
+    assert primary.stats(queue).get("enqueued", 0) == 0
+    fleet.shared.resume_syphon(queue)
+    eventually(lambda: primary.stats(queue).get("enqueued") == 5)
+
+
 def test_the_books_go_on_with_the_next_process(fleet, primary, queue):
     first = fleet.start()
     eventually(lambda: fleet.owners() == {first.pid})
@@ -143,13 +158,33 @@ def test_a_holder_that_was_frozen_past_its_lease_does_no_harm(fleet, primary, qu
     eventually(lambda: fleet.owners() == {second.pid})
     os.kill(first.pid, signal.SIGCONT)
     assert first.stdout.readline() == f"{becomes}\n"
+    eventually(lambda: books(fleet).count("restored") == 10)  # what the first had locked comes again
     first.terminate()
     assert first.wait(20) == 0
-    eventually(lambda: books(fleet).count("restored") == 10)  # what the first had locked comes again
     assert books(fleet).reporter.split(":")[1] == str(second.pid)
     assert books(fleet).balance(0).missing == 0
     found = [message.message_id for message in primary.receive(queue, 10 * arrive)]
     assert sorted(found) == sorted([str(n) for n in range(10)] * arrive)
+
+
+def test_what_a_holder_holds_that_stays_frozen_comes_home_lock_by_lock_and_the_rest_once_it_wakes(
+    fleet, primary, queue
+):
+    """The broker deals in turns to all links with credit, a frozen one too: of each lapse it takes half again."""
+    with fleet.secondary.administration() as administration:
+        administration.create_queue(fleet.queues[0], lock_duration=timedelta(seconds=9))
+    first = fleet.start("freezing_syphon.py", "keep", stdout=subprocess.PIPE, text=True)
+    eventually(lambda: fleet.owners() == {first.pid})
+    fleet.store(0, queue, 10)
+    eventually(lambda: is_stopped(first))
+    second = fleet.start()
+    eventually(lambda: fleet.owners() == {second.pid})
+    eventually(lambda: 5 <= books(fleet).count("restored") < 10)
+    os.kill(first.pid, signal.SIGCONT)
+    assert first.stdout.readline() == "False\n"
+    assert eventually(lambda: books(fleet).count("restored") == 10) < 8, "its link holds messages until their locks end"
+    assert first.poll() is None
+    assert books(fleet).balance(0).missing == 0
 
 
 def test_usage_that_a_killed_syphon_had_not_reported_is_estimated_by_the_next(fleet, primary, queue):

@@ -418,3 +418,33 @@ def test_an_incident_ends_when_the_queue_is_drained():
     [incident] = world.kept().incidents
     assert incident.ended_at is not None
     assert world.kept().balance_of(incident).fates["restored"] == 3
+
+
+@pytest.mark.parametrize(("failed_over", "is_hindered"), [(set(), True), ({"orders"}, False)])
+def test_a_syphon_that_receives_and_delivers_nothing_says_since_when(failed_over, is_hindered):
+    """What waits for an entity that is failed over waits rightly."""
+    world = World([], failed_over=failed_over)
+    world.store("orders", "1", poisoned=False)
+    world.strike = lambda: "outage"
+    homecoming = syphon(world, Ledger("queue-0"), steps=60)
+    drive(world, homecoming)
+    since = homecoming.progress.hindered_since
+    assert (since is not None) is is_hindered
+    assert since is None or since < START + timedelta(seconds=1) < START + timedelta(seconds=world.now)
+
+
+@pytest.mark.parametrize("how", ["it delivers again", "the entity fails over"])
+def test_a_syphon_is_hindered_no_more_once_it_delivers_or_waits_rightly(how):
+    world = World([])
+    world.store("orders", "1", poisoned=False)
+    world.strike = lambda: "outage"
+    homecoming = syphon(world, Ledger("queue-0"), steps=60)
+    drive(world, homecoming)
+    assert homecoming.progress.hindered_since is not None
+    world.strike = lambda: ""
+    if how == "the entity fails over":
+        world.failed_over.add("orders")
+    homecoming._has_leave = syphon(world, Ledger("queue-0"), steps=600)._has_leave
+    drive(world, homecoming)
+    assert homecoming.progress.hindered_since is None
+    assert bool(world.home) is (how == "it delivers again")

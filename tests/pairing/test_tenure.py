@@ -105,6 +105,21 @@ def test_who_leaves_gives_up_each_queue_as_soon_as_it_is_done_with_it(fleet):
     assert list(fleet.shared.leases()) == ["q1"]
 
 
+def test_who_leaves_keeps_the_lease_of_what_it_is_still_at_work_on_and_takes_no_other(fleet):
+    one, two = fleet.join("one"), fleet.join("two")
+    serve(one)
+    token = one.begin("q0")
+    one.end("q1", leaving=True)
+    for _ in range(4):
+        fleet.now += LEASE_S / 2
+        one.look(leaving=True)
+    assert one.holds("q0", token)
+    assert serve(two) == ["q1"]
+    one.end("q0", leaving=True)
+    assert not one.holds("q0", token)
+    assert serve(two) == ["q0"]
+
+
 def test_a_pace_is_shared_among_the_processes_by_the_queues_they_serve(fleet):
     pacing = Pacing()
     one = fleet.join("one", ["q0"], pacing)
@@ -132,6 +147,28 @@ def test_a_pause_stops_a_queue_and_gives_its_lease_up_once_nobody_serves_it(flee
     fleet.shared.resume_syphon("q0")
     assert serve(one) == ["q0"]
     assert fleet.told == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
+
+
+def test_a_lease_taken_by_a_call_whose_answer_was_lost_runs_out_while_the_queue_is_paused(fleet, monkeypatch):
+    one, acquire, lease = fleet.join("one", ["q0"]), fleet.shared.acquire_lease, "pairing:{contoso}:lease:q0"
+
+    def unheard(*arguments):
+        acquire(*arguments)
+        raise redis.ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet.shared, "acquire_lease", unheard)
+        one.look()
+    fleet.shared.redis.pexpire(lease, 60_000)
+    fleet.shared.pause_syphon("q0", operator="ada", reason="looks odd")
+    for _ in range(3):
+        left_ms = fleet.shared.redis.pttl(lease)
+        fleet.now += LEASE_S / 2
+        one.look()
+        assert one.vacant() == []
+        assert fleet.shared.redis.pttl(lease) <= left_ms, "nobody renews what nobody knows of"
+    fleet.shared.resume_syphon("q0")
+    assert serve(one) == ["q0"]
 
 
 def test_a_pause_is_told_by_the_process_whose_queue_it_was_and_by_no_other(fleet):

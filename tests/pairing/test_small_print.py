@@ -1,0 +1,281 @@
+"""Sentences of docs/specification.md and docs/contract.md that are short, and that no other test names."""
+
+import asyncio
+import inspect
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import MessagingEntityNotFoundError
+
+import pairing
+from pairing import Fault, PairedNamespaceFaultedError, PairedServiceBusClient, PairingError, SendAvailabilityOptions
+from pairing.administration import CREATED_WITH
+from pairing.fleet import Fleet
+from pairing.flows import PingResult
+from pairing.pair import Pair
+from pairing.shared_state import SharedState
+from pairing.testing import ManualClock
+
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+# Section 4: pairing
+
+
+async def test_what_the_table_does_not_name_is_left_at_its_default(world, secondary):
+    client = await world.open(backlog_queue_count=1)
+    with secondary.administration() as administration:
+        plain = dict(administration.create_queue(f"plain-{client.primary.namespace}"))
+        made = dict(administration.get_queue(client.backlog_paths[0]))
+        administration.delete_queue(plain["name"])
+    differing = {name for name in made if made[name] != plain[name]}
+    assert differing <= {"name", *CREATED_WITH}
+
+
+# Section 5: when an entity fails over
+
+
+def test_failover_is_engaged_and_told_where_nothing_is_sent():
+    clock, told = ManualClock(), list[Any]()
+    pair = Pair(SendAvailabilityOptions(failover_interval=timedelta(seconds=30)), "contoso", "host:1:a", clock)
+    pair.on_event(told.append)
+    machine = pair.availability("orders")
+    pair.apply(machine, lambda now: machine.failed(now, "an outage", began=now))
+    clock.advance(31)
+    pair.tick()
+    assert [event.kind for event in told] == ["failing", "failed_over"]
+    assert told[1].time - told[0].time == timedelta(seconds=30)
+
+
+def test_a_missing_entity_that_the_control_plane_knows_is_an_outage(redis_url, redis_client):
+    pair = Pair(SendAvailabilityOptions(), "contoso", "host:1:a", ManualClock())
+    fleet = Fleet(pair, redis_url)
+    missing = MessagingEntityNotFoundError(message="no such entity")
+    assert pair.classify(missing, "orders") is Fault.CALLER
+    SharedState(redis_client, "contoso").know(["Orders"])
+    fleet.coordination._reconcile()
+    assert pair.classify(missing, "orders") is Fault.OUTAGE
+    assert pair.classify(missing, "odrers") is Fault.CALLER
+    redis_client.flushall()
+    fleet.coordination._reconcile()
+    assert pair.classify(missing, "orders") is Fault.OUTAGE
+    SharedState(redis_client, "contoso").know(["payments"])
+    fleet.coordination._reconcile()
+    assert pair.classify(missing, "payments") is Fault.OUTAGE
+    fleet.close()
+
+
+def test_a_link_opens_on_a_thread_of_its_own_and_an_open_one_sends_on_the_callers(primary, secondary, queue):
+    threads: dict[str, threading.Thread] = {}
+    options = SendAvailabilityOptions(primary_namespace=f"small-{queue}", backlog_queue_count=1)
+    with PairedServiceBusClient.from_connection_string(
+        primary.connection_string, secondary.connection_string, options=options
+    ) as client:
+        sender = client.get_queue_sender(queue)
+        make = sender._link._make
+
+        def made() -> Any:
+            threads["opening"] = threading.current_thread()
+            return make()
+
+        sender._link._make = made
+        sender.send_messages(ServiceBusMessage("x"))
+        sdk = sender._link.sender
+        send = sdk.send_messages
+
+        def sent(*arguments: Any, **keywords: Any) -> None:
+            threads["sending"] = threading.current_thread()
+            send(*arguments, **keywords)
+
+        sdk.send_messages = sent
+        sender.send_messages(ServiceBusMessage("y"))
+        [backlog] = client.backlog_paths
+    with secondary.administration() as administration:
+        administration.delete_queue(backlog)
+    assert threads["sending"] is threading.current_thread()
+    assert threads["opening"] is not threading.current_thread()
+    assert threads["opening"].daemon
+
+
+# Section 6: sending to the backlog
+
+
+async def test_redirected_senders_share_one_link_to_a_backlog_queue(world, primary):
+    client = await world.open(enable_pings=False, backlog_queue_count=1)
+    for name in (primary.create_queue(), primary.create_queue()):
+        client.fail_over(name, "test")
+        await world(client.get_queue_sender(name).send_messages, ServiceBusMessage("x"))
+    assert client.secondary.connections == 1
+
+
+async def test_the_primary_takes_new_messages_before_the_backlog_is_home(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False, backlog_queue_count=1)
+    sender = client.get_queue_sender(queue)
+    client.fail_over(queue, "test")
+    await world(sender.send_messages, ServiceBusMessage("old"))
+    client.mark_healthy(queue)
+    await world(sender.send_messages, ServiceBusMessage("new"))
+    assert [str(message) for message in await asyncio.to_thread(primary.receive, queue, 1)] == ["new"]
+    assert secondary.stats(client.backlog_paths[0])["active"] == 1
+
+
+# Section 7: pings
+
+
+def test_a_stretched_ping_interval_is_shown():
+    clock = ManualClock()
+    options = SendAvailabilityOptions(failover_interval=timedelta(0), ping_primary_interval=timedelta(seconds=20))
+    pair = Pair(options, "contoso", "host:1:a", clock)
+    machine = pair.availability("orders")
+    for _ in range(2):
+        pair.apply(machine, lambda now: machine.failed(now, "an outage", began=now))
+        clock.advance(60)
+        pair.pinged(PingResult("orders", True, "accepted"))
+    pair.apply(machine, lambda now: machine.failed(now, "an outage", began=now))
+    assert pair.health("orders").ping_interval == timedelta(seconds=80)
+
+
+# Section 8: the syphon
+
+
+async def test_what_is_in_flight_when_the_syphon_stops_gets_the_grace_and_is_not_lost(world, primary, secondary, queue):
+    client = await world.open(enable_pings=False, backlog_queue_count=1, close_grace=timedelta(seconds=4))
+    client.fail_over(queue, "test")
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
+    client.mark_healthy(queue)
+    primary.fault(entity=queue, operation="send", effect="delay", delay_s=1.5)
+    syphon, stop = world.module.Syphon(client), asyncio.Event() if world.name == "asyncio" else threading.Event()
+    running = asyncio.ensure_future(world(syphon.run, stop))
+    await world.until(lambda: primary.hits() == [1])
+    stop.set()
+    await running
+    assert primary.stats(queue)["active"] == 1
+    assert secondary.stats(client.backlog_paths[0])["completed"] == 1
+
+
+# Section 9: closing and faulting
+
+CALLS: dict[str, Any] = {
+    "open": lambda client, sender: client.open,
+    "get_queue_sender": lambda client, sender: lambda: client.get_queue_sender("orders"),
+    "get_topic_sender": lambda client, sender: lambda: client.get_topic_sender("orders"),
+    "get_queue_receiver": lambda client, sender: lambda: client.get_queue_receiver("orders"),
+    "get_subscription_receiver": lambda client, sender: lambda: client.get_subscription_receiver("orders", "audit"),
+    "list_queue_sessions": lambda client, sender: lambda: client.list_queue_sessions("orders"),
+    "list_subscription_sessions": lambda client, sender: lambda: client.list_subscription_sessions("orders", "audit"),
+    "entity_health": lambda client, sender: lambda: client.entity_health("orders"),
+    "fail_over": lambda client, sender: lambda: client.fail_over("orders", "drill"),
+    "hold": lambda client, sender: lambda: client.hold("orders"),
+    "release": lambda client, sender: lambda: client.release("orders"),
+    "mark_healthy": lambda client, sender: lambda: client.mark_healthy("orders"),
+    "on_event": lambda client, sender: lambda: client.on_event(print),
+    "ping": lambda client, sender: lambda: client.ping("orders"),
+    "ping_due": lambda client, sender: client.ping_due,
+    "send_messages": lambda client, sender: lambda: sender.send_messages(ServiceBusMessage("x")),
+    "schedule_messages": lambda client, sender: lambda: sender.schedule_messages(ServiceBusMessage("x"), LATER),
+    "cancel_scheduled_messages": lambda client, sender: lambda: sender.cancel_scheduled_messages(1),
+    "create_message_batch": lambda client, sender: sender.create_message_batch,
+}
+
+
+async def test_every_call_raises_the_error_that_faulted_the_pair(world):
+    clock = ManualClock()
+    client = world.client(clock=clock, enable_pings=False)
+    await world(client.open)
+    sender = client.get_queue_sender("orders")
+    await world(client.primary.fault, RuntimeError("the network is gone"))
+    clock.advance(6)
+    await world.until(lambda: client.state == "faulted")
+
+    async def raised_by(call: Any) -> type[BaseException]:
+        try:
+            result = call(client, sender)()
+            await result if inspect.isawaitable(result) else None
+        except Exception as error:
+            return type(error)
+        return type(None)
+
+    raised = {name: await raised_by(call) for name, call in CALLS.items()}
+    assert raised == dict.fromkeys(CALLS, PairedNamespaceFaultedError)
+
+
+def test_every_public_call_of_a_client_is_among_them():
+    public = {
+        name
+        for name, function in inspect.getmembers(PairedServiceBusClient, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    asked_by_the_library = {
+        *("availability", "backlog_failed", "backlog_link", "check_open", "check_usable", "count_backlog"),
+        *("count_primary", "emit", "failed", "learn_limit", "repair", "sdk_sender", "send_to_backlog"),
+        *("warm", "warm_now"),
+    }
+    assert public - asked_by_the_library - {"close"} <= set(CALLS)
+
+
+async def test_closing_stops_pings_then_the_syphon_then_both_ends(world, monkeypatch):
+    client = await world.open(enable_syphon=True)
+    await world.until(lambda: "syphon_started" in world.told)
+    order: list[str] = []
+    client.on_event(lambda event: order.append(event.kind))
+
+    def noted(owner: Any, method: str, name: str) -> None:
+        original = getattr(owner, method)
+
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            order.append(name)
+            return original(*arguments, **keywords)
+
+        monkeypatch.setattr(owner, method, call)
+
+    if world.name == "sync":
+        noted(client._pinger, "stop", "pings")
+    else:
+        noted(client.background, "cancel", "pings")
+    noted(client.primary, "close", "primary")
+    noted(client.secondary, "close", "secondary")
+    await world(client.close)
+    first = list(dict.fromkeys(order))
+    assert first == ["pings", "syphon_stopped", "primary", "secondary"]
+
+
+async def test_a_short_grace_shortens_the_closing_of_a_sender_whose_send_is_under_way(world, primary, queue):
+    client = await world.open(enable_pings=False, close_grace=timedelta(seconds=0.2))
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("x"))
+    primary.fault(entity=queue, operation="send", effect="silent")
+    sending = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("y")))
+    await world.until(lambda: primary.hits() == [1])
+    began = time.monotonic()
+    await world(sender.close)
+    assert time.monotonic() - began < 3.0
+    await asyncio.wait([sending], timeout=30)
+    if not sending.cancelled():
+        sending.exception()
+
+
+# The contract, section 2
+
+
+async def test_neither_getting_nor_entering_a_sender_opens_anything(world, queue):
+    client = await world.open(enable_pings=False)
+    sender = client.get_queue_sender(queue)
+    if world.name == "sync":
+        sender.__enter__()
+    else:
+        await sender.__aenter__()
+    assert (client.primary.connections, client.secondary.connections) == (0, 0)
+    await world(sender.send_messages, ServiceBusMessage("x"))
+    assert client.primary.connections == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["BacklogUnavailableError", "PairedNamespaceFaultedError", "BacklogCreationError", "ScheduledInBacklogError"],
+)
+def test_the_errors_of_the_library_have_one_root(name):
+    assert issubclass(getattr(pairing, name), PairingError)
