@@ -14,14 +14,16 @@ from pyspark.sql import functions as F
 from pipeline import backlog, outages, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
-from pipeline.hourly import HourlyTable, full, incremental
-from pipeline.invoice import Connections, Terms, Usage, invoice, shared_price
+from pipeline.hourly import HourlyTable, full
+from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, shared_price
+from pipeline.kept import incremental
+from pipeline.minutes import of_hours, of_kinds
 from pipeline.months import Month
 from pipeline.outages import Episode, availability
 from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
 from pipeline.results import Day, Outcome, Priced
-from pipeline.schemas import ALLOCATIONS, CONNECTIONS, RULES
+from pipeline.schemas import ALLOCATIONS, CONNECTIONS, OF_A_PROCESS, RULES
 from pipeline.sources import list_month, read_files
 from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 
@@ -62,14 +64,15 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     progress("looking at the files", 0.0, 0)
     peaks, connection_counts = _connections(spark, request)
     table = _table(spark, request, now, progress)
+    for of_source in (table.counts, connection_counts):
+        refuse_too_much(of_source, request.max_quarantined)
     counts = total([table.counts, connection_counts])
-    refuse_too_much(counts, request.max_quarantined)
     progress("pricing", 0.8, counts.read)
     rows = _placed(table, request).collect() if table.counts.accepted else []
     episodes = _outages(spark, request, table, now, progress) if request.events else []
     known = availability(episodes, request.inventory, request.month, now) if request.events else []
     depths = backlog.rollups(backlog.read_samples(spark, request.depths)) if request.depths else []
-    priced = tuple(_price(request, rows, peaks))
+    priced = tuple(_price(request, rows, connections_of(peaks)))
     spark.catalog.clearCache()  # all that is wanted is here; what stays cached slows every later plan down
     progress("done", 1.0, counts.read)
     return Outcome(
@@ -78,6 +81,7 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
         episodes=tuple(episodes),
         availability=tuple(known),
         rollups=tuple(depths),
+        peaks=tuple(peaks),
     )
 
 
@@ -87,11 +91,12 @@ def _outages(
     """The month's outages, with the operations each took."""
     progress("looking at outages", 0.9, table.counts.read)
     episodes = outages.episodes_of(outages.read_events(spark, request.events), request.month, now).persist()
-    first = episodes.agg(F.date_format(F.min("started"), "yyyy-MM-dd")).collect()[0][0]
-    if first is None:
+    days = outages.days_of(episodes, table.brief, request.month)
+    if not days:
         return []
-    days = [day.isoformat() for day in request.month.dates if day.isoformat() >= first]
-    return outages.collect(episodes, outages.units_of(episodes, table.minutes_of(days)))
+    minutes = table.minutes(of_kinds(days, {*outages.EXTRA, *outages.WAY_HOME})).persist()
+    used = outages.units_of(episodes, minutes).unionByName(outages.polls_of(episodes, minutes))
+    return outages.collect(episodes, used, request.month)
 
 
 def _table(spark: SparkSession, request: Request, now: datetime, progress: Progress) -> HourlyTable:
@@ -105,45 +110,50 @@ def _placed(table: HourlyTable, request: Request) -> DataFrame:
     """The month's sums with their units in the tiers: see `transforms.totals`. Only Standard units climb the ladder."""
     starts, tariffs = request.prices.operations.starts, request.tariffs
     others = [*tariffs.of(BASIC), *tariffs.of(PREMIUM)]
-    billed = transforms.by_rule(table.hours)
     if not others:
-        return transforms.totals(_on_the_ladder(billed, table, starts, others), len(starts))
+        return transforms.totals(_on_the_ladder(table, starts), len(starts))
     elsewhere = F.col("namespace").isin(*others)
-    on_it = transforms.with_places_beside(_on_the_ladder(billed.where(~elsewhere), table, starts, others), len(starts))
-    beside = transforms.beside_the_ladder(billed.where(elsewhere), len(starts), tariffs.of(BASIC))
+    on_it = transforms.with_places_beside(_on_the_ladder(table.where(~elsewhere), starts), len(starts))
+    beside = transforms.beside_the_ladder(table.brief.where(elsewhere), len(starts), tariffs.of(BASIC))
     return transforms.totals(on_it.unionByName(beside), len(starts) + 2)
 
 
-def _on_the_ladder(billed: DataFrame, table: HourlyTable, starts: tuple[int, ...], others: list[str]) -> DataFrame:
-    ladder = transforms.hours_on_the_ladder(billed, starts).persist()
-    placed = transforms.in_one_tier(billed, ladder, starts)
-    split = ladder.where("lowest < highest").select(F.date_format("hour", "yyyy-MM-dd").alias("day")).distinct()
-    if days := [row["day"] for row in split.collect()]:
-        minutes = table.minutes_of(days)
-        if others:
-            minutes = minutes.where(~F.col("namespace").isin(*others))
-        placed = placed.unionByName(transforms.across_tiers(minutes, ladder, starts))
+def _on_the_ladder(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
+    ladder = transforms.hours_on_the_ladder(table.brief, starts).persist()
+    steps = transforms.days_of_steps(ladder).collect()
+    placed = transforms.in_one_tier(table.brief, table.hours, ladder, steps, starts)
+    if split := {hour for step in steps for hour in step["hours"]}:
+        minutes = table.minutes(of_hours(split))
+        finer = transforms.minutes_on_the_ladder(minutes, ladder, starts).persist()
+        placed = placed.unionByName(transforms.minutes_in_one_tier(minutes, finer, starts))
+        placed = placed.unionByName(transforms.across_tiers(minutes, finer, starts))
     return placed
 
 
-def _connections(spark: SparkSession, request: Request) -> tuple[dict[str, list[Connections]], Counts]:
-    """The peaks by scope; counted are their files and only the rows that had to be left out."""
-    listing = list_month(spark, f"{request.usage}/connections", request.month, CONNECTIONS)
-    by_scope: dict[str, list[Connections]] = defaultdict(list)
+def _connections(spark: SparkSession, request: Request) -> tuple[list[PeakDay], Counts]:
+    """The peaks by namespace and day, and what became of their files and rows."""
+    listing = list_month(spark, f"{request.usage}/connections", request.month, CONNECTIONS, optional=OF_A_PROCESS)
     files = Counts(
         files=len(listing.files) + len(listing.rejected),
         files_rejected=len(listing.rejected),
         rejected=[(file.path, file.reason) for file in listing.rejected],
     )
     if not listing.rows:
-        return by_scope, files
-    rows = read_files(spark, listing, CONNECTIONS).withColumn("reason", connection_reason())
-    for row in transforms.connection_hours(rows.where("reason is null")).orderBy("scope", "namespace").collect():
-        by_scope[row["scope"]].append(Connections(namespace=row["namespace"], hours=row["connection_hours"]))
+        return [], files
+    rows = read_files(spark, listing, CONNECTIONS | OF_A_PROCESS).withColumn("reason", connection_reason())
+    days = [_peak_day(row) for row in transforms.connection_days(rows.where("reason is null")).collect()]
     bad = rows.where("reason is not null").groupBy("reason").count().collect()
     reasons = {f"connections: {row['reason']}": row["count"] for row in bad}
     lost = sum(reasons.values())
-    return by_scope, replace(files, read=lost, quarantined=lost, reasons=reasons)
+    by_place = sorted(days, key=lambda day: (day.scope, day.namespace, day.date))
+    known = {"read": listing.rows, "accepted": listing.rows - lost, "quarantined": lost}
+    return by_place, replace(files, reasons=reasons, **known)
+
+
+def _peak_day(row: Row) -> PeakDay:
+    known = {hour["hour"]: hour["peak"] for hour in row["hours"]}
+    peaks = tuple(known.get(hour) for hour in range(24))
+    return PeakDay(scope=row["scope"], namespace=row["namespace"], date=row["date"], peaks=peaks)
 
 
 def _price(request: Request, rows: Sequence[Row], connections: Mapping[str, list[Connections]]) -> Iterator[Priced]:
@@ -159,7 +169,7 @@ def _price(request: Request, rows: Sequence[Row], connections: Mapping[str, list
 
 
 def _by_key(row: Row) -> tuple[str, ...]:
-    return (row["namespace"], row["entity"], row["kind"])
+    return (row["namespace"], row["entity"], row["kind"], row["pair"])
 
 
 def _by_day(row: Row) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from pipeline.schemas import KINDS, LARGEST_MESSAGE_BYTES, TRANSFERS, USAGE
+from pipeline.schemas import KINDS, LARGEST_MESSAGE_BYTES, MOST, MOST_UNITS, TRANSFERS, USAGE
 
+LONGEST = {"scope": 200, "pair": 63, "namespace": 260, "entity": 300}  # bytes; no such name can be stored
 FUTURE = "the minute lies in the future"
 COUNTS = ("operations", "messages", "bytes", "billing_units")
 
@@ -19,9 +20,12 @@ def usage_reason(not_after: datetime | None) -> Column:
     rules: list[tuple[Column, str]] = [
         *((F.col(name).isNull(), f"{name} is missing") for name in USAGE),
         (~F.col("kind").isin(*KINDS), "the kind is unknown"),
+        *((F.octet_length(name) > most, f"{name} is too long") for name, most in LONGEST.items()),
         *((F.col(name) < 0, f"{name} is negative") for name in COUNTS),
         (_impossible_units(), "billing_units is less than messages"),
         (_impossible_size(), "bytes is more than the messages can hold"),
+        *((F.col(name) > MOST, f"{name} is more than a minute can have") for name in COUNTS),
+        (_impossible_cost(), "billing_units is more than the messages can cost"),
         (F.to_date("minute") != F.to_date("date"), "the minute is not of the folder's day"),
         (F.col("minute") != F.date_trunc("minute", "minute"), "the minute is not a whole minute"),
     ]
@@ -40,12 +44,18 @@ def _impossible_size() -> Column:
     return F.expr(f"bytes div {LARGEST_MESSAGE_BYTES}") > F.greatest("messages", "operations")
 
 
+def _impossible_cost() -> Column:
+    # More than MOST is refused by itself: up to it the product cannot overflow.
+    return F.col("billing_units") > MOST_UNITS * F.least(F.greatest("operations", "messages"), F.lit(MOST))
+
+
 def connection_reason() -> Column:
     """Why a row of connection peaks does not count; null for a good row."""
     return _first_reason(
         [
             *((F.col(name).isNull(), f"{name} is missing") for name in ("hour", "scope", "namespace", "peak")),
             (F.col("peak") < 0, "peak is negative"),
+            (F.col("peak") > MOST, "peak is more than a namespace can have"),
             (F.to_date("hour") != F.to_date("date"), "the hour is not of the folder's day"),
         ]
     )

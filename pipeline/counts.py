@@ -51,13 +51,16 @@ def total(parts: Iterable[Counts]) -> Counts:
     )
 
 
-def require_sum(day: str, counts: Counts) -> None:
-    """Raises InputError where rows of the day disappeared or appeared between two looks at its files."""
+def require_sum(day: str, counts: Counts, liars: Sequence[str]) -> None:
+    """Raises InputError where rows of the day disappeared or appeared between two looks at its files.
+
+    `liars`: files that hold another number of rows than they say themselves.
+    """
     if not counts.adds_up:
+        cause = f"{liars[0]}: leave it out" if liars else "its files changed while they were read"
         raise InputError(
             f"The rows of {day} do not add up: {counts.read} read, {counts.accepted} accepted, "
-            f"{counts.copies} repeated, {counts.quarantined} quarantined; "
-            "its files changed while they were read, run it again."
+            f"{counts.copies} repeated, {counts.quarantined} quarantined; {cause}, and run it again."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +21,9 @@ SYSTEM, ANY = "$system", "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one namespace, entity and kind used in the month; `tiers`: its billable units, one for each of the rates."""
+    """What a pair used of one namespace, entity and kind in the month; `tiers`: its billable units, one for each of the
+    rates.
+    """
 
     namespace: str
     entity: str
@@ -31,6 +34,16 @@ class Usage:
     bytes: int = 0
     units: int = 0
     tiers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakDay:
+    """A namespace's peaks of connections on one day, of each hour (UTC); None where nothing was told."""
+
+    scope: str
+    namespace: str
+    date: str
+    peaks: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +74,7 @@ class Line:
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.namespace, self.entity, self.kind)
+        return (self.namespace, self.entity, self.kind, self.pair)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +135,17 @@ class Terms:
         return self.prices.basic.tiers[0].price
 
 
+def connections_of(days: Iterable[PeakDay]) -> dict[str, list[Connections]]:
+    """By billing scope the sums of its namespaces' peaks."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for day in days:
+        sums[day.scope, day.namespace] += sum(peak or 0 for peak in day.peaks)
+    by_scope: dict[str, list[Connections]] = defaultdict(list)
+    for (scope, namespace), hours in sorted(sums.items()):
+        by_scope[scope].append(Connections(namespace=namespace, hours=hours))
+    return by_scope
+
+
 def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Sequence[Connections]) -> Invoice:
     """The scope's invoice, its lines summing to it to the cent."""
     tiers = _add_tiers(usage, len(terms.rates))
@@ -176,7 +200,7 @@ def _operation_lines(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...
 
 
 def _place(row: Usage) -> tuple[str, ...]:
-    return (row.namespace, row.entity, row.kind)
+    return (row.namespace, row.entity, row.kind, row.pair)
 
 
 def _included(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> dict[tuple[str, ...], int]:

@@ -89,6 +89,8 @@ def parse_items(text: str) -> Iterator[dict[str, Any]]:
             page, end = decoder.raw_decode(rest)
         except json.JSONDecodeError as error:
             raise PriceError(f"it is not JSON ({error.msg}).") from error
+        except RecursionError:
+            raise PriceError("it is nested too deeply.") from None
         yield from _items(page)
         rest = rest[end:].lstrip()
 

@@ -1,7 +1,8 @@
 """The result file of a charges run: JSON lines, one record each, that the control plane stores (docs/costs.md).
 
 The first line is the `run`, then come the outages (`episode`, and `availability` for each entity) and the depths of
-backlogs (`rollup`), then per billing scope and rule an `invoice` followed by its `line`s and `day`s.
+backlogs (`rollup`), the connections of each namespace and day (`peaks`), then per billing scope and rule an `invoice`
+followed by its `line`s and `day`s.
 Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits after the point.
 """
 
@@ -16,8 +17,8 @@ from typing import Any
 
 from pipeline.backlog import Rollup
 from pipeline.counts import Counts
-from pipeline.invoice import Invoice, Line
-from pipeline.outages import Availability, Episode
+from pipeline.invoice import Invoice, Line, PeakDay
+from pipeline.outages import Availability, Episode, Place
 from pipeline.prices import PriceList
 from pipeline.schemas import RULES
 
@@ -56,6 +57,7 @@ class Outcome:
     episodes: tuple[Episode, ...] = ()
     availability: tuple[Availability, ...] = ()
     rollups: tuple[Rollup, ...] = ()
+    peaks: tuple[PeakDay, ...] = ()
 
 
 def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> None:
@@ -63,7 +65,9 @@ def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome
     beside = path.with_suffix(".part")
     with beside.open("w", encoding="utf-8") as out:
         for record in _records(run, prices, outcome):
-            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+            out.write(
+                json.dumps(record, ensure_ascii=False).replace("\\u0000", "\ufffd") + "\n"
+            )  # no database takes it
     beside.replace(path)
 
 
@@ -73,6 +77,7 @@ def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Ite
     yield from ({"record": "availability", **asdict(each)} for each in outcome.availability)
     for rollup in outcome.rollups:
         yield {"record": "rollup", **asdict(rollup), "begins_at": rollup.begins_at.isoformat()}
+    yield from ({"record": "peaks", **asdict(each)} for each in outcome.peaks)
     for each in outcome.priced:
         yield _invoice(each.invoice)
         yield from (_line(line) for line in each.invoice.lines)
@@ -126,6 +131,7 @@ def _line(line: Line) -> dict[str, Any]:
         "quantity": decimal_text(line.quantity),
         "exact": decimal_text(line.exact),
         "cents": line.cents,
+        "tiers": list(line.tiers),
     }
 
 
@@ -151,5 +157,15 @@ def _episode(episode: Episode) -> dict[str, Any]:
         "reason": episode.reason,
         "down_s": episode.down_s,
         "units": dict(episode.units),
-        "extra": {rule: episode.extra(rule) for rule in RULES} | {"crossing_bytes": episode.crossing_bytes},
+        "extra": {rule: episode.extra(rule) for rule in RULES}
+        | {"crossing_bytes": episode.crossing_bytes, "places": [_place(place) for place in episode.places]},
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {
+        "scope": place.scope,
+        "namespace": place.namespace,
+        **{rule: place.added(rule) for rule in RULES},
+        "crossing_bytes": place.crossing_bytes,
     }

@@ -24,8 +24,18 @@ USAGE: dict[str, str] = {
     "billing_units": "long",
 }
 CONNECTIONS: dict[str, str] = {"hour": "timestamp", "scope": "string", "namespace": "string", "peak": "long"}
+OF_A_PROCESS: dict[str, str] = {"reporter": "string"}
+"""What a file of connections may have beside: whose own peak a row is; without it the row is the whole namespace's."""
+
+KEPT_SHAPE = 3
+"""Rises with every change of what an incremental run keeps of a day, or of how it judges rows: it is part of a day's
+fingerprint, so that what was kept under other rules is summed again."""
 
 LARGEST_MESSAGE_BYTES = 100 * 1024 * 1024  # Premium's limit, the highest of all tiers
+MOST_UNITS = LARGEST_MESSAGE_BYTES // (64 * 1024)  # that one message, or one call, can cost
+MOST = 10**12
+"""What no process counts in a minute, and no namespace has of connections; millions of such rows can still be added
+up."""
 
 
 def ddl(columns: dict[str, str]) -> str:

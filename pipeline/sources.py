@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 
 from pipeline.errors import InputError
 from pipeline.months import Month
-from pipeline.schemas import ddl
+from pipeline.schemas import KEPT_SHAPE, ddl
 
 FIELD = re.compile(r"^(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?;$")
-VERSION = 1  # part of a fingerprint: with new rules every day is one that changed
 MICROSECONDS, NANOSECONDS = "us", "ns"
+NOTHING_MORE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,15 @@ class RejectedFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a folder holds for one month. `fingerprints`: day → a digest of its files' names, sizes and times."""
+    """What a folder holds for one month. `fingerprints`: day → a digest of its files' names, sizes and times; `marks`:
+    day → such a digest of each of its files, by its name.
+    """
 
     root: str
     files: tuple[SourceFile, ...]
     rejected: tuple[RejectedFile, ...]
     fingerprints: Mapping[str, str] = field(default_factory=dict)
+    marks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -64,14 +67,17 @@ def list_month(
     columns: dict[str, str],
     known: Mapping[str, object] | None = None,
     only: Set[str] | None = None,
+    optional: Mapping[str, str] = NOTHING_MORE,
 ) -> Listing:
     """The month's files under root/date=YYYY-MM-DD/, each with its footer read; a missing folder is an empty one.
 
-    Days with a `known` fingerprint are not looked into; `only` these days, where given.
+    Days with a `known` fingerprint are not looked into; `only` these days, where given. `optional`: columns that a file
+    may lack.
     """
     files: list[SourceFile] = []
     rejected: list[RejectedFile] = []
     fingerprints: dict[str, str] = {}
+    marks: dict[str, dict[str, str]] = {}
     for folder in _children(spark, root):
         name = folder.getPath().getName()
         day = name.removeprefix("date=")
@@ -81,12 +87,13 @@ def list_month(
             rejected.append(RejectedFile(f"{root}/{name}", "is not a folder named date=YYYY-MM-DD"))
         elif day.startswith(f"{month}-") and (only is None or day in only):
             inside = _visible(spark, folder)
-            fingerprints[day] = _fingerprint(inside)
+            marks[day] = {str(file.getPath().getName()): _mark(file) for file in inside}
+            fingerprints[day] = _digest(marks[day])
             if known is None or known.get(day) != fingerprints[day]:
                 for status in inside:
-                    found = _preflight(spark, status, day, columns)
+                    found = _preflight(spark, status, day, columns, optional)
                     files.append(found) if isinstance(found, SourceFile) else rejected.append(found)
-    return Listing(root, tuple(files), tuple(rejected), fingerprints)
+    return Listing(root, tuple(files), tuple(rejected), fingerprints, marks)
 
 
 def _visible(spark: SparkSession, folder: Any) -> list[Any]:
@@ -95,12 +102,17 @@ def _visible(spark: SparkSession, folder: Any) -> list[Any]:
     return [status for status in found if not status.getPath().getName().startswith(("_", "."))]
 
 
-def _fingerprint(files: Iterable[Any]) -> str:
-    facts = ((file.getPath().getName(), file.getLen(), file.getModificationTime()) for file in files)
-    return hashlib.sha256(repr((VERSION, list(facts))).encode()).hexdigest()
+def _mark(file: Any) -> str:
+    return _digest((file.getPath().getName(), file.getLen(), file.getModificationTime()))
 
 
-def _preflight(spark: SparkSession, status: Any, day: str, columns: dict[str, str]) -> SourceFile | RejectedFile:
+def _digest(facts: object) -> str:
+    return hashlib.sha256(repr((KEPT_SHAPE, facts)).encode()).hexdigest()
+
+
+def _preflight(
+    spark: SparkSession, status: Any, day: str, columns: dict[str, str], optional: Mapping[str, str]
+) -> SourceFile | RejectedFile:
     path = status.getPath().toString()
     if status.isDirectory():
         return RejectedFile(path, "is a folder inside a day", day)
@@ -111,7 +123,7 @@ def _preflight(spark: SparkSession, status: Any, day: str, columns: dict[str, st
     except Exception:  # whatever the reader dislikes: the file is no usable Parquet
         return RejectedFile(path, "is not Parquet, or is truncated", day)
     types = parse_schema(schema)
-    if reason := _mismatch(types, columns):
+    if reason := _mismatch(types, columns | {name: kind for name, kind in optional.items() if name in types}):
         return RejectedFile(path, reason, day)
     return SourceFile(path, day, rows, _time_unit(types, columns))
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
+from pipeline.schemas import KEPT_SHAPE
 
 SEMANTICS = {
     "spark.sql.session.timeZone": "UTC",
@@ -23,25 +26,59 @@ LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # several more calls of the JVM for every expression
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.files.maxPartitionBytes": "32m",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000000",
 }
-# Little data spends its time compiling: a JVM that compiles lightly, and no shuffle to speak of, halves that.
+# Little data spends its time compiling: a JVM that compiles lightly, no shuffle to speak of, and a plan that is made
+# once, not anew after each of its stages, halve that.
 FOR_LITTLE_DATA = {
+    "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
 }
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""A handful of rows is through before the code for them is compiled."""
 LITTLE_BYTES = 64 * 1024 * 1024
+TINY_BYTES = 4 * 1024 * 1024
 
 
-def is_little(folder: str) -> bool:
-    """Whether a local folder holds less than 64 MiB; of an object store nothing is known beforehand."""
+def is_little(folder: str, month: str, *, incremental: bool = False) -> bool:
+    """Whether less than 64 MiB are to be read of a local folder; of an object store nothing is known beforehand.
+
+    An incremental run reads the days with a file that is newer than the hours it has kept.
+    """
     if "://" in folder:
         return False
-    return sum(file.stat().st_size for file in Path(folder).rglob("*.parquet")) < LITTLE_BYTES
+    days = Path(folder, "usage").glob(f"date={month}-*")
+    known, since = _kept(Path(folder, "hourly", f"_{month}.json")) if incremental else ((), 0.0)
+    return sum(_bytes_if_newer(day, since if day.name[5:] in known else 0.0) for day in days) < LITTLE_BYTES
+
+
+def _kept(manifest: Path) -> tuple[Collection[str], float]:
+    """The days whose hours are kept in today's shape, and since when."""
+    try:
+        known = json.loads(manifest.read_text(encoding="utf-8"))
+        return [day for day, entry in known.items() if entry["shape"] == KEPT_SHAPE], manifest.stat().st_mtime
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # nothing is kept, or nothing of use
+        return (), 0.0
+
+
+def _bytes_if_newer(day: Path, since: float) -> int:
+    files = [file.stat() for file in day.glob("*.parquet")]
+    return sum(file.st_size for file in files) if any(file.st_mtime > since for file in files) else 0
+
+
+def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[str, str]:
+    """What the session is built with beside the defaults; the kept hours of a big month need room even so."""
+    if not is_little(folder, month, incremental=incremental):
+        return {}
+    memory = {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]} if incremental else {}
+    is_tiny = sum(_bytes_if_newer(day, 0.0) for day in Path(folder, "usage").glob(f"date={month}-*")) < TINY_BYTES
+    return FOR_LITTLE_DATA | memory | (INTERPRETED if is_tiny else {})
 
 
 def require_java() -> None:

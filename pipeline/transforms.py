@@ -1,33 +1,44 @@
 """From raw usage rows to billable units sorted into price tiers, on Spark; every step pure, frame in and frame out.
 
 The cheap path does the bulk: rows are summed by hour, and an hour that lies inside one tier needs no more detail.
-Only the few hours in which a tier begins are looked at minute by minute. All arithmetic is on whole units.
+Only the few hours in which a tier begins are looked at minute by minute, and of these only the minute in which it does
+row by row. All arithmetic is on whole units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from pipeline.schemas import SETTLEMENTS, USAGE
+from pipeline.schemas import RULES, SETTLEMENTS, USAGE
 
 KEY = ("scope", "pair", "namespace", "entity", "kind")
 SUMS = ("operations", "messages", "bytes", "billing_units", "rows")
-ORDER_IN_MINUTE = ("minute", "namespace", "entity", "kind", "pair")
+ORDER_IN_MINUTE = ("namespace", "entity", "kind", "pair")
+SPLIT = -1  # the tier of an hour in which one begins
 FEW = 1_000_000  # suspects that every task can hold in memory
+PORTION = 2_000_000  # hashes that are counted at once
+MOST_PORTIONS = 5_000  # each writer of a shuffle writes a block for each of its readers
+
+
+ANYWHERE, WITHIN_A_DAY = ("record_id",), ("record_id", "date")
+"""What makes two rows versions of one record: their id, wherever they are, or only beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Where record_ids repeat: the hashes concerned, and for each such record the row that counts."""
+    """Where record_ids repeat: the hashes concerned, all `suspects` (rows with such a hash), and of them those that
+    count, the `winners`.
+    """
 
     hashes: DataFrame
+    suspects: DataFrame
     winners: DataFrame
     count: int
 
@@ -37,27 +48,33 @@ class Copies:
         return self.count <= FEW
 
 
-def hashed(rows: DataFrame) -> DataFrame:
-    """The rows with `h`, a hash of record_id: eight bytes travel through the shuffle instead of the whole text."""
-    return rows.withColumn("h", F.xxhash64("record_id"))
+def hashed(rows: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
+    """The rows with `h`, a hash of the identity: eight bytes travel through the shuffle instead of the whole text."""
+    return rows.withColumn("h", F.xxhash64(*identity))
 
 
-def find_copies(rows: DataFrame) -> Copies:
-    """The record_ids that occur more than once (or share a hash), resolved: of one record_id the highest seq counts.
+def find_copies(rows: DataFrame, expected: int = 0, identity: Sequence[str] = ANYWHERE) -> Copies:
+    """The identities that occur more than once (or share a hash), resolved: of one record the highest seq counts.
 
     Two rows with the same record_id and seq but different contents: the greater row in column order, so reruns agree.
+    `expected`: about how many rows there are; they are counted in portions that fit in memory.
     """
-    hashes = rows.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where("n > 1").select("h").persist()
+    # Nearly all hashes are unique: to add them up before the shuffle, as a bare groupBy would, is work for nothing.
+    least = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    portions = max(least, min(expected // PORTION, MOST_PORTIONS))
+    placed = rows.select("h").repartition(portions, "h")
+    hashes = placed.groupBy("h").agg(F.count(F.lit(1)).alias("n")).where("n > 1").select("h").persist()
     count = hashes.count()
+    suspects = rows.join(_small(hashes, count <= FEW), "h", "left_semi").select(*USAGE, "date")
+    suspects = suspects.persist() if count else suspects.limit(0)
+    return Copies(hashes, suspects, winners(suspects, identity).persist(), count)
+
+
+def winners(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
+    """Of each record the row that counts."""
     others = [name for name in (*USAGE, "date") if name not in ("record_id", "seq")]
-    winners = (
-        rows.join(_small(hashes, count <= FEW), "h", "left_semi")
-        .groupBy("record_id")
-        .agg(F.max(F.struct("seq", *others)).alias("row"))
-        .select("record_id", "row.*")
-        .persist()
-    )
-    return Copies(hashes, winners, count)
+    best = rows.groupBy(*identity).agg(F.max(F.struct("seq", *others)).alias("row"))
+    return best.select("record_id", "row.*").select(*USAGE, "date")
 
 
 def without_copies(rows: DataFrame, copies: Copies) -> DataFrame:
@@ -66,7 +83,21 @@ def without_copies(rows: DataFrame, copies: Copies) -> DataFrame:
     if copies.count == 0:
         return rows.select(*columns)
     unique = rows.join(_small(copies.hashes, copies.few), "h", "left_anti").select(*columns)
-    return unique.unionByName(copies.winners.select(*columns))
+    return unique.unionByName(copies.winners)
+
+
+def hourly_without_copies(rows: DataFrame, copies: Copies) -> DataFrame:
+    """What `hourly(without_copies(rows, copies))` is, without a join of all rows: the few suspects are taken off the
+    sums of all, and those of them that count are added again. Whole numbers, so nothing is lost by it.
+    """
+    everything = hourly(rows)
+    return everything if copies.count == 0 else corrected(everything, copies.suspects, copies.winners)
+
+
+def corrected(hours: DataFrame, less: DataFrame, more: DataFrame) -> DataFrame:
+    """The hours without the rows of `less` and with those of `more`."""
+    off = hourly(less).select(*KEY, "date", "hour", *((-F.col(name)).alias(name) for name in SUMS))
+    return _summed(hours.unionByName(off).unionByName(hourly(more)), "date", "hour").where("rows <> 0")
 
 
 def _small(frame: DataFrame, few: bool) -> DataFrame:
@@ -75,7 +106,17 @@ def _small(frame: DataFrame, few: bool) -> DataFrame:
 
 def hourly(rows: DataFrame) -> DataFrame:
     """The rows summed by hour; `rows` counts them, `date` stays the partition's."""
-    return _summed(rows.withColumn("hour", F.date_trunc("hour", "minute")).withColumn("rows", F.lit(1)), "date", "hour")
+    return _summed(with_hour(rows).withColumn("rows", F.lit(1)), "date", "hour")
+
+
+def by_minute(rows: DataFrame) -> DataFrame:
+    """The rows summed by minute, with the hour that it is in."""
+    return _summed(with_hour(rows).withColumn("rows", F.lit(1)), "date", "hour", "minute")
+
+
+def with_hour(rows: DataFrame) -> DataFrame:
+    """The rows with the hour their minute is in."""
+    return rows.withColumn("hour", F.date_trunc("hour", "minute"))
 
 
 def _summed(rows: DataFrame, *further: str) -> DataFrame:
@@ -84,24 +125,54 @@ def _summed(rows: DataFrame, *further: str) -> DataFrame:
 
 def by_rule(rows: DataFrame) -> DataFrame:
     """Each row once per counting rule, `units` being what that rule bills."""
-    rules = rows.withColumn("rule", F.explode(F.array(F.lit("published"), F.lit("settlements"))))
-    unbilled = (F.col("rule") == "published") & F.col("kind").isin(*SETTLEMENTS)
-    return rules.withColumn("units", F.when(unbilled, F.lit(0)).otherwise(F.col("billing_units")))
+    rules = rows.withColumn("rule", F.explode(F.array(*map(F.lit, RULES))))
+    units = reduce(lambda rest, rule: F.when(F.col("rule") == rule, billed(rule)).otherwise(rest), RULES, F.lit(None))
+    return rules.withColumn("units", units)
 
 
-def hours_on_the_ladder(hours: DataFrame, starts: Sequence[int]) -> DataFrame:
+def billed(rule: str) -> Column:
+    """The units of a row that the rule bills: the documents' operations have no settlements among them."""
+    if rule != "published":
+        return F.col("billing_units")
+    return F.when(F.col("kind").isin(*SETTLEMENTS), F.lit(0)).otherwise(F.col("billing_units"))
+
+
+def in_brief(hours: DataFrame) -> DataFrame:
+    """The hours summed twice in one pass, with the units of each rule: over the day (`hour` is null), and by namespace
+    and hour (`pair`, `entity` and `kind` are null).
+    """
+    names = (*SUMS, *RULES)
+    units = hours.withColumns({rule: billed(rule) for rule in RULES})
+    days, paces = (*KEY, "date"), ("scope", "namespace", "date", "hour")
+    return units.groupingSets([days, paces], *KEY, "date", "hour").agg(*(F.sum(name).alias(name) for name in names))
+
+
+def hours_on_the_ladder(brief: DataFrame, starts: Sequence[int]) -> DataFrame:
     """Per rule, scope and hour: the units used `before` it in the month, and its `lowest` and `highest` tier."""
-    used = hours.groupBy("rule", "scope", "hour").agg(F.sum("units").alias("used")).where("used > 0")
-    earlier = Window.partitionBy("rule", "scope").orderBy("hour").rowsBetween(Window.unboundedPreceding, -1)
-    placed = used.withColumn("before", F.coalesce(F.sum("used").over(earlier), F.lit(0)))
-    return placed.select(
-        "rule",
-        "scope",
-        "hour",
-        "before",
-        _tier_at(F.col("before"), starts).alias("lowest"),
-        _tier_at(F.col("before") + F.col("used") - 1, starts).alias("highest"),
+    sums = brief.where("hour is not null").groupBy("scope", "date", "hour").agg(*(F.sum(r).alias(r) for r in RULES))
+    used = sums.unpivot(["scope", "date", "hour"], list(RULES), "rule", "used").where("used > 0")
+    return _climbed(used.withColumn("begin", F.lit(0)), ("rule", "scope"), "hour", starts)
+
+
+def minutes_on_the_ladder(minutes: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
+    """The same per minute, of the hours in which a tier begins."""
+    split = ladder.where("lowest < highest").select("rule", "scope", "hour", F.col("before").alias("begin"))
+    sums = minutes.groupBy("scope", "hour", "minute").agg(*(F.sum(billed(rule)).alias(rule) for rule in RULES))
+    used = sums.unpivot(["scope", "hour", "minute"], list(RULES), "rule", "used")
+    return _climbed(
+        used.join(F.broadcast(split), ["rule", "scope", "hour"]), ("rule", "scope", "hour"), "minute", starts
     )
+
+
+def _climbed(used: DataFrame, on_its_own: Sequence[str], time: str, starts: Sequence[int]) -> DataFrame:
+    """What was `used` at each time, with the units `before` it and its `lowest` and `highest` tier, by the rule and
+    whatever else stands `on_its_own`, from the unit where it is to `begin`.
+    """
+    earlier = Window.partitionBy(*on_its_own).orderBy(time).rowsBetween(Window.unboundedPreceding, -1)
+    placed = used.withColumn("before", F.col("begin") + F.coalesce(F.sum("used").over(earlier), F.lit(0)))
+    last = F.greatest(F.col("before"), F.col("before") + F.col("used") - 1)
+    tiers = {"lowest": _tier_at(F.col("before"), starts), "highest": _tier_at(last, starts)}
+    return placed.withColumns(tiers).drop("begin", "used")
 
 
 def _tier_at(unit: Column, starts: Sequence[int]) -> Column:
@@ -109,39 +180,83 @@ def _tier_at(unit: Column, starts: Sequence[int]) -> Column:
     return reduce(add, ((unit >= F.lit(start)).cast("int") for start in starts)) - 1
 
 
-def in_one_tier(hours: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
-    """The hours that lie inside one tier, their units put there as t0, t1, …"""
-    joined = hours.join(F.broadcast(ladder), ["rule", "scope", "hour"], "left").where(
-        "lowest is null or lowest = highest"
+def days_of_steps(ladder: DataFrame) -> DataFrame:
+    """The scopes and days in which another tier begins, with the `hours` within which one does (seconds since 1970)."""
+    within = F.when(F.col("lowest") < F.col("highest"), F.unix_seconds("hour"))
+    days = ladder.groupBy("rule", "scope", "date").agg(
+        F.min("lowest").alias("lowest"), F.max("highest").alias("highest"), F.collect_set(within).alias("hours")
     )
-    tiers = (F.when(F.col("lowest") == n, F.col("units")).otherwise(0).alias(f"t{n}") for n in range(len(starts)))
-    return joined.select("rule", *KEY, "date", *SUMS, "units", *tiers)
+    steps = days.where("lowest < highest").groupBy("scope", "date")
+    return steps.agg(F.array_distinct(F.flatten(F.collect_list("hours"))).alias("hours"))
 
 
-def across_tiers(rows: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
-    """The hours in which a tier begins, taken minute by minute; within a minute by namespace, entity and kind."""
-    hours = F.broadcast(ladder.where("lowest < highest").select("rule", "scope", "hour", "before"))
-    detail = rows.withColumn("hour", F.date_trunc("hour", "minute")).withColumn("rows", F.lit(1))
-    wanted = detail.join(F.broadcast(hours.select("scope", "hour").distinct()), ["scope", "hour"], "left_semi")
-    minutes = by_rule(_summed(wanted, "date", "hour", "minute")).join(hours, ["rule", "scope", "hour"])
+def in_one_tier(
+    brief: DataFrame, hours: DataFrame, ladder: DataFrame, steps: Collection[Row], starts: Sequence[int]
+) -> DataFrame:
+    """The days and hours that lie inside one tier, their units put there as t0, t1, …, summed by day.
+
+    Only of the `steps`, the scopes and days in which another tier begins, the hours are needed; all other days lie in
+    one tier as a whole, so that for them the brief is enough.
+    """
+    columns = (*KEY, "date", *SUMS)
+    stepped = F.concat_ws(" ", "date", "scope").isin(*(f"{step['date']} {step['scope']}" for step in steps))
+    days = brief.where(F.col("hour").isNull() & ~stepped).select(*columns)
+    days = days.join(F.broadcast(_tiers_at(ladder, "date")), ["scope", "date"], "left").select(*columns, *RULES)
+    on_its_days = F.col("date").isin(*{step["date"] for step in steps})  # of no other file is read
+    parted = hours.where(on_its_days & stepped)
+    parted = _summed(parted.join(F.broadcast(_tiers_at(ladder, "hour")), ["scope", "hour"], "left"), "date", *RULES)
+    return _in_places(days.unionByName(parted.select(*columns, *RULES)), f"tier is null or tier <> {SPLIT}", starts)
+
+
+def minutes_in_one_tier(minutes: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
+    """The same of minutes, whose `ladder` has them under the rules by which a tier begins in their hour."""
+    placed = minutes.join(F.broadcast(_tiers_at(ladder, "minute")), ["scope", "minute"])
+    return _in_places(_summed(placed, "date", *RULES), f"tier <> {SPLIT}", starts)
+
+
+def _tiers_at(ladder: DataFrame, time: str) -> DataFrame:
+    """By scope and time the tier under each rule, a column each: SPLIT where one begins in it, null where the ladder
+    has none.
+    """
+    of_rule = {rule: F.col("rule") == rule for rule in RULES}
+    lowest = {rule: F.min(F.when(is_it, F.col("lowest"))) for rule, is_it in of_rule.items()}
+    highest = {rule: F.max(F.when(is_it, F.col("highest"))) for rule, is_it in of_rule.items()}
+    tiers = (F.when(lowest[rule] < highest[rule], SPLIT).otherwise(lowest[rule]).alias(rule) for rule in RULES)
+    return ladder.groupBy("scope", time).agg(*tiers)
+
+
+def _in_places(sums: DataFrame, wanted: str, starts: Sequence[int]) -> DataFrame:
+    """Sums with their tier under each rule, told by rule, where the `tier` is wanted."""
+    of_rule = reduce(lambda rest, rule: F.when(F.col("rule") == rule, F.col(rule)).otherwise(rest), RULES, F.lit(None))
+    placed = by_rule(sums).withColumn("tier", of_rule).where(wanted)
+    units = (F.when(F.col("tier") == n, F.col("units")).otherwise(0).alias(f"t{n}") for n in range(len(starts)))
+    return placed.select("rule", *KEY, "date", *SUMS, "units", *units)
+
+
+def across_tiers(minutes: DataFrame, ladder: DataFrame, starts: Sequence[int]) -> DataFrame:
+    """The minutes in which a tier begins, row by row: by namespace, entity and kind."""
+    split = F.broadcast(ladder.where("lowest < highest").select("rule", "scope", "minute", "before"))
+    rows = by_rule(minutes).join(split, ["rule", "scope", "minute"])
     so_far = (
-        Window.partitionBy("rule", "scope", "hour").orderBy(*ORDER_IN_MINUTE).rowsBetween(Window.unboundedPreceding, 0)
+        Window.partitionBy("rule", "scope", "minute")
+        .orderBy(*ORDER_IN_MINUTE)
+        .rowsBetween(Window.unboundedPreceding, 0)
     )
-    placed = minutes.withColumn("top", F.col("before") + F.sum("units").over(so_far))
+    placed = rows.withColumn("top", F.col("before") + F.sum("units").over(so_far))
     ends = (*starts[1:], None)
     tiers = (_overlap(start, end).alias(f"t{n}") for n, (start, end) in enumerate(zip(starts, ends, strict=True)))
     return placed.select("rule", *KEY, "date", *SUMS, "units", *tiers)
 
 
-def beside_the_ladder(rows: DataFrame, tiers: int, basic: Sequence[str]) -> DataFrame:
-    """Rows of Basic and Premium namespaces: their units in two places behind the ladder's tiers, by their tier."""
+def beside_the_ladder(brief: DataFrame, tiers: int, basic: Sequence[str]) -> DataFrame:
+    """The days of Basic and Premium namespaces: their units in two places behind the ladder's tiers, by their tier."""
     is_basic = F.col("namespace").isin(*basic)
     places = (
         *(F.lit(0).cast("long").alias(f"t{n}") for n in range(tiers)),
         F.when(is_basic, F.col("units")).otherwise(0).alias(f"t{tiers}"),
         F.when(is_basic, F.lit(0)).otherwise(F.col("units")).alias(f"t{tiers + 1}"),
     )
-    return rows.select("rule", *KEY, "date", *SUMS, "units", *places)
+    return by_rule(brief.where("hour is null")).select("rule", *KEY, "date", *SUMS, "units", *places)
 
 
 def with_places_beside(rows: DataFrame, tiers: int) -> DataFrame:
@@ -157,16 +272,21 @@ def _overlap(start: int, end: int | None) -> Column:
 
 
 def totals(placed: DataFrame, tiers: int) -> DataFrame:
-    """The placed rows summed twice in one pass: by namespace, entity and kind (`date` is null), by date and kind."""
+    """The placed rows summed twice in one pass: by KEY (`date` is null), by date and kind."""
     names = (*SUMS, "units", *(f"t{n}" for n in range(tiers)))
-    sums = (F.min("pair").alias("pair"), *(F.sum(name).alias(name) for name in names))
-    by_key, by_day = ("rule", "scope", "namespace", "entity", "kind"), ("rule", "scope", "date", "kind")
-    return placed.groupingSets([by_key, by_day], *by_key, "date").agg(*sums)
+    by_key, by_day = ("rule", *KEY), ("rule", "scope", "date", "kind")
+    return placed.groupingSets([by_key, by_day], *by_key, "date").agg(*(F.sum(name).alias(name) for name in names))
 
 
-def connection_hours(peaks: DataFrame) -> DataFrame:
-    """Per scope and namespace the sum of the hourly peaks; an hour reported twice counts with its higher peak."""
-    hours = peaks.groupBy("scope", "namespace", F.date_trunc("hour", "hour").alias("hour")).agg(
-        F.max("peak").alias("peak")
-    )
-    return hours.groupBy("scope", "namespace").agg(F.sum("peak").alias("connection_hours"))
+def connection_days(peaks: DataFrame) -> DataFrame:
+    """Per scope, namespace and `date` the peaks of its hours, as `hours` of (hour of the day, peak).
+
+    An hour's peak is the whole namespace's where a row tells it, else the sum of its processes' own peaks, which need
+    not have been at the same time: an upper bound. Of an hour that was reported twice the higher peak counts.
+    """
+    hour = ("scope", "namespace", "date", F.hour("hour").alias("hour"))
+    by_process = peaks.groupBy(*hour, "reporter").agg(F.max("peak").alias("peak"))
+    whole = F.max(F.when(F.col("reporter").isNull(), F.col("peak")))
+    summed = F.sum(F.when(F.col("reporter").isNotNull(), F.col("peak")))
+    hours = by_process.groupBy("scope", "namespace", "date", "hour").agg(F.coalesce(whole, summed).alias("peak"))
+    return hours.groupBy("scope", "namespace", "date").agg(F.collect_list(F.struct("hour", "peak")).alias("hours"))

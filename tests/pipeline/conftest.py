@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.spark import FOR_LITTLE_DATA, build_session, require_java
+from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, build_session, require_java
 
 TYPES = {"timestamp": pa.timestamp("us", tz="UTC"), "string": pa.string(), "long": pa.int64()}
 Write = Callable[..., Path]
@@ -29,7 +29,7 @@ def spark() -> Iterator[SparkSession]:
     except PipelineError as error:
         (pytest.fail if os.environ.get("REQUIRE_JAVA") == "1" else pytest.skip)(str(error))
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it would say good-bye to a stream that is closed by then
-    session = build_session("tests", **FOR_LITTLE_DATA)
+    session = build_session("tests", **FOR_LITTLE_DATA, **INTERPRETED)
     yield session
     session.stop()
 

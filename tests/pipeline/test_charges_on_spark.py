@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from pipeline.jobs.charges import SAMPLE_PRICES
 from pipeline.months import Month
 from pipeline.prices import read_prices
 from pipeline.results import Outcome
-from pipeline.schemas import CONNECTIONS, KINDS, USAGE
+from pipeline.schemas import CONNECTIONS, KINDS, OF_A_PROCESS, USAGE
+from pipeline.spark import INTERPRETED
 from tests.pipeline.conftest import Write
 from tests.pipeline.reference import charges
 
@@ -27,6 +29,17 @@ OCTOBER = Month.parse("2026-10")
 PRICES = read_prices(SAMPLE_PRICES, OCTOBER)
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 MILLION = 1_000_000
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Here everything is compiled as for much data; elsewhere it is interpreted as for a handful of rows."""
+    for name, value in COMPILED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 def record(record_id: str, minute: datetime = OCTOBER.start, **fields: Any) -> dict[str, Any]:
@@ -83,7 +96,9 @@ def test_a_month_by_hand(spark: SparkSession, usage: Path, write: Write) -> None
 
     outcome = computed(spark, usage)
 
-    assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.copies) == (9, 6, 3)
+    of_connections = 4
+    assert (outcome.counts.read, outcome.counts.accepted) == (9 + of_connections, 6 + of_connections)
+    assert outcome.counts.copies == 3
     published = invoice_of(outcome)
     assert {
         (line.namespace, line.kind): (line.operations, line.units, line.included, line.cents)
@@ -124,6 +139,27 @@ def test_a_month_without_usage_has_no_rows(spark: SparkSession, usage: Path, fol
     for name in folders:
         (usage / name).mkdir()
     assert computed(spark, usage).priced == ()
+
+
+def test_the_peaks_of_processes_add_up_unless_somebody_knows_the_whole_namespaces(
+    spark: SparkSession, usage: Path, write: Write
+) -> None:
+    first, second = OCTOBER.start, OCTOBER.start + timedelta(hours=1)
+
+    def peak(hour: datetime, peak: int, reporter: str | None = None) -> dict[str, Any]:
+        return {"hour": hour, "scope": "sub", "namespace": "contoso", "peak": 744 * peak, "reporter": reporter}
+
+    told = [
+        peak(first, 900, "host:1"),
+        peak(first, 700, "host:1"),  # what it had said before
+        peak(first, 400, "host:2"),
+        peak(first, 900, "host:1"),  # delivered again
+        peak(second, 5_000, "host:1"),
+    ]
+    write(told, CONNECTIONS | OF_A_PROCESS, "connections")
+    write([{key: value for key, value in peak(second, 100).items() if key != "reporter"}], CONNECTIONS, "connections")
+    (line,) = invoice_of(computed(spark, usage)).lines
+    assert (line.quantity, line.cents) == (1_300 + 100, 1_200)
 
 
 def test_connections_alone_are_billed_without_a_base_charge(spark: SparkSession, usage: Path, write: Write) -> None:

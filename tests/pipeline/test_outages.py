@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.charges import Request, compute
-from pipeline.outages import Episode
+from pipeline.outages import Episode, Place
 from pipeline.results import Outcome
 from pipeline.schemas import USAGE
 from tests.pipeline.conftest import Write
-from tests.pipeline.test_charges_on_spark import NOW, OCTOBER, PRICES, record
+from tests.pipeline.test_charges_on_spark import OCTOBER, computed, record
 
 pytestmark = pytest.mark.spark
 START = OCTOBER.start
@@ -53,26 +52,37 @@ ENTITIES = ("orders", "payments", "invoices", "archive", "shipments")
 
 
 @pytest.fixture
-def outcome(spark: SparkSession, usage: Path, write: Write) -> Outcome:
+def outcome(request: pytest.FixtureRequest, spark: SparkSession, usage: Path, write: Write) -> Outcome:
     """A month with usage of two episodes, and of a time before any."""
+    backlog = {"scope": "sub-dr", "namespace": "contoso-dr"}
     rows = [
-        record("before", at(days=2), entity="orders", kind="send_backlog", units=9),
-        record("a", at(days=3, minutes=1), entity="orders", kind="send_backlog", units=100),
+        record("before", at(days=2), entity="orders", kind="send_backlog", units=9, **backlog),
+        record("a", at(days=3, minutes=1), entity="orders", kind="send_backlog", units=100, bytes=900, **backlog),
         record("b", at(days=3, minutes=5), entity="orders", kind="ping", units=3),
-        record("c", at(days=3, minutes=12), entity="orders", kind="syphon_receive", units=100),
-        record("d", at(days=3, minutes=12), entity="orders", kind="syphon_send", units=100),
-        record("e", at(days=3, minutes=12), entity="orders", kind="syphon_settle", units=100),
-        record("f", at(days=3, minutes=20), entity="orders", kind="send_backlog", units=7),
+        record("c", at(days=3, minutes=12), entity="orders", kind="syphon_receive", units=100, bytes=900, **backlog),
+        record("d", at(days=3, minutes=12), entity="orders", kind="syphon_send", units=100, bytes=900),
+        record("e", at(days=3, minutes=12), entity="orders", kind="syphon_settle", units=100, **backlog),
+        record("f", at(days=3, minutes=20), entity="orders", kind="send_backlog", units=7, **backlog),
         record("g", at(days=3, minutes=5), entity="orders", kind="receive", units=50),
     ]
-    write([*rows, rows[1]], USAGE)
+    # polls are of a backlog queue: those while something of the pair is down count for what went down first
+    empty = {"entity": "contoso/x-servicebus-transfer/0", "kind": "syphon_receive_empty"} | backlog
+    polls = [
+        record("p", at(days=3), units=1, **empty),
+        record("q", at(days=3, minutes=1), units=2, **empty),
+        record("r", at(days=3, minutes=10), units=3, **empty),
+        record("s", at(days=3, minutes=11), units=4, **empty),
+        record("t", at(minutes=30), units=5, **empty),
+    ]
+    write([*rows, rows[1], *polls], USAGE)
     path = usage / "events.jsonl"
     path.write_text("\n".join(map(json.dumps, EVENTS)))
     inventory = tuple(("contoso", entity) for entity in ENTITIES)
-    request = Request(month=OCTOBER, usage=str(usage), prices=PRICES, events=str(path), inventory=inventory)
-    return compute(spark, request, NOW)
+    terms = {"events": str(path), "inventory": inventory, "incremental": getattr(request, "param", False)}
+    return computed(spark, usage, **terms)
 
 
+@pytest.mark.parametrize("outcome", [False, True], ids=["full", "incremental"], indirect=True)
 def test_episodes_availability_and_the_operations_of_each(outcome: Outcome) -> None:
     told = [(each.entity, each.cause, each.reason, each.started, each.down_s) for each in outcome.episodes]
     assert told == [
@@ -88,9 +98,18 @@ def test_episodes_availability_and_the_operations_of_each(outcome: Outcome) -> N
         "syphon_receive": 100,
         "syphon_send": 100,
         "syphon_settle": 100,
+        "syphon_receive_empty": 5,
     }
-    assert (first.extra("published"), first.extra("settlements")) == (203, 303)
+    assert (first.extra("published"), first.extra("settlements")) == (208, 308)
+    assert outcome.episodes[0].units == {"syphon_receive_empty": 5}
     assert second.units == {"send_backlog": 7}
+    # each operation is on the bill of the namespace it was made in: pings and sends home on the primary's
+    assert [
+        (place.scope, place.namespace, place.added("settlements"), place.crossing_bytes) for place in first.places
+    ] == [
+        ("sub", "contoso", 3, 0),
+        ("sub-dr", "contoso-dr", 305, 1_800),
+    ]
 
     known = {each.entity: (each.episodes, each.down_s, each.repair_s) for each in outcome.availability}
     assert known == {
@@ -116,6 +135,27 @@ def test_extra_counts_what_had_not_been_without_the_outage() -> None:
         cause="failed_over",
         reason="",
         down_s=0,
-        units=units,
+        places=(Place(scope="sub", namespace="contoso", units=units),),
     )
     assert (episode.extra("published"), episode.extra("settlements")) == (4, 5)
+
+
+def test_what_comes_home_after_midnight_on_the_first_is_of_the_outage_before_the_month(
+    spark: SparkSession, usage: Path, write: Write
+) -> None:
+    told = [
+        event(1, "orders", "failed_over", at(hours=-9)),
+        event(2, "orders", "recovered", at(hours=-8)),
+        event(3, "orders", "failed_over", at(hours=-2)),
+        event(4, "orders", "recovered", at(minutes=-10)),
+        event(5, "payments", "failed_over", at(hours=-2)),
+        event(6, "payments", "recovered", at(minutes=-10)),  # whose backlog was home by midnight
+    ]
+    write([record("a", at(minutes=20), kind="syphon_receive", units=100)], USAGE)
+    path = usage / "events.jsonl"
+    path.write_text("\n".join(map(json.dumps, told)))
+    outcome = computed(spark, usage, events=str(path), inventory=(("contoso", "orders"),))
+    assert [(each.entity, each.started, each.down_s, each.units) for each in outcome.episodes] == [
+        ("orders", at(hours=-2), 0, {"syphon_receive": 100})
+    ]
+    assert [(each.episodes, each.down_s, each.repair_s) for each in outcome.availability] == [(0, 0, None)]

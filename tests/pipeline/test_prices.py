@@ -1,4 +1,4 @@
-"""Price lists as the Retail Prices API answers them, and the traps in them (docs/pricing.md, section 10)."""
+"""Price lists as the Retail Prices API answers them; their six traps are in test_price_traps.py."""
 
 import json
 from fractions import Fraction
@@ -31,36 +31,6 @@ def changed(item: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 def rates(prices: PriceList) -> list[float]:
     return [float(tier.price * 1_000_000) for tier in prices.operations.tiers]
-
-
-def test_the_monthly_row_of_the_base_unit_is_ignored() -> None:
-    assert price_list(items(), OCTOBER).base_per_hour == Fraction("0.013441")
-
-
-def test_every_tier_counts_and_its_start_is_in_units_of_measure() -> None:
-    prices = price_list(items(), OCTOBER)
-    assert prices.operations.starts == (0, 13_000_000, 100_000_000, 2_500_000_000)
-    assert rates(prices) == [0.0, 0.8, 0.5, 0.2]
-
-
-@pytest.mark.parametrize("spelling", ["1/Hour", "1 Hour", "1/hour", "1 hours"])
-def test_an_hour_is_an_hour_however_it_is_spelt(spelling: str) -> None:
-    other = [changed(item, unitOfMeasure=spelling) if item["unitOfMeasure"] == "1/Hour" else item for item in items()]
-    assert price_list(other, OCTOBER).base_per_hour == Fraction("0.013441")
-
-
-def test_reservations_and_development_prices_are_left_out() -> None:
-    cheap = [
-        changed(row, type=kind, retailPrice=0.01)
-        for row in rows_of(OPERATIONS)
-        for kind in ("Reservation", "DevTestConsumption")
-    ]
-    assert rates(price_list(items() + cheap, OCTOBER)) == [0.0, 0.8, 0.5, 0.2]
-
-
-def test_a_region_that_is_not_primary_is_priced_all_the_same() -> None:
-    secondary = [changed(item, isPrimaryMeterRegion=False) for item in items()]
-    assert rates(price_list(secondary, OCTOBER)) == [0.0, 0.8, 0.5, 0.2]
 
 
 def test_rows_of_other_tiers_and_meters_do_not_disturb() -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.charges import Request, compute
 from pipeline.errors import InputError
-from pipeline.schemas import USAGE
+from pipeline.schemas import CONNECTIONS, USAGE
 from pipeline.sources import list_month, parse_schema
-from tests.pipeline.conftest import TYPES, Write, write_table
+from tests.pipeline.conftest import Write, write_table
 from tests.pipeline.test_charges_on_spark import OCTOBER, PRICES, computed, invoice_of, record
 
 pytestmark = pytest.mark.spark
@@ -53,6 +51,7 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
     good = [record(f"good-{n}", units=1_000) for n in range(200)]
+    dearest = record("dearest", operations=1, messages=1, units=1_600)  # a message of 100 MiB
     bad: list[dict[str, Any]] = [
         record("null", entity=None),
         record("kind", kind="teleport"),
@@ -60,8 +59,10 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
         record("few units", messages=5, units=2),
         record("size", bytes=2**62),
         record("second", OCTOBER.start + timedelta(seconds=1)),
+        dearest | {"record_id": "dearer", "billing_units": 1_601},
+        *(record(f"wild-{n}", units=2**62) for n in range(2)),  # whose sum no 64 bits hold
     ]
-    write(good + bad, USAGE)
+    write([*good, dearest, *bad], USAGE)
     write_table(usage / DAY / "wrong-day.parquet", [record("day", OCTOBER.start + timedelta(days=1))], USAGE)
     outcome = computed(spark, usage)
     assert outcome.counts.reasons == {
@@ -71,13 +72,15 @@ def test_rows_that_cannot_be_billed_are_counted_by_reason_and_the_rest_is_billed
         "billing_units is less than messages": 1,
         "bytes is more than the messages can hold": 1,
         "the minute is not a whole minute": 1,
+        "billing_units is more than the messages can cost": 1,
+        "operations is more than a minute can have": 2,
         "the minute is not of the folder's day": 1,
     }
-    assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.quarantined) == (207, 200, 7)
+    assert (outcome.counts.read, outcome.counts.accepted, outcome.counts.quarantined) == (211, 201, 10)
     assert outcome.counts.adds_up
     examples = {(row["record_id"], Path(row["file"]).name, row["reason"]) for row in outcome.counts.examples}
     assert ("day", "wrong-day.parquet", "the minute is not of the folder's day") in examples
-    assert invoice_of(outcome).units == 200_000
+    assert invoice_of(outcome).units == 200_000 + 1_600
 
 
 def test_a_clock_that_runs_ahead_is_noticed_in_the_running_month(
@@ -102,29 +105,24 @@ def test_nothing_is_published_when_too_much_is_unusable(
         computed(spark, usage)
 
 
-def test_a_flipped_byte_is_no_silently_wrong_sum(spark: SparkSession, usage: Path) -> None:
-    path = usage / DAY / "a.parquet"
-    path.parent.mkdir(parents=True)
-    schema = pa.schema([(name, TYPES[kind]) for name, kind in USAGE.items()])
-    table = pa.Table.from_pylist([record(f"a{n}", units=7_777_777 + n) for n in range(100)], schema)
-    pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
-    content = bytearray(path.read_bytes())
-    place = content.rindex((7_777_777 + 50).to_bytes(8, "little"))
-    content[place] ^= 0xFF
-    path.write_bytes(content)
-    with pytest.raises(Exception, match=r"could not verify page integrity|CRC"):
-        computed(spark, usage)
+def peaks(good: int) -> list[dict[str, Any]]:
+    """Rows of connections, and one that cannot be."""
+    counts = [*range(good), 10**12 + 1]
+    return [{"hour": OCTOBER.start, "scope": "sub", "namespace": "contoso", "peak": peak} for peak in counts]
 
 
-def test_times_in_milliseconds_and_nanoseconds_are_read(spark: SparkSession, usage: Path) -> None:
-    last = datetime(2026, 10, 31, 23, 59, tzinfo=UTC)
-    for unit in ("ms", "us", "ns"):
-        types = TYPES | {"timestamp": pa.timestamp(unit, tz="UTC")}
-        schema = pa.schema([(name, types[kind]) for name, kind in USAGE.items()])
-        path = usage / "usage" / "date=2026-10-31" / f"{unit}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist([record(unit, last, units=5)], schema), path)
-    assert invoice_of(computed(spark, usage)).units == 15
+@pytest.mark.parametrize(("of_usage", "good"), [(200, 9), (0, 39)], ids=["too much of connections", "little of them"])
+def test_each_source_is_measured_by_itself(
+    spark: SparkSession, usage: Path, write: Write, of_usage: int, good: int
+) -> None:
+    write([record(f"a{n}") for n in range(of_usage)], USAGE)
+    write(peaks(good), CONNECTIONS, "connections")
+    if good < 20:
+        with pytest.raises(InputError, match=r"1 of 10 rows.* connections: peak is more than a namespace can have"):
+            computed(spark, usage)
+    else:
+        counts = computed(spark, usage).counts
+        assert (counts.read, counts.accepted, counts.quarantined) == (40, 39, 1)
 
 
 def test_the_printed_schema_of_a_file_is_understood() -> None:

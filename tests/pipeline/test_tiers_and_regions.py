@@ -92,9 +92,9 @@ def test_a_tier_without_its_row_in_the_price_list_is_refused_by_name(tier: str, 
         invoice(terms, "sub", [Usage(namespace="n", entity="q", kind="send", units=1, tiers=(0, 0, 0, 0, 0, 1))], [])
 
 
-def crossed(kind: str, entity: str = "orders") -> Usage:
+def crossed(kind: str, pair: str = "contoso") -> Usage:
     size = 1_000_000 * 71_680
-    return Usage(namespace="dr", entity=entity, kind=kind, pair="contoso", bytes=size, tiers=(0, 0, 0, 0))
+    return Usage(namespace="dr", entity="orders", kind=kind, pair=pair, bytes=size, tiers=(0, 0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,28 @@ def test_bytes_that_leave_a_region_are_on_the_invoice(per_gigabyte: str | None, 
     made = invoice(terms, "sub", [crossed(kind) for kind in kinds], [])
     assert made.cents - 1_000 == cents
     assert made.unpriced_bytes == 0
+
+
+def test_pairs_that_share_a_secondary_have_rows_of_their_own() -> None:
+    crossings = {"beta": Crossing(per_gigabyte=Fraction("0.02")), "gamma": Crossing(per_gigabyte=Fraction("0.05"))}
+    terms = Terms(month=OCTOBER, prices=PRICES, tariffs=Tariffs(namespaces={}, crossings=crossings))
+    made = invoice(terms, "sub", [crossed("send_backlog", pair) for pair in ("alpha", "beta", "gamma")], [])
+    bandwidth = {line.pair: line.exact for line in made.lines if line.kind == "bandwidth"}
+    assert bandwidth == {"beta": Fraction("1.4336"), "gamma": Fraction("3.584")}
+    assert sum(line.cents for line in made.lines) == made.cents
+
+
+@pytest.mark.spark
+def test_what_two_pairs_send_to_one_secondary_is_told_apart(spark: SparkSession, usage: Path, write: Write) -> None:
+    backlog = record("a", namespace="dr", kind="send_backlog", units=20, bytes=10**9, pair="alpha")
+    write([backlog, backlog | {"record_id": "b", "pair": "beta", "bytes": 10**8}], USAGE)
+    tariffs = Tariffs(namespaces={}, crossings={"beta": Crossing(per_gigabyte=Fraction(1))})
+    lines = [line for line in invoice_of(computed(spark, usage, tariffs=tariffs)).lines if line.pair]
+    assert [(line.kind, line.pair, line.bytes, line.cents) for line in lines] == [
+        ("send_backlog", "alpha", 10**9, 0),
+        ("send_backlog", "beta", 10**8, 0),
+        ("bandwidth", "beta", 10**8, 10),
+    ]
 
 
 def test_bandwidth_nobody_knows_the_price_of_is_told_and_not_free_of_charge_in_silence() -> None:

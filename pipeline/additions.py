@@ -1,0 +1,60 @@
+"""Rows that came to days already summed: late records, corrections, and whatever today has had since the last run.
+
+Of the rows that were there only those are looked at again that share an identity with a new one; what they had counted
+is taken off the day's sums, and what counts now is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipeline import transforms
+from pipeline.schemas import USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The days' new `hours`, and by day: how many rows they have now (`accepted`), how many good `rows` came, and how
+    many more `copies` there are for it.
+    """
+
+    hours: DataFrame
+    accepted: Mapping[str, int]
+    rows: Mapping[str, int]
+    copies: Mapping[str, int]
+
+
+def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
+    """The `kept` hours of some days with their `new` rows, `transforms.FEW` at most, among the `old` ones (both hashed
+    by `WITHIN_A_DAY`).
+
+    Of the old rows those count that are `good`; which are is only asked of the few that share an identity with a new
+    one, and those are held in between: Spark would ask all of them first.
+    """
+    new = new.persist()
+    met = old.join(F.broadcast(new.select("h")), "h", "left_semi").persist().where(good).select(*USAGE, "date", "h")
+    before = transforms.winners(met, transforms.WITHIN_A_DAY).persist()
+    after = transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY).persist()
+    hours = transforms.corrected(kept, before, after).persist()
+    told = {"new": new, "before": before, "after": after}
+    counted = _by_day(
+        accepted=hours.groupBy("date").agg(F.sum("rows").alias("n")),
+        **{name: rows.groupBy("date").agg(F.count("*").alias("n")) for name, rows in told.items()},
+    )
+    rows = counted["new"]
+    copies = {day: n + counted["before"].get(day, 0) - counted["after"].get(day, 0) for day, n in rows.items()}
+    return Added(hours, counted["accepted"], rows, copies)
+
+
+def _by_day(**frames: DataFrame) -> dict[str, dict[str, int]]:
+    """The `n` of each frame by day, computed together: little of it keeps more than one core busy."""
+    named = (frame.withColumn("frame", F.lit(name)) for name, frame in frames.items())
+    numbers: dict[str, dict[str, int]] = {name: {} for name in frames}
+    for row in reduce(DataFrame.unionByName, named).collect():
+        numbers[row["frame"]][row["date"]] = row["n"]
+    return numbers

@@ -1,0 +1,223 @@
+"""The hourly table as it is kept between runs, under USAGE_DIR/hourly/: only days whose files changed are looked at.
+
+A day that only grew is added to; another is summed again. Copies of a record are found within a day, where they are,
+because a record's minute is part of the fact it reports. Beside each day's hours stands what they come to in brief,
+from which most of a month is priced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Set
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline import transforms
+from pipeline.additions import Added, add
+from pipeline.checks import FUTURE
+from pipeline.counts import Counts
+from pipeline.counts import total as total_counts
+from pipeline.errors import InputError
+from pipeline.hourly import (
+    HourlyTable,
+    chosen,
+    count_files,
+    read_brief,
+    read_hours,
+    reason_of,
+    sum_up,
+    valid_rows,
+    with_reasons,
+)
+from pipeline.minutes import Shelf, Wanted
+from pipeline.months import Month
+from pipeline.progress import Progress
+from pipeline.schemas import KEPT_SHAPE, USAGE
+from pipeline.sources import Listing, RejectedFile, SourceFile, list_month, read_files
+from pipeline.store import read_notes, write_text
+
+ABOUT = ("shape", "fingerprint", "marks")  # what the entry of a day tells beside its counts
+
+
+def incremental(
+    spark: SparkSession, root: str, table: str, month: Month, now: datetime, progress: Progress
+) -> HourlyTable:
+    """The month's table, kept under `table`; only days whose files differ from the last run's are summed again."""
+    manifest = f"{table}/_{month}.json"
+    known = _known_days(spark, manifest)
+    listing = list_month(spark, root, month, USAGE, {day: entry["fingerprint"] for day, entry in known.items()})
+    kept = {day: entry for day, entry in known.items() if listing.fingerprints.get(day) == entry["fingerprint"]}
+    changed = {day: fingerprint for day, fingerprint in listing.fingerprints.items() if day not in kept}
+    if changed:
+        write_text(spark, manifest, json.dumps(kept))  # first: a run that breaks off here sums these days again
+        kept |= _renewed(spark, listing, table, changed, known, month, now, progress)
+        write_text(spark, manifest, json.dumps(kept))
+    days = {day: _counts_of(entry) for day, entry in kept.items()}
+    filled = [day for day, counts in days.items() if counts.accepted]
+    hours, brief = read_hours(spark, table, filled), read_brief(spark, _brief(table), filled)
+    outside = count_files(replace(listing, files=(), rejected=tuple(file for file in listing.rejected if not file.day)))
+    counts = total_counts([outside, *days.values()])
+
+    def compute(wanted: Wanted) -> DataFrame:
+        again = _as_before(list_month(spark, root, month, USAGE, only=set(wanted.days)), listing)
+        valid = valid_rows(spark, again, month, now, transforms.WITHIN_A_DAY)
+        return _minutes_again(valid, hours, again, wanted)
+
+    shelf = Shelf(spark, table, month, {day: str(entry["fingerprint"]) for day, entry in kept.items()})
+    return HourlyTable(hours, brief, counts, lambda wanted: shelf.get(wanted, compute))
+
+
+def _brief(table: str) -> str:
+    return f"{table}/_brief"
+
+
+def _known_days(spark: SparkSession, manifest: str) -> dict[str, dict[str, object]]:
+    return {day: entry for day, entry in read_notes(spark, manifest).items() if entry.get("shape") == KEPT_SHAPE}
+
+
+def _counts_of(entry: Mapping[str, object]) -> Counts:
+    return Counts(**{name: value for name, value in entry.items() if name not in ABOUT})  # type: ignore[arg-type]
+
+
+def _renewed(
+    spark: SparkSession,
+    listing: Listing,
+    table: str,
+    changed: Mapping[str, str],
+    known: Mapping[str, Mapping[str, object]],
+    month: Month,
+    now: datetime,
+    progress: Progress,
+) -> dict[str, dict[str, object]]:
+    """Brings the changed days into the table and returns their entries; those that only grew are added to."""
+    grown = {day: known[day] for day in changed if day in known and _only_grew(known[day], listing.marks[day])}
+    added = _grow(spark, listing, table, grown, month, now, progress) if grown else {}
+    rest = {day for day in changed if day not in added}
+    summed = _renew(spark, _of_days(listing, rest), table, rest, month, now, progress) if rest else {}
+    # What may look different tomorrow gets no fingerprint, so that it is looked at again.
+    return {
+        day: {
+            "shape": KEPT_SHAPE,
+            "fingerprint": "" if FUTURE in counts.reasons else changed[day],
+            "marks": dict(listing.marks[day]),
+            **asdict(counts),
+        }
+        for day, counts in (added | summed).items()
+    }
+
+
+def _only_grew(entry: Mapping[str, object], marks: Mapping[str, str]) -> bool:
+    """Whether every file the day had is there as it was, and the rows in it would be judged as they were."""
+    before = entry.get("marks")
+    return bool(entry["fingerprint"]) and isinstance(before, dict) and before.items() <= marks.items()
+
+
+def _grow(
+    spark: SparkSession,
+    listing: Listing,
+    table: str,
+    grown: Mapping[str, Mapping[str, object]],
+    month: Month,
+    now: datetime,
+    progress: Progress,
+) -> dict[str, Counts]:
+    """Adds to the days what came to them; nothing where that is too much, or where the sums would not add up."""
+    before = {day: _counts_of(entry) for day, entry in grown.items()}
+    of_days = _of_days(listing, set(grown))
+    known = {(day, name) for day, entry in grown.items() for name in cast("Mapping[str, str]", entry["marks"])}
+    new = _files_where(of_days, lambda file: (file.day, file.path.rsplit("/", 1)[-1]) not in known)
+    old = _files_where(of_days, lambda file: (file.day, file.path.rsplit("/", 1)[-1]) in known)
+    if new.rows > transforms.FEW:
+        return {}
+    progress("adding what came", 0.2, new.rows)
+    kept = read_hours(spark, table, [day for day, counts in before.items() if counts.accepted])
+    identity = transforms.WITHIN_A_DAY
+    rows = transforms.hashed(read_files(spark, old, USAGE), identity)
+    added = add(kept, rows, valid_rows(spark, new, month, now, identity), reason_of(month, now).isNull())
+    came = {
+        day: Counts(read=sum(file.rows for file in new.files if file.day == day), accepted=added.rows.get(day, 0))
+        for day in grown
+    }
+    if suspect := {day: counts for day, counts in came.items() if not counts.adds_up}:
+        came |= with_reasons(spark, new, reason_of(month, now), suspect)
+    after = {day: _together(day, before[day], came[day], count_files(_of_days(new, {day})), added) for day in grown}
+    if not all(counts.adds_up for counts in after.values()):
+        return {}
+    _write(added.hours, table)
+    return after
+
+
+def _together(day: str, before: Counts, came: Counts, files: Counts, added: Added) -> Counts:
+    """What became of the day's rows, those that came included."""
+    parts = total_counts([before, came, files])
+    return replace(parts, accepted=added.accepted.get(day, 0), copies=before.copies + added.copies.get(day, 0))
+
+
+def _files_where(listing: Listing, which: Callable[[SourceFile | RejectedFile], bool]) -> Listing:
+    return replace(listing, files=tuple(filter(which, listing.files)), rejected=tuple(filter(which, listing.rejected)))
+
+
+def _as_before(again: Listing, listing: Listing) -> Listing:
+    """Of what is there now the files that were there, as they were: what has come since is the next run's."""
+
+    def is_known(file: SourceFile | RejectedFile) -> bool:
+        name = file.path.rsplit("/", 1)[-1]
+        marks = (each.marks.get(file.day, {}).get(name) for each in (again, listing))
+        return len(set(marks)) == 1
+
+    return _files_where(again, is_known)
+
+
+def _of_days(listing: Listing, days: Set[str]) -> Listing:
+    return _files_where(listing, lambda file: file.day in days)
+
+
+def _renew(
+    spark: SparkSession,
+    listing: Listing,
+    table: str,
+    days: Set[str],
+    month: Month,
+    now: datetime,
+    progress: Progress,
+) -> dict[str, Counts]:
+    """Sums the days, whose files are listed, into the table."""
+    hours, _, by_day = sum_up(spark, listing, month, now, progress, transforms.WITHIN_A_DAY)
+    _write(hours, table)
+    return {day: total_counts([count_files(_of_days(listing, {day})), by_day.get(day, Counts())]) for day in days}
+
+
+def _write(hours: DataFrame, table: str) -> None:
+    # The brief first: once the table is written over, Spark forgets the hours that were made from it, and would add
+    # what came to days that have it already.
+    for frame, place in ((transforms.in_brief(hours), _brief(table)), (hours, table)):
+        frame.write.mode("overwrite").partitionBy("date").parquet(place)
+    hours.unpersist()
+
+
+def _minutes_again(rows: DataFrame, hours: DataFrame, listing: Listing, wanted: Wanted) -> DataFrame:
+    """The wanted ones of the rows, without copies, by minute.
+
+    Copies of a record tell of the same fact, so they are looked for among the wanted rows alone. Where a writer gave
+    one identity to facts of several hours or kinds, more rows are left than the table has, and all are looked through.
+    Raises InputError where they are not as many as the table has even so.
+    """
+    known = hours.where(F.col("date").isin(*wanted.days) & wanted.condition).agg(F.sum("rows")).collect()[0][0]
+    for is_all in (False, True):
+        few = chosen(_each_once(rows, listing), wanted) if is_all else _each_once(chosen(rows, wanted), listing)
+        found = transforms.by_minute(few).persist()
+        if found.agg(F.sum("rows")).collect()[0][0] == known:
+            return found
+        found.unpersist()
+    raise InputError(
+        f"The minutes of {min(wanted.days)} to {max(wanted.days)} do not add up to the hours that are kept: "
+        "their files changed while they were read; the next run looks again, and sums everything if hourly/ is deleted."
+    )
+
+
+def _each_once(rows: DataFrame, listing: Listing) -> DataFrame:
+    return transforms.without_copies(rows, transforms.find_copies(rows, listing.rows, transforms.WITHIN_A_DAY))

@@ -1,0 +1,96 @@
+"""Sums by minute, for what the hourly table is too coarse for: the hours in which a tier begins, and outages.
+
+An incremental run keeps them beside the hourly table, day by day, until the day's files or the wish change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.months import Month
+from pipeline.store import delete, read_notes, write_text
+from pipeline.transforms import KEY, SUMS
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows are summed by minute. `condition`: on the hourly table's columns; `days`: the days it can hold on,
+    each with what is wanted of it, in a text that differs where the wish does; `name`: what they are kept under.
+    """
+
+    name: str
+    days: Mapping[str, str]
+    condition: Column
+
+
+def of_hours(starts: Iterable[int]) -> Wanted:
+    """Everything in these hours, which are told in seconds since 1970."""
+    seconds = sorted(starts)
+    days: dict[str, list[int]] = defaultdict(list)
+    for second in seconds:
+        days[datetime.fromtimestamp(second, UTC).date().isoformat()].append(second)
+    wishes = {day: json.dumps(hours) for day, hours in days.items()}
+    return Wanted("hours", wishes, F.unix_seconds("hour").isin(*seconds))
+
+
+def of_kinds(days: Iterable[str], kinds: Iterable[str]) -> Wanted:
+    """These kinds, on these days."""
+    names = sorted(set(kinds))
+    return Wanted("kinds", dict.fromkeys(days, json.dumps(names)), F.col("kind").isin(*names))
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where a month's sums are kept. `fingerprints`: day → what its files are like; empty: it may differ tomorrow."""
+
+    spark: SparkSession
+    folder: str
+    month: Month
+    fingerprints: Mapping[str, str]
+
+    def get(self, wanted: Wanted, compute: Callable[[Wanted], DataFrame]) -> DataFrame:
+        """The wanted sums; only those days that are not kept as they are wanted are computed, and kept."""
+        wishes = {day: what for day, what in wanted.days.items() if day in self.fingerprints}
+        notes = {day: [self.fingerprints[day], what] for day, what in wishes.items()}
+        known = self._known(wanted.name)
+        stale = {day for day, note in notes.items() if not note[0] or known.get(day) != note}
+        if stale:
+            self._renew(
+                Wanted(wanted.name, {day: wishes[day] for day in stale}, wanted.condition), compute, known, notes
+            )
+        schema = f"{', '.join(f'{name} string' for name in KEY)}, hour timestamp, minute timestamp"
+        schema = f"{schema}, {', '.join(f'{name} long' for name in SUMS)}, date string"
+        if not wishes:
+            return self.spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(self._place(wanted.name)).where(F.col("date").isin(*wishes))
+
+    def _renew(
+        self,
+        wanted: Wanted,
+        compute: Callable[[Wanted], DataFrame],
+        known: Mapping[str, list[str]],
+        notes: Mapping[str, list[str]],
+    ) -> None:
+        manifest, place = self._manifest(wanted.name), self._place(wanted.name)
+        kept = {day: note for day, note in known.items() if day not in wanted.days}
+        write_text(self.spark, manifest, json.dumps(kept))  # first: a run that breaks off here computes them again
+        for day in wanted.days:  # a day of which nothing is left would keep its old sums
+            delete(self.spark, f"{place}/date={day}")
+        compute(wanted).write.mode("overwrite").partitionBy("date").parquet(place)
+        write_text(self.spark, manifest, json.dumps(kept | {day: notes[day] for day in wanted.days}))
+
+    def _known(self, name: str) -> dict[str, list[str]]:
+        return read_notes(self.spark, self._manifest(name))
+
+    def _place(self, name: str) -> str:
+        return f"{self.folder}/_minutes/{self.month}-{name}"
+
+    def _manifest(self, name: str) -> str:
+        return f"{self.folder}/_minutes/_{self.month}-{name}.json"

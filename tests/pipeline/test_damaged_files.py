@@ -1,0 +1,137 @@
+"""Damaged and foreign files: each is counted whole, left out with a reason, or named by the error that ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.charges import Request, compute
+from pipeline.jobs.charges import spark_error
+from pipeline.results import write_results
+from pipeline.schemas import USAGE
+from pipeline.sources import Listing, SourceFile, list_month, read_files
+from tests.pipeline.conftest import TYPES, write_table
+from tests.pipeline.test_charges_on_spark import NOW, OCTOBER, PRICES, record
+
+pytestmark = pytest.mark.spark
+DAY = "date=2026-10-01"
+SCHEMA = pa.schema([(name, TYPES[kind]) for name, kind in USAGE.items()])
+ROWS = 30
+
+
+def rows(name: str, count: int = ROWS, **fields: Any) -> list[dict[str, Any]]:
+    return [record(f"{name}-{n}", units=1, **fields) for n in range(count)]
+
+
+def damaged(whole: bytes) -> Iterator[tuple[str, bytes]]:
+    """The file cut off anywhere, its footer and its pages with bytes that are others: always the same ones."""
+    dice = Random(7)
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for n in range(6):
+        yield f"cut-{n}", whole[: dice.randrange(1, len(whole))]
+    yield "sewn", whole[: footer // 2] + whole[footer:]
+    yield "endless-footer", whole[:-8] + b"\xff\xff\xff\x7f" + whole[-4:]
+    yield "zeros", whole[:4] + bytes(footer - 4) + whole[footer:]
+    for part, least, most, count in (("footer", footer, len(whole), 8), ("pages", 4, footer, 5)):
+        for n in range(count):
+            flipped = bytearray(whole)
+            flipped[dice.randrange(least, most)] ^= 1 << dice.randrange(8)
+            yield f"{part}-{n}", bytes(flipped)
+
+
+@pytest.fixture
+def day(usage: Path) -> Path:
+    folder = usage / "usage" / DAY
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_damaged_file_is_whole_or_left_out_or_named(spark: SparkSession, usage: Path, day: Path) -> None:
+    write_table(day / "good.parquet", rows("good"), USAGE)
+    table = pa.Table.from_pylist(rows("damaged"), SCHEMA)
+    pq.write_table(table, day / "whole.parquet", write_page_checksum=True)
+    whole = (day / "whole.parquet").read_bytes()
+    for name, content in damaged(whole):
+        (day / f"{name}.parquet").write_bytes(content)
+    listing = list_month(spark, str(usage / "usage"), OCTOBER, USAGE)
+    assert len(listing.files) + len(listing.rejected) == len(list(day.iterdir()))
+    assert all(file.reason for file in listing.rejected)
+    contents = {Path(file.path).stem: content_of(spark, listing, file) for file in listing.files}
+    assert contents.pop("good") is not None
+    assert {each for each in contents.values() if each is not None} == {contents["whole"]}
+    assert sum(each is None for each in contents.values()) >= 5
+
+
+def content_of(spark: SparkSession, listing: Listing, file: SourceFile) -> tuple[int, int] | None:
+    """How many rows are read and what is in them; None where the file is named as damaged instead."""
+    columns = [F.col(name) for name in USAGE]
+    frame = read_files(spark, replace(listing, files=(file,)), USAGE)
+    try:
+        (found,) = frame.agg(F.count("*").alias("rows"), F.bit_xor(F.xxhash64(*columns)).alias("all")).collect()
+    except Exception as error:
+        told = spark_error(error)
+        assert told is not None
+        assert told.endswith(f"{Path(file.path).name} is damaged: put a good copy in its place, or take it away."), told
+        return None
+    return found["rows"], found["all"]
+
+
+def test_foreign_files_and_rows_are_counted_and_the_rest_is_billed(spark: SparkSession, usage: Path, day: Path) -> None:
+    write_table(day / "good.parquet", rows("good", 200), USAGE)
+    for codec in ("gzip", "zstd", "lz4", "none"):
+        pq.write_table(pa.Table.from_pylist(rows(codec), SCHEMA), day / f"{codec}.parquet", compression=codec)
+    write_table(day / "without-rows.parquet", [], USAGE)
+    write_table(day / "more-columns.parquet", [row | {"more": "x"} for row in rows("more")], USAGE | {"more": "string"})
+    backwards = dict(reversed(USAGE.items()))
+    write_table(day / "backwards.parquet", rows("backwards"), backwards)
+    nothing: dict[str, Any] = dict.fromkeys(USAGE)
+    write_table(day / "nulls.parquet", [nothing] * 3, USAGE)
+    write_table(day / "huge.parquet", [record("huge", entity="x" * 2_000_000), record("pair", pair="p" * 64)], USAGE)
+    odd = [record("odd", entity="sp\u00e4t \u2028\x00 'q' \"; --"), record("empty", entity="")]
+    write_table(day / "odd.parquet", odd, USAGE)
+    for name, kind in {
+        "nested": pa.struct([("x", pa.int64())]), "list": pa.list_(pa.string()), "decimal": pa.decimal128(20, 2),
+        "float": pa.float64(), "unsigned": pa.uint64(), "map": pa.map_(pa.string(), pa.string()), "date": pa.date32(),
+    }.items():  # fmt: skip
+        column = "scope" if name in ("nested", "list", "map") else "operations"
+        foreign = pa.schema([(each.name, kind if each.name == column else each.type) for each in SCHEMA])
+        empty = pa.Table.from_pylist([{each.name: None for each in foreign}], foreign)
+        pq.write_table(empty, day / f"{name}.parquet")
+    (day / "script.parquet").write_text("<html>Sign in</html>")
+
+    for unit in ("ms", "us", "ns"):
+        times = pa.schema([(name, TYPES[kind]) for name, kind in USAGE.items() if kind != "timestamp"])
+        times = times.insert(1, pa.field("minute", pa.timestamp(unit, tz="UTC")))
+        late = usage / "usage" / "date=2026-10-31" / f"{unit}.parquet"
+        late.parent.mkdir(exist_ok=True)
+        minute = datetime(2026, 10, 31, 23, 59, tzinfo=UTC)
+        pq.write_table(pa.Table.from_pylist(rows(unit, minute=minute), times), late)
+
+    outcome = compute(spark, Request(month=OCTOBER, usage=str(usage), prices=PRICES, max_quarantined=1), NOW)  # type: ignore[arg-type]
+
+    counts = outcome.counts
+    rejected = {Path(path).stem: reason for path, reason in counts.rejected}
+    assert set(rejected) == {"nested", "list", "decimal", "float", "unsigned", "map", "date", "script"}
+    assert counts.reasons == {"record_id is missing": 3, "entity is too long": 1, "pair is too long": 1}
+    assert (counts.read, counts.accepted, counts.adds_up) == (
+        200 + 9 * ROWS + 3 + 2 + 2,
+        200 + 9 * ROWS + 2,
+        True,
+    )
+    assert (
+        sum(invoice.invoice.units for invoice in outcome.priced if invoice.invoice.rule == "published")
+        == counts.accepted
+    )
+    result = usage / "result.jsonl"
+    write_results(result, {}, PRICES, outcome)
+    assert "\\u0000" not in result.read_text(), "a database that takes no zero bytes takes the result"

@@ -1,0 +1,41 @@
+"""Little data is computed with settings for little data (docs/costs.md, "On a cluster")."""
+
+import json
+import os
+from pathlib import Path
+
+from pipeline import spark
+from pipeline.schemas import KEPT_SHAPE
+from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, LOCAL_DEFAULTS, settings_for
+
+MONTH = "2026-10"
+
+
+def put(folder: Path, day: str, size: int, at: float) -> None:
+    file = folder / "usage" / f"date={day}" / f"{size}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"x" * size)
+    os.utime(file, (at, at))
+
+
+def test_what_is_to_be_read_decides_how_the_session_is_set_up(tmp_path: Path, monkeypatch: object) -> None:
+    monkeypatch.setattr(spark, "LITTLE_BYTES", 100)  # type: ignore[attr-defined]
+    monkeypatch.setattr(spark, "TINY_BYTES", 50)  # type: ignore[attr-defined]
+    put(tmp_path, "2026-09-30", 500, 1000)  # of another month: not read
+    assert settings_for(str(tmp_path), MONTH) == FOR_LITTLE_DATA | INTERPRETED
+    put(tmp_path, "2026-10-01", 90, 1000)
+    assert settings_for(str(tmp_path), MONTH) == FOR_LITTLE_DATA
+    put(tmp_path, "2026-10-02", 90, 1000)
+    assert settings_for(str(tmp_path), MONTH) == settings_for(str(tmp_path), MONTH, incremental=True) == {}
+    (tmp_path / "hourly").mkdir()
+    kept = tmp_path / "hourly" / f"_{MONTH}.json"
+    kept.write_text(json.dumps({f"2026-10-{n:02}": {"shape": KEPT_SHAPE} for n in (1, 2)}))
+    os.utime(kept, (2000, 2000))
+    put(tmp_path, "2026-10-02", 5, 3000)
+    assert settings_for(str(tmp_path), MONTH) == {}
+    changed = settings_for(str(tmp_path), MONTH, incremental=True)
+    assert changed == FOR_LITTLE_DATA | {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]}
+    for useless in ('{"2026-10-01": {"shape": 1}, "2026-10-02": {}}', "[]", "{half written"):  # all is summed again
+        kept.write_text(useless)
+        assert settings_for(str(tmp_path), MONTH, incremental=True) == {}
+    assert settings_for("abfss://usage@account/metering", MONTH) == {}
