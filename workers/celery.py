@@ -23,15 +23,30 @@ try:
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")
 
-QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline")
+QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
 SLICE_S = 60.0  # how long a task that loops keeps its thread before it lets the next tick start it anew
 
-ROOMS = ("pingers", "syphons", "collectors", "watchers", "orphans", "dead_letters", "pipeline", "heartbeats")
+ROOMS = (
+    "pingers",
+    "syphons",
+    "collectors",
+    "watchers",
+    "orphans",
+    "dead_letters",
+    "pipeline",
+    "heartbeats",
+    "peaks",
+    "tracing",
+    "readiness",
+    "drills",
+    "alerts",
+    "tasks",
+)
 
 for chatter in ("celery.app.trace", "celery.worker.strategy", "azure"):
     logging.getLogger(chatter).setLevel(logging.WARNING)  # lines for every tick and frame tell nobody anything
 
-app = Celery("workers", include=[f"workers.{room}" for room in ROOMS])
+app = Celery("workers", task_cls="workers.ticks:Tick", include=[f"workers.{room}" for room in ROOMS])
 
 
 def every(seconds: float, task: str, *, expires: float | None = None) -> dict[str, Any]:
@@ -71,11 +86,17 @@ app.conf.update(
         "usage": every(1, "collectors.usage"),
         "reconcile": every(5, "samples.reconcile"),
         "depths": every(settings.SAMPLE_INTERVAL_S, "samples.depths"),
+        "peaks": every(60, "samples.peaks"),
         "entities": every(60, "samples.entities"),
+        "primaries": every(300, "samples.primaries"),
+        "readiness": every(5, "samples.readiness"),
+        "drills": every(1, "backlog.drills"),
         "prune": {"task": "samples.prune", "schedule": crontab(hour="3", minute="20")},
         "backlog": every(1, "backlog.due"),
         "dead-letters": every(1, "backlog.dead_letters"),
         "wanted": every(2, "pipeline.wanted"),
+        "alerts": every(5, "alerts.look"),
+        "alerts-due": every(1, "alerts.due"),
         "compact": {"task": "pipeline.compact", "schedule": crontab(hour="1", minute="40")},
         "charges": {"task": "pipeline.charges", "schedule": crontab(hour="2", minute="10")},
     },

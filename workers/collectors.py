@@ -11,7 +11,7 @@ from django.conf import settings
 
 from dashboard import projection
 from dashboard.models import FailoverEvent, Pair
-from dashboard.redis import HEALTH_PATTERN, announce_change, connection, shared_state
+from dashboard.redis import HEALTH_PATTERN, announce_change, patient_connection, shared_state
 from pairing.coordination import SharedHealth
 from pairing.events import Event
 from pairing.metering import UsageRecord
@@ -36,7 +36,7 @@ def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> l
     for identity, text in entries:
         try:
             facts.append(read(text))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             log.error("unreadable report dropped", entry=identity, problem=repr(error))
     return facts
 
@@ -94,7 +94,7 @@ _progress: dict[str, Progress] = {}
 @one_at_a_time("events", SLICE_S)
 def events(stop: threading.Event) -> None:
     """Takes failover events from the stream into the database."""
-    reader = Reader(connection(), "pairing:events", "event")
+    reader = Reader(patient_connection(), "pairing:events", "event")
     for entries in reader.batches(stop):
         if entries:
             save_events(reader, entries)
@@ -104,7 +104,7 @@ def events(stop: threading.Event) -> None:
 @one_at_a_time("health", SLICE_S)
 def health(stop: threading.Event) -> None:
     """Takes changes of health over as they are published; what is missed, samples.reconcile finds."""
-    with connection().pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
+    with patient_connection().pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
         channel.psubscribe(HEALTH_PATTERN)
         while not stop.is_set():
             if message := channel.get_message(timeout=1.0):
@@ -124,7 +124,7 @@ def take_over(channel: str, text: str) -> None:
 def collect_usage(stop: threading.Event) -> None:
     """Takes usage records from the stream into Parquet files, one set of files every USAGE_FLUSH_S seconds."""
     abandoned_ms = round(1000 * (settings.USAGE_FLUSH_S + SAVING_S))
-    reader = Reader(connection(), "pairing:usage", "record", abandoned_ms=abandoned_ms)
+    reader = Reader(patient_connection(), "pairing:usage", "record", abandoned_ms=abandoned_ms)
     held: Entries = []
     due = time.monotonic() + settings.USAGE_FLUSH_S
     for entries in reader.batches(stop):

@@ -1,5 +1,8 @@
 """Many small usage files of a day become few: nothing is lost or counted twice, whenever this is killed.
 
+What a killed writer left unfinished goes an hour later: nobody reads it, and its rows are in the stream or in the files
+it was made of.
+
 A file is removed only once all its rows are on the disk in another. Until then some rows are there twice, which the
 pipeline is used to: of a record_id it counts the highest seq. Only rows that are equal in every column are dropped
 here. Which version of a record counts is for the pipeline to say: it knows whether the newest one can be billed.
@@ -7,7 +10,7 @@ here. Which version of a record counts is for the pipeline to say: it knows whet
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,10 +20,12 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import structlog
 
-from workers.usage import SCHEMA
+from workers.usage import FOLDERS
 
 log = structlog.get_logger(__name__)
-SMALL, COMPACTED = "part-", "compact-"
+SMALL, COMPACTED, UNFINISHED = "part-", "compact-", "_tmp-"
+IDENTITY, ORDER = "record_id", ("scope", "namespace", "entity", "kind", "minute", "hour")
+ABANDONED = timedelta(hours=1)  # far longer than any file takes to be written
 ROWS_AT_ONCE = 1_000_000
 MANY = 8  # compacted files of a day, of which late records make another every night
 
@@ -29,9 +34,22 @@ def compact(usage_dir: str, now: datetime) -> int:
     """Compacts every day that is over; returns how many files are gone. Raises OSError; then nothing is lost."""
     store, root = _open(usage_dir)
     today = f"date={now.astimezone(UTC):%Y-%m-%d}"
-    folders = store.get_file_info(pafs.FileSelector(f"{root}/usage", allow_not_found=True))
-    days = sorted(folder.path for folder in folders if folder.base_name.startswith("date="))
-    return sum(_compact_day(store, day) for day in days if Path(day).name < today)
+    gone = 0
+    for name, schema in FOLDERS.items():
+        folders = store.get_file_info(pafs.FileSelector(f"{root}/{name}", allow_not_found=True))
+        days = sorted(folder.path for folder in folders if folder.base_name.startswith("date="))
+        for day in days:
+            _sweep(store, day, now)
+        gone += sum(_compact_day(store, day, schema) for day in days if Path(day).name < today)
+    return gone
+
+
+def _sweep(store: pafs.FileSystem, day: str, now: datetime) -> None:
+    """Removes what writers that were killed have left unfinished."""
+    for info in store.get_file_info(pafs.FileSelector(day)):
+        if info.is_file and info.base_name.startswith(UNFINISHED) and info.mtime < now - ABANDONED:
+            store.delete_file(info.path)
+            log.info("unfinished usage file removed", day=Path(day).name, file=info.base_name)
 
 
 def _open(usage_dir: str) -> tuple[pafs.FileSystem, str]:
@@ -41,21 +59,21 @@ def _open(usage_dir: str) -> tuple[pafs.FileSystem, str]:
     return pafs.LocalFileSystem(), str(Path(usage_dir).expanduser().absolute())
 
 
-def _compact_day(store: pafs.FileSystem, day: str) -> int:
+def _compact_day(store: pafs.FileSystem, day: str, schema: pa.Schema) -> int:
     files = sorted(info.path for info in store.get_file_info(pafs.FileSelector(day)) if info.is_file)
     done = [path for path in files if Path(path).name.startswith(COMPACTED)]
     chosen = [path for path in files if Path(path).name.startswith(SMALL)]
     if len(done) >= MANY:
         chosen = [*done, *chosen]
-    return sum(_merge(store, day, some) for some in _by_rows(store, chosen) if len(some) > 1)
+    return sum(_merge(store, day, some, schema) for some in _by_rows(store, chosen, schema) if len(some) > 1)
 
 
-def _by_rows(store: pafs.FileSystem, files: Iterable[str]) -> Iterator[list[str]]:
+def _by_rows(store: pafs.FileSystem, files: Iterable[str], schema: pa.Schema) -> Iterator[list[str]]:
     """The files in portions that fit in memory; those the collector did not write as it does are left alone."""
     portion: list[str] = []
     rows = 0
     for path in files:
-        if (count := _rows(store, path)) is None:
+        if (count := _rows(store, path, schema)) is None:
             continue
         if portion and rows + count > ROWS_AT_ONCE:
             yield portion
@@ -65,34 +83,43 @@ def _by_rows(store: pafs.FileSystem, files: Iterable[str]) -> Iterator[list[str]
     yield portion
 
 
-def _rows(store: pafs.FileSystem, path: str) -> int | None:
+def _rows(store: pafs.FileSystem, path: str, schema: pa.Schema) -> int | None:
     try:
         with store.open_input_file(path) as file:
             parquet = pq.ParquetFile(file)
-            return int(parquet.metadata.num_rows) if parquet.schema_arrow.equals(SCHEMA) else None
+            return int(parquet.metadata.num_rows) if parquet.schema_arrow.equals(schema) else None
     except pa.ArrowInvalid:  # not Parquet: the report names it, so it stays
         return None
 
 
-def _merge(store: pafs.FileSystem, day: str, files: Sequence[str]) -> int:
-    table = pa.concat_tables([_read(store, path) for path in files])
+def _merge(store: pafs.FileSystem, day: str, files: Sequence[str], schema: pa.Schema) -> int:
+    tables = {path: table for path in files if (table := _read(store, path, schema)) is not None}
+    if len(tables) < 2:
+        return 0
+    table = pa.concat_tables(tables.values())
     _write(store, day, _without_copies(table))
-    for path in files:
+    for path in tables:
         store.delete_file(path)
-    log.info("usage files compacted", day=Path(day).name, files=len(files), rows=table.num_rows)
-    return len(files)
+    log.info("usage files compacted", day=Path(day).name, files=len(tables), rows=table.num_rows)
+    return len(tables)
 
 
-def _read(store: pafs.FileSystem, path: str) -> pa.Table:
-    with store.open_input_file(path) as file:
-        return pq.read_table(file, schema=SCHEMA)
+def _read(store: pafs.FileSystem, path: str, schema: pa.Schema) -> pa.Table | None:
+    """The file's rows; None where its pages are damaged: then it stays as it is, for the report to name."""
+    try:
+        with store.open_input_file(path) as file:
+            return pq.read_table(file, schema=schema, page_checksum_verification=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        log.warning("a usage file cannot be read", file=path, problem=str(error)[:200])
+        return None
 
 
 def _without_copies(table: pa.Table) -> pa.Table:
     """The rows without those that equal another in all columns; rows without an identity are all kept."""
-    known = pc.is_valid(table["record_id"])
-    named = table.filter(known).group_by(SCHEMA.names).aggregate([]).select(SCHEMA.names).cast(SCHEMA)
-    order = [(name, "ascending") for name in ("scope", "namespace", "entity", "kind", "minute")]
+    schema = table.schema
+    known = pc.is_valid(table[IDENTITY if IDENTITY in schema.names else "hour"])
+    named = table.filter(known).group_by(schema.names).aggregate([]).select(schema.names).cast(schema)
+    order = [(name, "ascending") for name in ORDER if name in schema.names]
     return pa.concat_tables([named.sort_by(order), table.filter(pc.invert(known))])
 
 
@@ -101,11 +128,11 @@ def _write(store: pafs.FileSystem, day: str, table: pa.Table) -> None:
     name = f"{COMPACTED}{uuid4().hex}.parquet"
     if not isinstance(store, pafs.LocalFileSystem):  # an object appears when its upload is complete
         with store.open_output_stream(f"{day}/{name}") as stream:
-            pq.write_table(table, stream, compression="zstd")
+            pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
         return
-    unfinished = Path(day, f"_tmp-{name}")
+    unfinished = Path(day, f"{UNFINISHED}{name}")
     with unfinished.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True)
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(Path(day, name))

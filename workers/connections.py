@@ -4,10 +4,9 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import lru_cache
 
 import structlog
 from azure.core.exceptions import AzureError
@@ -15,12 +14,16 @@ from celery.signals import worker_init
 from django.conf import settings
 
 from dashboard.pairs import PairConfig, PairsFileError, load_pairs
+from dashboard.sync import sync
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
+from workers.pairs_file import PairsFile
 
 REST_S = 5.0  # between two attempts to open a pair that could not be opened
 
 log = structlog.get_logger(__name__)
 _clients: dict[str, PairedServiceBusClient] = {}
+_configs: dict[str, PairConfig] = {}
+"""What each client was made of."""
 _failed: dict[str, tuple[float, str]] = {}
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -29,36 +32,70 @@ class NotConnected(Exception):
     """The pair cannot be opened now; the sentence says why."""
 
 
-@lru_cache(maxsize=1)
 def pairs() -> dict[str, PairConfig]:
-    """The configured pairs, as they were when this process first asked."""
-    return load_pairs()
+    """The configured pairs, as their file tells them now; where it cannot be used any more, as it told before."""
+    return _file.pairs()
 
 
 @worker_init.connect
 def require_pairs(**_: object) -> None:
     """A worker that could do nothing does not start: PAIRS_FILE and the connection strings have to be readable."""
     try:
-        for pair in pairs().values():
-            _unopened(pair).close()
+        _check(pairs())
     except PairsFileError as error:
         sys.exit(f"error: {error}")
 
 
 def client(pair: str) -> PairedServiceBusClient:
-    """The open client of a pair; a broken one is replaced. Raises NotConnected, for some seconds without trying."""
+    """The open client of a pair; a broken or outdated one is replaced.
+
+    Raises NotConnected, for some seconds without trying; also for a pair that is no longer in the file.
+    """
     with _locks[pair]:
-        current = _clients.get(pair)
-        if current is None or current.state != "opened":
-            if current is not None:
-                current.close()
-            _clients[pair] = current = _connect(pairs()[pair])
+        current, config = _clients.get(pair), pairs().get(pair)
+        if current is not None and current.state == "opened" and _configs.get(pair) == config:
+            return current
+        if current is not None:
+            del _clients[pair]
+            current.close()
+        if config is None:
+            raise NotConnected(f"{pair} is no longer in the pairs file.")
+        _clients[pair] = current = _connect(config)
+        _configs[pair] = config
         return current
+
+
+def is_current(pair: str, connected: PairedServiceBusClient) -> bool:
+    """Whether this client is open and what the pairs file says now; else ``client`` has another."""
+    return connected.state == "opened" and _configs.get(pair) == pairs().get(pair)
+
+
+def forget(pair: str) -> None:
+    """Closes the client of a pair that is no longer in the file."""
+    with _locks[pair]:
+        if (current := _clients.pop(pair, None)) is not None:
+            current.close()
+
+
+def _check(wanted: Mapping[str, PairConfig]) -> None:
+    for pair in wanted.values():
+        _unopened(pair).close()
+
+
+def _write_down(wanted: Mapping[str, PairConfig]) -> None:
+    for gone in [name for name in _failed if name not in wanted]:
+        del _failed[gone]
+    for line in sync(wanted):
+        log.info("pairs file", pair=line)
+
+
+_file = PairsFile(lambda: settings.PAIRS_FILE, load_pairs, _check, _write_down)
 
 
 def problems() -> dict[str, str]:
     """What keeps this process from serving a pair as it should, by pair: it cannot be opened, or has no backlog."""
     found = {pair: text for pair, (until, text) in list(_failed.items()) if pair not in _clients}
+    found |= {"pairs file": _file.problem} if _file.problem else {}
     without = "no backlog queue can be reached: is the secondary away, or its key wrong?"
     degraded = {pair: without for pair, one in list(_clients.items()) if not one.backlog_queue_count}
     return found | degraded

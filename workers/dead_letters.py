@@ -2,23 +2,28 @@
 
 A message is sent, the acknowledgement awaited, and only then is its dead letter completed: a worker killed in between
 leaves one that is sent a second time under the same message_id, never one that is lost. A discarded message is on
-record before it goes.
+record before it goes. Which ones a worker begins with is written down before: who finds them gone knows that they are
+done, and counts each once.
 """
 
 import hashlib
 import threading
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import structlog
 from azure.servicebus import ServiceBusSubQueue
 
 from dashboard.browsing import body_bytes, shown
 from dashboard.models import DeadLetterJob, DiscardedMessage
-from dashboard.redis import announce_change
+from dashboard.places import Place, place
+from dashboard.redis import RedisError, announce_change
 from pairing import PairedServiceBusClient
 from pairing.faults import describe
+from pairing.ledger import Verdict
 from pairing.links import Link
 from pairing.messages import RESERVED, PoisonedMessage, restore, resubmission
 from pairing.metering import billing_units
@@ -27,13 +32,19 @@ from pairing.settlement import choose
 from pairing.sizes import received_size
 from pairing.sorting import groups
 from pairing.syphoning import why_refused
+from pairing.verdicts import SharedVerdicts
 from workers.celery import SLICE_S, app
 from workers.connections import client, outages_told
 from workers.slices import slice_of
 
+log = structlog.get_logger(__name__)
+
 CLAIM_S = 60.0
 RETRY_S = 15.0
 BATCH = 100
+MOST_HELD, MOST_HELD_BYTES = 10_000, 64 * 1024**2  # kept locked to reach what is behind them
+REACH_S = 40.0  # without anything done; less than a slice
+_PAGE = 250
 _WAIT_S, _OPEN_S, _SEND_S, _SETTLE_S = 2.0, 10.0, 10.0, 15.0
 
 
@@ -51,7 +62,7 @@ def dead_letters() -> None:
 @app.task(name="backlog.carry_out")
 def carry_out(key: int) -> None:
     """Carries one job on for a slice of time; the next tick goes on where this one ended."""
-    with slice_of(f"dead letters {key}", SLICE_S) as stop:
+    with slice_of(f"dead letters {key}", SLICE_S, room="errands") as stop:
         row = DeadLetterJob.open_ones().filter(pk=key).select_related("pair").first()
         if stop is None or row is None or not row.claim(datetime.now(UTC), CLAIM_S):
             return
@@ -61,33 +72,44 @@ def carry_out(key: int) -> None:
 
 
 class Job:
-    """One run over the dead letters of one queue."""
+    """One run over the dead letters of one queue or subscription."""
 
     def __init__(self, row: DeadLetterJob, connected: PairedServiceBusClient, stop: threading.Event) -> None:
         self._row, self._connected, self._stop = row, connected, stop
+        at = place(row.pair, row.path) or Place("secondary")
+        self._end_of = connected.primary if at.role == "primary" else connected.secondary
         self._receiver = Link(self._make_receiver, connected.watchdog)
         self._senders: dict[str, Link] = {}
-        self._left = set(row.numbers)
+        self._left = set(row.numbers) - set(row.finished)
+        self._under_way = set(row.under_way)
         self._sent: set[int] = set()
         self._refused: dict[int, str] = {}
-        self._held: dict[int, Any] = {}
+        self._held: dict[int, tuple[Any, int]] = {}  # with their sizes
+        self._has_lapsed = False
+        self._done_before, self._useful_at = row.done, time.monotonic()
 
     def run(self) -> None:
-        """Until all are done, the slice is over, or somebody has stopped it."""
+        """Until all are done, the slice is over, no more can be reached, or somebody has stopped it."""
         try:
+            self._recall()
             while not self._stop.is_set() and not self._is_over():
+                if self._is_at_its_limit():
+                    return self._turn_back()
                 received = self._receive()
-                if not self._take(received):
-                    return self._end()
+                fresh = self._hold(received)
+                wanted = [message for message in received if self._is_wanted(message.sequence_number)]
+                self._has_lapsed = not wanted and len(fresh) < len(received)
+                self._under_way.update(message.sequence_number for message in wanted)
                 if not self._keep():
                     return None
-            if self._is_over():
-                return self._end()
-            self._row.lay_down()
+                self._take(wanted)
+                if not self._has_lapsed and not self._may_bring_more(fresh):
+                    self._require_that_none_is_left()
+                    return self._end()
+            return self._end() if self._is_over() else self._lay_down()
         except Away as error:
             until = datetime.now(UTC) + timedelta(seconds=RETRY_S)
-            told = f"{error} It is tried again."
-            self._row.keep(detail=told, done=self._row.done, claimed_until=until, claimed_by="")
+            self._save(detail=f"{error} It is tried again.", claimed_until=until, claimed_by="")
         finally:
             self._give_back()
         return None
@@ -95,52 +117,128 @@ class Job:
     def _is_over(self) -> bool:
         return bool(self._row.numbers) and not self._left - self._refused.keys()
 
-    def _take(self, received: list[Any]) -> bool:
-        """Does what is wanted with one batch. False: nothing is left that would be new."""
-        fresh = [message for message in received if message.sequence_number not in self._held]
-        self._held |= {message.sequence_number: message for message in received}
-        wanted = [message for message in received if self._is_wanted(message.sequence_number)]
+    def _hold(self, received: list[Any]) -> list[int]:
+        """Which of them were not held before."""
+        fresh = [message.sequence_number for message in received if message.sequence_number not in self._held]
+        self._held |= {message.sequence_number: (message, received_size(message)) for message in received}
+        return fresh
+
+    def _take(self, wanted: list[Any]) -> None:
         if self._row.kind == DeadLetterJob.Kind.DISCARD:
             self._discard(wanted)
         else:
             self._resubmit(wanted)
-        return bool(fresh) and (bool(self._row.numbers) or any(one.sequence_number <= self._row.upto for one in fresh))
+
+    def _may_bring_more(self, fresh: list[int]) -> bool:
+        return bool(fresh) and (bool(self._row.numbers) or min(fresh) <= self._row.upto)
 
     def _is_wanted(self, number: int) -> bool:
         if number in self._refused:
             return False
         return number in self._left if self._row.numbers else number <= self._row.upto
 
+    def _is_at_its_limit(self) -> bool:
+        """Whether the first locks have lapsed, or soon will, or more is kept locked than there is room for."""
+        is_full = len(self._held) >= MOST_HELD or sum(size for _, size in self._held.values()) >= MOST_HELD_BYTES
+        is_late = bool(self._held) and time.monotonic() - self._useful_at >= REACH_S
+        return self._has_lapsed or is_full or is_late
+
+    def _turn_back(self) -> None:
+        """What was done leaves fewer before the others: the next slice reaches further. After nothing, it would not."""
+        if self._row.done > self._done_before:
+            return self._lay_down()
+        return self._end(self._remaining())
+
+    # What is written down --------------------------------------------------------------------------------------------
+
     def _keep(self) -> bool:
-        until = datetime.now(UTC) + timedelta(seconds=CLAIM_S)
+        """How far it is, and which ones it begins with. False: it was stopped, or another carries it on."""
+        kept = self._save(claimed_until=datetime.now(UTC) + timedelta(seconds=CLAIM_S), detail="")
         announce_change()
-        return self._row.keep(claimed_until=until, done=self._row.done, failed=self._failed, detail="")
+        return kept
 
-    @property
-    def _failed(self) -> int:
-        return len(self._refused)
+    def _lay_down(self) -> None:
+        self._save(claimed_until=None, claimed_by="")
 
-    def _end(self) -> None:
-        missing = len(self._left - self._refused.keys())
+    def _save(self, **changes: Any) -> bool:
+        """Where an operator has stopped it, what was done until then counts all the same."""
+        told: dict[str, Any] = {"done": self._row.done, "failed": len(self._refused)}
+        told["finished"] = [number for number in self._row.numbers if number not in self._left]
+        told["under_way"] = sorted(self._under_way)
+        kept = self._row.keep(**told, **changes)
+        if not kept:
+            DeadLetterJob.objects.filter(pk=self._row.pk, claimed_by=self._row.claimed_by).update(**told)
+        return kept
+
+    def _finish(self, numbers: Collection[int]) -> None:
+        """These are done."""
+        self._row.done += len(numbers)
+        self._left.difference_update(numbers)
+        self._under_way.difference_update(numbers)
+        for number in numbers:
+            self._held.pop(number, None)
+        if numbers:
+            self._useful_at = time.monotonic()
+            self._tell_books(sorted(numbers))
+
+    def _recall(self) -> None:
+        """What was begun and is gone is done; its worker died, or a link, before that was heard. Raises Away."""
+        if self._under_way:
+            self._finish(self._under_way - self._there(self._under_way))
+
+    def _end(self, unreached: Collection[int] = ()) -> None:
+        self._recall()
+        missing = len(self._left - self._refused.keys() - set(unreached))
+        count = f"{len(unreached):,}" if self._row.numbers else "Some"
         told = [
             f"{self._row.done:,} {'discarded' if self._row.kind == DeadLetterJob.Kind.DISCARD else 'sent again'}.",
-            f"{self._failed:,} not: {next(iter(self._refused.values()))}." if self._refused else "",
-            f"{missing:,} were not there any more." if missing and self._row.numbers else "",
+            f"{len(self._refused):,} not: {next(iter(self._refused.values()))}." if self._refused else "",
+            f"{missing:,} were not there any more." if missing else "",
+            f"{count} could not be reached behind {len(self._held):,} others: see to these first." if unreached else "",
         ]
-        self._row.keep(
-            ended_at=datetime.now(UTC), done=self._row.done, failed=self._failed, detail=" ".join(filter(None, told))
-        )
+        self._save(ended_at=datetime.now(UTC), detail=" ".join(filter(None, told)))
+
+    # What is still there ---------------------------------------------------------------------------------------------
+
+    def _require_that_none_is_left(self) -> None:
+        """Nothing new is handed out; what a peek still finds is locked, by a worker that died maybe. Raises Away."""
+        if self._remaining():
+            raise Away("Somebody else has locked some of them, for a minute or so.")
+
+    def _remaining(self) -> set[int]:
+        """What is wanted and a peek still finds, whoever has locked it; where all are wanted, some of it."""
+        if self._row.numbers:
+            return self._there(self._left - self._refused.keys())
+        number = 1
+        while number <= self._row.upto and (page := self._peeked(number)):
+            found = [message.sequence_number for message in page]
+            if wanted := {one for one in found if self._is_wanted(one)}:
+                return wanted
+            number = found[-1] + 1
+        return set()
+
+    def _there(self, numbers: Collection[int]) -> set[int]:
+        """Those of these that a peek still finds."""
+        asked, found = sorted(numbers), set[int]()
+        while asked and (page := self._peeked(asked[0])):
+            seen = {message.sequence_number for message in page}
+            found |= seen.intersection(asked)
+            asked = [number for number in asked if number > max(seen)]
+        return found
 
     # What is done --------------------------------------------------------------------------------------------------
 
     def _resubmit(self, messages: list[Any]) -> None:
         items = [item for message in messages if (item := self._restored(message)) is not None]
         again = [item for item in items if item.number in self._sent]  # sent, and its completion was not heard
-        self._complete([item.received for item in again])
-        for path, group in groups([item for item in items if item.number not in self._sent]):
-            sent = self._send(path, group)
-            self._sent.update(item.number for item in sent)
-            self._complete([item.received for item in sent])
+        try:
+            self._complete([item.received for item in again])
+            for path, group in groups([item for item in items if item.number not in self._sent]):
+                sent = self._send(path, group)
+                self._sent.update(item.number for item in sent)
+                self._complete([item.received for item in sent])
+        finally:  # nobody may take for done what was not sent and another receiver takes away
+            self._under_way -= {message.sequence_number for message in messages} - self._sent
 
     def _restored(self, message: Any) -> Item | None:
         """The message as it was sent; None where it does not tell where to, or cannot be sent."""
@@ -217,17 +315,26 @@ class Job:
     def _complete(self, messages: list[Any]) -> None:
         if not messages:
             return
-        outcomes = self._settled("complete", messages)
-        for message, outcome in zip(messages, outcomes, strict=False):
-            if outcome == "done":
-                self._row.done += 1
-                self._left.discard(message.sequence_number)
-                self._held.pop(message.sequence_number, None)
+        outcomes = zip(messages, self._settled("complete", messages), strict=False)
+        self._finish([message.sequence_number for message, outcome in outcomes if outcome == "done"])
+
+    def _tell_books(self, numbers: list[int]) -> None:
+        """So that the ledger of the backlog queue says what became of them in the end; others have no books."""
+        coordination = self._connected.coordination
+        if self._end_of is self._connected.primary or not numbers:
+            return
+        if coordination is None or coordination.shared is None:
+            return
+        verdict: Verdict = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "restored"
+        try:
+            SharedVerdicts(coordination.shared, self._row.path).tell(verdict, numbers)
+        except RedisError as error:
+            log.warning("the books do not tell what became of dead letters", queue=self._row.path, error=repr(error))
 
     # The queue -----------------------------------------------------------------------------------------------------
 
     def _make_receiver(self) -> Any:
-        return self._connected.secondary.sdk.get_queue_receiver(
+        return self._end_of.sdk.get_queue_receiver(
             self._row.path, sub_queue=ServiceBusSubQueue.DEAD_LETTER, keep_alive=0
         )
 
@@ -247,13 +354,23 @@ class Job:
         sizes = [received_size(message) for message in received]
         self._connected.meter.count(
             kind,
-            self._connected.secondary.namespace,
+            self._end_of.namespace,
             self._row.path,
             messages=len(sizes),
             bytes=sum(sizes),
             billing_units=sum(map(billing_units, sizes)) or 1,
         )
         return received
+
+    def _peeked(self, number: int) -> list[Any]:
+        page: list[Any] = []
+
+        def peek(receiver: Any, left_s: float) -> None:
+            page.extend(receiver.peek_messages(_PAGE, sequence_number=number, timeout=left_s))
+
+        self._with_receiver(peek, _SETTLE_S)
+        self._connected.meter.count("manage", self._end_of.namespace, self._row.path, operations=1, billing_units=1)
+        return page
 
     def _settled(self, verb: Any, messages: list[Any]) -> list[str]:
         outcomes: list[str] = []
@@ -265,7 +382,7 @@ class Job:
         self._with_receiver(settle, _SETTLE_S)
         self._connected.meter.count(
             "settle",
-            self._connected.secondary.namespace,
+            self._end_of.namespace,
             self._row.path,
             operations=len(messages),
             messages=len(messages),
@@ -282,7 +399,7 @@ class Job:
         """What was received and not dealt with is free for others at once, and not only when its lock ends."""
         try:
             if self._held:
-                self._settled("abandon", list(self._held.values()))
+                self._settled("abandon", [message for message, _ in self._held.values()])
         except Away:
             return
         finally:

@@ -13,7 +13,10 @@ from typing import Any
 from celery.signals import heartbeat_sent, worker_shutdown
 
 from dashboard.redis import RedisError, connection
+from pairing.reading import hash_of, moment, readable, reading, record, text, text_or_none, texts
 from workers.connections import problems
+from workers.slices import PROCESS
+from workers.syphons import hindered
 
 KEY = "workers:heartbeat"
 FORGOTTEN = timedelta(hours=1)
@@ -26,15 +29,32 @@ class Heartbeat:
     time: datetime
     queues: tuple[str, ...]
     problems: Mapping[str, str] = field(default_factory=dict)
-    """Why, by pair."""
+    """What is wrong, by pair, or by backlog queue where a syphon receives and does not deliver."""
+    process: str = ""
+    """`<hostname>:<pid>`: how leases and events begin to name it."""
 
     def to_json(self) -> str:
-        return json.dumps({"time": self.time.isoformat(), "queues": self.queues, "problems": dict(self.problems)})
+        return json.dumps(
+            {
+                "time": self.time.isoformat(),
+                "queues": self.queues,
+                "problems": dict(self.problems),
+                "process": self.process,
+            }
+        )
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "Heartbeat":
-        told = json.loads(text)
-        return cls(datetime.fromisoformat(told["time"]), tuple(told["queues"]), told.get("problems", {}))
+    def from_json(cls, written: str | bytes) -> "Heartbeat":
+        """What `to_json` wrote; ValueError where the text is none."""
+        with reading("a heartbeat"):
+            told = record(written)
+            wrong = told.get("problems", {})
+            return cls(
+                moment(told, "time"),
+                tuple(texts(told, "queues")),
+                {what: text(wrong, what) for what in wrong},
+                text_or_none(told, "process") or "",
+            )
 
 
 @heartbeat_sent.connect
@@ -42,7 +62,8 @@ def beat(sender: Any, **_: Any) -> None:
     """Every two seconds."""
     consumed = tuple(sorted(sender.eventer.app.amqp.queues.consume_from))
     try:
-        told = Heartbeat(datetime.now(UTC), consumed, problems())
+        now = datetime.now(UTC)
+        told = Heartbeat(now, consumed, problems() | hindered(now), PROCESS)
         connection().hset(KEY, sender.eventer.hostname, told.to_json())
     except RedisError:
         return  # the broker's own connection makes the noise
@@ -58,8 +79,8 @@ def leave(sender: Any, **_: Any) -> None:
 
 
 def heartbeats() -> dict[str, Heartbeat]:
-    """The last heartbeat of every worker by its name; those long silent are forgotten."""
-    heard = {str(name): Heartbeat.from_json(text) for name, text in connection().hgetall(KEY).items()}
+    """The last heartbeat of every worker by its name; those long silent are forgotten, unreadable ones left out."""
+    heard = readable(KEY, hash_of(connection(), KEY), Heartbeat.from_json)
     silent = [name for name, heartbeat in heard.items() if datetime.now(UTC) - heartbeat.time > FORGOTTEN]
     if silent:
         connection().hdel(KEY, *silent)

@@ -12,7 +12,7 @@ from dashboard.models import QueueDeletion, QueueDrain
 from dashboard.pairs import PairConfig
 from dashboard.redis import announce_change
 from pairing import PairedServiceBusClient, Syphon
-from pairing.administration import BacklogQueueInfo, describe_queues
+from pairing.administration import BacklogQueueInfo, describe_queues, listed
 from pairing.backlog import parse_backlog_path
 from workers.celery import SLICE_S, app
 from workers.connections import client, outages_told, pairs
@@ -28,8 +28,8 @@ def all_backlog_queues(administration: ServiceBusAdministrationClient, pair: Pai
 
     Such a queue is shown with the first pair of the secondary, so that it is shown once.
     """
-    described = {queue.name: queue for queue in administration.list_queues()}
-    counted = list(administration.list_queues_runtime_properties())
+    described = {queue.name: queue for queue in listed(administration.list_queues())}
+    counted = listed(administration.list_queues_runtime_properties())
     neighbours = [one for one in pairs().values() if one.secondary.namespace == pair.secondary.namespace]
     namespaces = [pair.primary.namespace]
     if neighbours and neighbours[0].name == pair.name:
@@ -64,7 +64,7 @@ def carry_on(key: int) -> None:
 @app.task(name="backlog.bring_home")
 def bring_home(key: int) -> None:
     """Drains one orphan for a slice of time; the next tick goes on where this one ended."""
-    with slice_of(f"drain {key}", SLICE_S) as stop:
+    with slice_of(f"drain {key}", SLICE_S, room="errands") as stop:
         row = QueueDrain.open_ones().filter(pk=key).select_related("pair").first()
         if stop is None or row is None or not row.claim(datetime.now(UTC), CLAIM_S):
             return

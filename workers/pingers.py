@@ -67,7 +67,7 @@ def keep_pinging(pair: str) -> None:
     """Pings until nothing of the pair is failed over, or the worker stops; without Redis applications do it."""
     under_way: list[threading.Thread] = []
     with suppress(RedisError), slice_of(f"pings of {pair}") as stop:
-        while stop is not None and not stop.wait(TICK_S) and away(pair):
+        while stop is not None and not stop.wait(TICK_S) and pair in pairs() and away(pair):
             under_way = [thread for thread in under_way if thread.is_alive()]
             with outages_told("ping", pair):
                 if len(under_way) < MOST_THREADS and _is_due(client(pair)):

@@ -3,13 +3,16 @@
 import os
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from celery.signals import worker_shutting_down
 
+PLACES = {"errands": 6}  # of a worker's threads: drains and dead letters may be many, and pings must not wait for them
 _running: dict[str, threading.Event] = {}
+_taken: Counter[str] = Counter()
 _lock = threading.Lock()
 _shutting_down = threading.Event()
 
@@ -26,13 +29,17 @@ def stop_all(**_: Any) -> None:
 
 
 @contextmanager
-def slice_of(name: str, limit_s: float = threading.TIMEOUT_MAX) -> Iterator[threading.Event | None]:
-    """An event that is set when the slice is over; None where this process is in one of that name already."""
+def slice_of(name: str, limit_s: float = threading.TIMEOUT_MAX, *, room: str = "") -> Iterator[threading.Event | None]:
+    """An event that is set when the slice is over; None where this process is in one of that name already.
+
+    A room has PLACES: where all are taken it is None as well.
+    """
     stop = threading.Event()
     with _lock:
-        taken = name in _running or _shutting_down.is_set()
+        taken = name in _running or _shutting_down.is_set() or (room in PLACES and _taken[room] >= PLACES[room])
         if not taken:
             _running[name] = stop
+            _taken[room] += 1
     if taken:
         yield None
         return
@@ -45,6 +52,7 @@ def slice_of(name: str, limit_s: float = threading.TIMEOUT_MAX) -> Iterator[thre
         timer.cancel()
         with _lock:
             del _running[name]
+            _taken[room] -= 1
 
 
 def one_at_a_time(name: str, limit_s: float) -> Callable[[Callable[[threading.Event], None]], Callable[[], None]]:

@@ -12,7 +12,7 @@ from workers.slices import PROCESS
 GROUP = "control-plane"
 ABANDONED_MS = 10_000  # longer than it takes to save what was read
 FORGOTTEN_MS = 3_600_000
-_WAIT_MS = 1000  # below the client's socket time-out
+_WAIT_MS = 1000  # far below the client's socket time-out: a Redis that is slow to answer is not away
 _COUNT = 1000
 _LOOK_AGAIN_S = 5.0
 

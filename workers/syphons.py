@@ -6,6 +6,7 @@ after a while, and each new run would ask for link credit anew, which is billed 
 
 import threading
 import time
+from datetime import datetime, timedelta
 
 from celery.signals import worker_shutdown
 
@@ -13,12 +14,14 @@ from dashboard.redis import shared_state
 from pairing import PairedServiceBusClient, Syphon
 from pairing.backlog import backlog_path
 from workers.celery import app
-from workers.connections import REST_S, client, close_all, outages_told, pairs
+from workers.connections import REST_S, client, close_all, forget, is_current, outages_told, pairs
 from workers.slices import slice_of
 
+HINDERED_AFTER = timedelta(minutes=1)
 LEAVING_S = 6.0  # the close grace of a pair, and a little
 _LOOK_S = 0.5
 _hosts: dict[str, threading.Thread] = {}
+_running: dict[str, Syphon] = {}
 _hosting = threading.Lock()  # two kicks at once begin one syphon
 
 
@@ -44,21 +47,40 @@ def host(pair: str) -> None:
 def bring_home(pair: str) -> None:
     """Moves messages until the worker stops."""
     with slice_of(f"syphon of {pair}") as stop:
-        while stop is not None and not stop.is_set():
+        while stop is not None and not stop.is_set() and pair in pairs():
             with outages_told("syphon", pair):
-                _run(client(pair), stop)
+                if _run(pair, client(pair), stop):
+                    continue
             stop.wait(REST_S)
+        if pair not in pairs():
+            forget(pair)
 
 
-def _run(connected: PairedServiceBusClient, stop: threading.Event) -> None:
-    """One run: until the worker stops or the client breaks."""
+def _run(pair: str, connected: PairedServiceBusClient, stop: threading.Event) -> bool:
+    """One run: until the worker stops, the client breaks, or the pairs file changes; True only for the last."""
     over = threading.Event()
-    runner = threading.Thread(target=Syphon(connected).run, args=(over,), name="syphon-run", daemon=True)
+    _running[pair] = syphon = Syphon(connected)
+    runner = threading.Thread(target=syphon.run, args=(over,), name="syphon-run", daemon=True)
     runner.start()
-    while runner.is_alive() and connected.state == "opened" and not stop.wait(_LOOK_S):
+    while runner.is_alive() and is_current(pair, connected) and not stop.wait(_LOOK_S):
         pass
+    is_outdated = runner.is_alive() and connected.state == "opened" and not stop.is_set()
     over.set()
     runner.join()
+    del _running[pair]
+    return is_outdated
+
+
+def hindered(now: datetime) -> dict[str, str]:
+    """What keeps this process's syphons from delivering what they receive, by backlog queue; told after a minute."""
+    serving = [progress for syphon in list(_running.values()) for progress in list(syphon.progress.values())]
+    return {
+        progress.queue: f"receives and delivers nothing since {since:%H:%M:%S} UTC: {progress.last_error}"
+        for progress in serving
+        if progress.state != "stopped"
+        and (since := progress.hindered_since) is not None
+        and now - since > HINDERED_AFTER
+    }
 
 
 @worker_shutdown.connect

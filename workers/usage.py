@@ -1,4 +1,5 @@
-"""Usage records as Parquet files under USAGE_DIR/usage/date=YYYY-MM-DD/, the columns of docs/contract.md, section 5.
+"""What was used as Parquet files, with the columns of docs/contract.md, section 5: records under
+USAGE_DIR/usage/date=YYYY-MM-DD/, each process's hourly peaks of connections under USAGE_DIR/connections/date=…/.
 
 A file is there in full or not at all: it is written under a name that readers skip, brought to the disk, and renamed.
 """
@@ -16,7 +17,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from dashboard.pairs import PairConfig
-from pairing.metering import UsageRecord
+from pairing.metering import CONNECTIONS, UsageRecord
 
 SCHEMA = pa.schema(
     [
@@ -26,6 +27,15 @@ SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("seq", "operations", "messages", "bytes", "billing_units")),
     ]
 )
+PEAKS = pa.schema(
+    [
+        ("hour", pa.timestamp("us", tz="UTC")),
+        *((name, pa.string()) for name in ("scope", "namespace")),
+        ("peak", pa.int64()),
+        ("reporter", pa.string()),
+    ]
+)
+FOLDERS = {"usage": SCHEMA, "connections": PEAKS}
 
 
 def with_scopes(records: Iterable[UsageRecord], pairs: Mapping[str, PairConfig]) -> list[UsageRecord]:
@@ -37,16 +47,33 @@ def with_scopes(records: Iterable[UsageRecord], pairs: Mapping[str, PairConfig])
 
 
 def write(records: Iterable[UsageRecord], usage_dir: str) -> list[str]:
-    """Writes one file for each day, durably, and returns their names. Raises OSError; then nothing may be forgotten."""
-    days: dict[date, list[UsageRecord]] = defaultdict(list)
+    """Writes one file for each folder and day, durably, and returns their names. Raises OSError; then nothing may be
+    forgotten.
+    """
+    days: dict[tuple[str, date], list[UsageRecord]] = defaultdict(list)
     for record in records:
-        days[record.minute.astimezone(UTC).date()].append(record)
+        folder = "connections" if record.kind == CONNECTIONS else "usage"
+        days[folder, record.minute.astimezone(UTC).date()].append(record)
     save = _saver(usage_dir)
-    return [save(f"usage/date={day}", f"part-{uuid.uuid4().hex}.parquet", _table(of)) for day, of in days.items()]
+    return [
+        save(f"{folder}/date={day}", f"part-{uuid.uuid4().hex}.parquet", _table(folder, of))
+        for (folder, day), of in days.items()
+    ]
 
 
-def _table(records: list[UsageRecord]) -> pa.Table:
-    return pa.Table.from_pylist([asdict(record) for record in records], schema=SCHEMA)
+def _table(folder: str, records: list[UsageRecord]) -> pa.Table:
+    rows = [_peak(record) if folder == "connections" else asdict(record) for record in records]
+    return pa.Table.from_pylist(rows, schema=FOLDERS[folder])
+
+
+def _peak(record: UsageRecord) -> dict[str, object]:
+    return {
+        "hour": record.minute,
+        "scope": record.scope,
+        "namespace": record.namespace,
+        "peak": record.operations,
+        "reporter": record.reporter,
+    }
 
 
 Save = Callable[[str, str, pa.Table], str]
@@ -63,7 +90,7 @@ def _save_locally(folder: Path, name: str, table: pa.Table) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f"_tmp-{name}"
     with unfinished.open("wb") as file:
-        pq.write_table(table, file)
+        pq.write_table(table, file, write_page_checksum=True)
         file.flush()
         os.fsync(file.fileno())
     unfinished.rename(folder / name)
@@ -85,5 +112,5 @@ def _save_in_store(filesystem: pafs.FileSystem, folder: str, name: str, table: p
     path = f"{folder}/{name}"
     filesystem.create_dir(folder, recursive=True)
     with filesystem.open_output_stream(path) as stream:
-        pq.write_table(table, stream)
+        pq.write_table(table, stream, write_page_checksum=True)
     return path

@@ -3,42 +3,52 @@
 from collections import Counter
 from datetime import UTC, datetime
 
-from azure.servicebus import ServiceBusReceivedMessage
-
-from dashboard import ledgers, projection, pruning
+from dashboard import ledgers, projection, pruning, syphon_runs
 from dashboard.control import restore_pauses
+from dashboard.pacing import restore_paces
 from dashboard.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.administration import BacklogQueueInfo
 from pairing.presence import Presences, opinions
 from pairing.shared_backlog import SharedBacklog
 from workers.celery import app
+from workers.censuses import count, is_named_after, keep, kept
 from workers.collectors import project_health
 from workers.connections import client, outages_told, pairs
 from workers.heartbeats import heartbeats
 from workers.orphans import all_backlog_queues
 from workers.slices import slice_of
+from workers.subscriptions import count as count_subscriptions
 
 LIMIT_S = 60.0
-MOST_PEEKED = 500  # messages of one queue and look: a peek is billed, and a chart needs no more
-_PAGE = 250
+PAGE = 100  # queues in one answer of an administration
 
 
 @app.task(name="samples.reconcile")
 def reconcile() -> None:
     """Finds the health that was published while nobody listened, and stores which workers are alive.
 
-    Pauses go the other way: the database knows what operators want, also when Redis was restarted empty.
+    Pauses and paces go the other way: the database knows what operators want, also when Redis was restarted empty.
     """
     for worker, heartbeat in heartbeats().items():
-        projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time)
+        projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time, heartbeat.problems)
     changed = [project_health(pair) for pair in pairs()]
     changed += [project_opinions(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))
-        changed.append(bool(ledgers.keep(pair, shared_state(pair).ledgers(), datetime.now(UTC))))
+        restore_paces(pair, shared_state(pair))
+        changed.append(keep_books(pair))
     if any(changed):
         announce_change()
+
+
+def keep_books(pair: str) -> bool:
+    """Stores who serves which backlog queue, and what became of its messages; whether anything was new."""
+    shared, now = shared_state(pair), datetime.now(UTC)
+    books = shared.ledgers()
+    changed = syphon_runs.look(pair, shared.leases(), now) + ledgers.keep(pair, books, now)
+    syphon_runs.seen(pair, now)
+    return bool(changed)
 
 
 def project_opinions(pair: str) -> bool:
@@ -83,39 +93,20 @@ def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[Backl
 
 
 def _record_waiting(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:
+    """Foreign queues are left out: what an orphan of another primary holds is for no entity of this pair."""
+    own = [queue for queue in queues if is_named_after(queue.path, connected.primary.namespace)]
+    counted = [count(connected, queue, saved) for queue, saved in zip(own, kept(pair, own), strict=True)]
+    keep(pair, {one.queue: one.census for one in counted})
     waiting: Counter[str] = Counter()
     oldest: dict[str, datetime] = {}
-    complete = True
-    for queue in (queue for queue in queues if queue.active):
-        messages = _peeked(connected, queue.path)
-        complete = complete and len(messages) < MOST_PEEKED
-        for message in messages:
-            path = entity_of(message)
-            waiting[path] += 1
-            since = message.enqueued_time_utc or at
+    for one in counted:
+        waiting.update(one.waiting)
+        for path, since in one.census.oldest.items():
             oldest[path] = min(since, oldest.get(path, since))
     waiting.pop("", None)
-    projection.record_waiting(pair, waiting, at, complete=complete, oldest=oldest)
-
-
-def _peeked(connected: PairedServiceBusClient, queue: str) -> list[ServiceBusReceivedMessage]:
-    """The first messages of a queue, at most MOST_PEEKED."""
-    found: list[ServiceBusReceivedMessage] = []
-    with connected.secondary.sdk.get_queue_receiver(queue) as receiver:
-        while len(found) < MOST_PEEKED:
-            after = {"sequence_number": (found[-1].sequence_number or 0) + 1} if found else {}
-            page = receiver.peek_messages(_PAGE, timeout=5, **after)
-            _metered(connected, connected.secondary.namespace, 1)
-            found += page
-            if not page:
-                break
-    return found[:MOST_PEEKED]
-
-
-def entity_of(message: ServiceBusReceivedMessage) -> str:
-    """The path a message in a backlog queue is for; empty where it does not tell."""
-    path = (message.application_properties or {}).get(b"x-ms-path", b"")
-    return path.decode(errors="replace") if isinstance(path, bytes) else str(path)
+    exact, seen = all(one.census.is_exact for one in counted), all(one.census.is_caught_up for one in counted)
+    projection.record_waiting(pair, waiting, at, complete=exact, all_seen=seen, oldest=oldest)
+    projection.record_deliverable(pair, {one.queue: one.waiting for one in counted}, at)
 
 
 @app.task(name="samples.entities")
@@ -135,8 +126,30 @@ def list_entities(pair: str) -> None:
             found = {queue.name: "queue" for queue in connected.primary.administration.list_queues()}
             found |= {topic.name: "topic" for topic in connected.primary.administration.list_topics()}
             _metered(connected, connected.primary.namespace, 2)
-            for path, kind in found.items():
-                projection.entity_row(pair, path, kind)
+            shared_state(pair).know(found)
+            projection.record_listed(pair, found, datetime.now(UTC))
+            projection.record_entities(pair, found)
+
+
+@app.task(name="samples.primaries")
+def primaries() -> None:
+    """Wakes one task for each pair."""
+    for pair in pairs():
+        count_dead_letters.apply_async((pair,), expires=60)
+
+
+@app.task(name="samples.count_dead_letters")
+def count_dead_letters(pair: str) -> None:
+    """Stores how many dead letters a pair's own queues and subscriptions have, if workers may *Manage* its primary."""
+    with outages_told("dead letters of the primary", pair), slice_of(f"primary of {pair}", LIMIT_S) as free:
+        if free is not None:
+            connected, at = client(pair), datetime.now(UTC)
+            counted = list(connected.primary.administration.list_queues_runtime_properties())
+            _metered(connected, connected.primary.namespace, 1 + len(counted) // PAGE)
+            shared_state(pair).know(one.name for one in counted)
+            projection.record_dead_letters(pair, {one.name: one.dead_letter_message_count or 0 for one in counted}, at)
+            count_subscriptions(connected, pair, datetime.now(UTC), free)
+            announce_change()
 
 
 def _metered(connected: PairedServiceBusClient, namespace: str, operations: int) -> None:

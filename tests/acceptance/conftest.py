@@ -1,30 +1,80 @@
-"""One demo for all stories that do not end it."""
+"""One demo at a time, for all stories that do not end it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
 from tests.acceptance.visitor import PASSWORD, Demo, Visitor
 
 
-@pytest.fixture(scope="session")
-def running_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """A demo that is ready; it ends with the stories, cleanly, and leaves nothing behind."""
-    demo = Demo(tmp_path_factory.mktemp("demo") / "here", DEMO_PASSWORD=PASSWORD)
-    try:
-        demo.await_ready()
-        yield demo
-    finally:
-        code = demo.end()
-        print(demo.last_words())
-    assert code == 0
-    assert not demo.processes()
-    assert demo.redis_is_gone()
+class Stage:
+    """Where one demo runs at a time. Files that want the same share one: to start it takes as long as many a story."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._count = folder, 0
+        self._demo: Demo | None = None
+
+    def demo(self, variables: Mapping[str, str]) -> Demo:
+        """A demo that is ready; with variables of one's own, a new one."""
+        if self._demo is not None and not variables:
+            return self._demo
+        self.end()
+        self._count += 1
+        demo = self._demo = Demo(self._folder / str(self._count), DEMO_PASSWORD=PASSWORD, **variables)
+        try:
+            demo.await_ready()
+        except BaseException:
+            self.end()
+            raise
+        return demo
+
+    def end(self) -> None:
+        """It ends cleanly, and leaves nothing behind that would slow down what follows."""
+        demo, self._demo = self._demo, None
+        if demo is None:
+            return
+        try:
+            code = demo.end()
+        finally:
+            print(demo.last_words())
+        assert code == 0
+        assert not demo.processes()
+        assert demo.redis_is_gone()
 
 
 @pytest.fixture(scope="session")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    stage = Stage(tmp_path_factory.mktemp("demo"))
+    yield stage
+    stage.end()
+
+
+@pytest.fixture(scope="module")
+def demo_variables() -> dict[str, str]:
+    """What the demo is told beside its password; a file that wants one of its own has a fixture of this name."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def running_demo(stage: Stage, demo_variables: dict[str, str]) -> Iterator[Demo]:
+    """A demo that is ready."""
+    yield stage.demo(demo_variables)
+    if demo_variables:
+        stage.end()
+
+
+@pytest.fixture(scope="module")
 def visitor(running_demo: Demo) -> Iterator[Visitor]:
     """The operator at the browser."""
     visitor = Visitor(running_demo, f"http://127.0.0.1:{running_demo.port}/", PASSWORD)
     yield visitor
     visitor.http.close()
+
+
+ALONE = ("test_demo_costs.py", "test_operating_the_demo.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that share the demo come first; the first of the others ends it."""
+    items.sort(key=lambda item: item.path.name in ALONE and item.path.parent.name == "acceptance")

@@ -29,7 +29,7 @@ entities = ["orders", "payments"]
 class ControlPlane:
     """The workers of the pair `contoso`, with a database and usage files of their own."""
 
-    def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer) -> None:
+    def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer, **settings: str) -> None:
         self.folder, self.usage = folder, folder / "metering"
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._started: dict[str, datetime] = {}
@@ -45,15 +45,16 @@ class ControlPlane:
             "USAGE_FLUSH_S": "1",
             "FLEET_PRIMARY": primary,
             "FLEET_SECONDARY": secondary,
+            **settings,
         }
         self._log = (folder / "workers.log").open("ab")
         for command in ("migrate", "sync_pairs"):
             subprocess.run([sys.executable, "manage.py", command], cwd=ROOT, env=self._environment, check=True)
 
     def start(self, *names: str) -> None:
-        """Starts workers of these names; `beat` is the one that wakes them."""
+        """Starts workers of these names; those that begin with `beat` wake them."""
         for name in names:
-            own = ["beat"] if name == "beat" else ["worker", "--hostname", f"{name}@%h"]
+            own = ["beat"] if name.startswith("beat") else ["worker", "--hostname", f"{name}@%h"]
             self._started[name] = datetime.now(UTC)
             command = [sys.executable, "-m", "celery", "-A", "workers", *own, "--loglevel", "WARNING"]
             self.workers[name] = subprocess.Popen(
@@ -64,11 +65,38 @@ class ControlPlane:
         """Sends a signal to a worker, and does not wait for what it does."""
         self.workers[name].send_signal(number)
 
+    def freeze_idle(self, name: str) -> None:
+        """Stops a worker, but not in the middle of a transaction: SQLite has one writer, and all would wait for it."""
+        while True:
+            self.signal(name, signal.SIGSTOP)
+            os.waitpid(self.workers[name].pid, os.WUNTRACED)
+            if self._can_be_written():
+                return
+            self.signal(name, signal.SIGCONT)
+
+    def _can_be_written(self) -> bool:
+        with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=2)) as database:
+            try:
+                database.execute("begin immediate")
+            except sqlite3.OperationalError:
+                return False
+            return True
+
     def kill(self, name: str) -> None:
         """SIGKILL."""
         worker = self.workers.pop(name)
         worker.kill()
         worker.wait(10)
+
+    def flood(self, tasks: dict[str, tuple[object, ...]], count: int) -> None:
+        """Puts so many of each task, with these arguments, into their queues, for whoever takes them."""
+        program = (
+            "import json, sys\nfrom workers.celery import app\napp.loader.import_default_modules()\n"
+            "for name, arguments in json.loads(sys.argv[1]).items():\n"
+            "    for _ in range(int(sys.argv[2])): app.tasks[name].apply_async(arguments, ignore_result=True)\n"
+        )
+        command = [sys.executable, "-c", program, json.dumps(tasks), str(count)]
+        subprocess.run(command, cwd=ROOT, env=self._environment, check=True, timeout=120)
 
     def is_at_work(self, name: str) -> bool:
         """Whether a worker was heard of since it was started."""
@@ -93,9 +121,15 @@ class ControlPlane:
         with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=30)) as database:
             return database.execute(query, values).fetchall()
 
+    def write(self, query: str, *values: object) -> None:
+        """Changes the database, as if a page had."""
+        with closing(sqlite3.connect(self.folder / "db.sqlite3", timeout=30)) as database:
+            database.execute(query, values)
+            database.commit()
+
     def used(self, kind: str) -> dict[str, int]:
         """Messages of this kind by the process that reports them, once each, as the Parquet files tell."""
-        files = [str(path) for path in self.usage.rglob("*.parquet") if not path.name.startswith("_")]
+        files = [str(path) for path in (self.usage / "usage").rglob("*.parquet") if not path.name.startswith("_")]
         if not files:
             return {}
         with closing(duckdb.connect()) as reader:

@@ -188,6 +188,7 @@ class Member:
         self.process = ""
         self.is_ready = self.has_ended = False
         self.events: list[tuple[str, str, float]] = []
+        self.heard: list[tuple[str, str, float]] = []
         self.sent: Counter[str] = Counter()
         self.sent_at: list[float] = []
         self.raised: Counter[str] = Counter()
@@ -202,6 +203,8 @@ class Member:
                 self.is_ready = True
             case "event":
                 self.events.append(rest)  # type: ignore[arg-type]
+            case "heard":
+                self.heard.append(rest)  # type: ignore[arg-type]
             case "sent":
                 self.sent[rest[0]] += 1
                 self.sent_at.append(time.monotonic())

@@ -1,9 +1,9 @@
 """Application processes by the dozen: a program that forks one for each line of JSON on its standard input.
 
 Each is a process of its own, with a paired client that sends on its own pace and tells a listening test what it saw:
-`("ready",)`, `("event", kind, entity, at)`, `("sent", entity, message_id, took_s)`, `("raised", entity, error,
-took_s)`, `("answer", value)`. `at` is `time.monotonic()`, which all processes of a machine share. It ends when the test
-does.
+`("ready",)`, `("event", kind, entity, at)`, `("heard", "pulled" or "returned", queue, at)` where another process told
+of a backlog queue, `("sent", entity, message_id, took_s)`, `("raised", entity, error, took_s)`, `("answer", value)`.
+`at` is `time.monotonic()`, which all processes of a machine share. It ends when the test does.
 """
 
 import json
@@ -19,6 +19,7 @@ from typing import Any
 from azure.servicebus import ServiceBusMessage
 
 from pairing import Event, PairedServiceBusClient, SendAvailabilityOptions
+from pairing.pair import SenderBacklog
 
 
 class Application:
@@ -40,6 +41,7 @@ class Application:
         )
         self.client = PairedServiceBusClient.from_connection_string(*told["namespaces"], options=options)
         self.client.on_event(self._note)
+        self._take_in, self.client.coordination.on_queue = self.client.coordination.on_queue, self._heard_of_queue
         self._count, self.client.meter.count = self.client.meter.count, self._counted  # type: ignore[method-assign]
 
     def tell(self, *what: Any) -> None:
@@ -48,6 +50,10 @@ class Application:
 
     def _note(self, event: Event) -> None:
         self.tell("event", event.kind, event.entity, time.monotonic())
+
+    def _heard_of_queue(self, news: Any) -> None:
+        self._take_in(news)
+        self.tell("heard", "returned" if news.until is None else "pulled", news.path, time.monotonic())
 
     def _counted(self, kind: str, *arguments: Any, **numbers: Any) -> None:
         self._pings += kind == "ping"
@@ -103,6 +109,16 @@ class Application:
         """The backlog queues that this process does not use now."""
         rotation = self.client.pair_state.rotation
         return [path for path in rotation.paths if rotation._queues[path].pulled_at is not None]
+
+    def pull(self, queue: int) -> tuple[str, float]:
+        """Takes a backlog queue out of the rotation, as if a send to it had failed just now; its path, and when."""
+        path, began = self.client.backlog_paths[queue], time.monotonic()
+        SenderBacklog(self.client.pair_state).failed(path, ConnectionError("drill"), self.client.clock.now())
+        return path, began
+
+    def bring_back(self, queue: int) -> None:
+        """Takes it in again, as if a send to it had been accepted."""
+        SenderBacklog(self.client.pair_state).accepted(self.client.backlog_paths[queue], self.client.clock.now())
 
     def fail_over(self, path: str, reason: str) -> None:
         self.client.fail_over(path, reason, operator="ada")

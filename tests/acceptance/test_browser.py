@@ -1,17 +1,16 @@
 """What a visitor sees in a real browser, with the demo running: without reload, with and without scripts.
 
-With SCREENSHOTS=folder the overview's four moments are kept as pictures, in light and dark: those in docs/images/.
+With SCREENSHOTS=folder the overview's four moments are kept as pictures (tests/pictures.py).
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.acceptance.visitor import Demo, Visitor
+from tests.pictures import keep_picture
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -53,7 +52,7 @@ def mended(visitor: Visitor) -> Iterator[None]:
     """However a story ends, the next one begins with everything whole."""
     yield
     visitor.demo_button("mend", "*")
-    visitor.act("mark_healthy", path="*")
+    visitor.act("mark_healthy", path="*", reason="begun anew")
 
 
 def row_of(page: Page, entity: str) -> Locator:
@@ -64,34 +63,26 @@ def in_state(page: Page, entity: str, state: str) -> None:
     expect(row_of(page, entity)).to_have_attribute("data-status", state, timeout=IN_TIME_MS)
 
 
-def keep_picture(page: Page, moment: str) -> None:
-    folder = os.environ.get("SCREENSHOTS")
-    if folder:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.screenshot(path=Path(folder) / f"overview-{moment}-{scheme}.png", full_page=True)
-
-
 def test_an_outage_is_seen_from_break_to_home_without_a_reload(open_page: Opened) -> None:
     page = open_page()
     page.evaluate("window.neverReloaded = true")
     for entity in ("orders", "payments", "shipments", "invoices/eu"):
         in_state(page, entity, "healthy")
     expect(page.get_by_text("failover interval of 5 s")).to_be_visible()
-    keep_picture(page, "healthy")
+    keep_picture(page, "overview-healthy")
 
     page.get_by_role("button", name="Break orders").click()
     in_state(page, "orders", "failing")
-    keep_picture(page, "failing")
+    keep_picture(page, "overview-failing")
     in_state(page, "orders", "failed-over")
     expect(row_of(page, "orders").locator(".reason")).to_contain_text("amqp:internal-error")
     expect(row_of(page, "orders").locator("td.num b")).to_have_text(re.compile("[1-9]"), timeout=IN_TIME_MS)
-    keep_picture(page, "failed-over")
+    keep_picture(page, "overview-failed-over")
     in_state(page, "payments", "healthy")
 
     page.get_by_role("button", name="Mend orders").click()
     in_state(page, "orders", "draining")
-    keep_picture(page, "draining")
+    keep_picture(page, "overview-draining")
     in_state(page, "orders", "healthy")
     books = page.locator('tr[data-queue="orders"] td.num')
     expect(books.nth(3)).to_have_text("0")  # missing

@@ -61,7 +61,6 @@ def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home(visitor
     visitor.demo_button("break", "orders")
     eventually(lambda: visitor.state_of("orders") == "failing", 10, "orders is failing")
     eventually(lambda: orders.count("refused") > refused, 10, "sends raise while it is failing")
-    assert visitor.state_of("orders") == "failing"
     fails_over(visitor, "orders")
     grows(visitor, "orders", "accepted", by=10)
     assert orders.outstanding() >= 5, "they wait in backlog queues"
@@ -81,10 +80,14 @@ def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home(visitor
 
 def one_process_pings(visitor: Visitor, queue: str) -> None:
     """Two workers and two senders together ping once per interval."""
-    before, begin = visitor.pings_of(queue), time.monotonic()
-    eventually(lambda: visitor.pings_of(queue) >= before + 3, 20, "pings are sent")
-    elapsed_s = time.monotonic() - begin
-    assert visitor.pings_of(queue) - before <= elapsed_s / PING_INTERVAL_S + 1
+    begin, before = time.monotonic(), visitor.pings_of(queue)
+
+    def some() -> int | None:
+        pings = visitor.pings_of(queue) - before
+        return pings if pings >= 3 else None
+
+    pings = eventually(some, 20, "pings are sent")
+    assert pings <= (time.monotonic() - begin) / PING_INTERVAL_S + 1
 
 
 def complete(told: list[str]) -> list[str] | None:
@@ -105,7 +108,7 @@ def test_the_whole_primary_goes_away_and_nothing_is_lost(visitor: Visitor, how: 
 def test_an_operator_forces_a_failover_and_releases_it(visitor: Visitor) -> None:
     begin = now()
     visitor.act("fail_over", path="payments", reason="drill")
-    eventually(lambda: visitor.state_of("payments") == "failed_over", 5, "the fleet knows")
+    eventually(lambda: visitor.state_of("payments") == "failed_over", 20, "the fleet knows")
     grows(visitor, "payments", "accepted", by=5)
     eventually(lambda: visitor.books["payments"].outstanding() >= 3, 10, "they wait in the backlog")
     eventually(lambda: "forced" in visitor.kinds_of_events("payments", begin), 10, "the event is told")
@@ -151,3 +154,9 @@ def test_the_cost_page_shows_this_month_by_entity_and_kind(visitor: Visitor) -> 
     page = visitor.http.get("costs/", params={"month": month})
     assert page.status_code == 200
     assert "invoices/eu" in page.text
+
+
+def test_a_channel_is_tried_and_its_mail_is_a_file_of_the_demo(visitor: Visitor) -> None:
+    visitor.try_channel("mail")
+    mails = visitor.demo.folder / "state" / "mail"
+    eventually(lambda: any("operator tries whether" in mail.read_text() for mail in mails.glob("*")), 60, "a mail")

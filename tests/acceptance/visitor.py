@@ -179,6 +179,10 @@ class Visitor:
         """Break or mend an entity, `*` the whole primary."""
         self._post(f"pairs/contoso/demo/{verb}/", self.http.get("pairs/contoso/").text, path=path, how=how)
 
+    def try_channel(self, name: str) -> None:
+        """The test button of a channel."""
+        self._post(f"alerts/channels/{name}/test/", self.http.get("alerts/rules/").text)
+
     def kinds_of_events(self, entity: str, since: str) -> list[str]:
         """What the event page tells of an entity, oldest first."""
         rows = csv.DictReader(io.StringIO(self.http.get("events.csv", params={"entity": entity}).text))
@@ -209,9 +213,7 @@ class Visitor:
 
     def kill_the_holder_of_the_leases(self, limit_s: float) -> int:
         """Kills one worker process, and never what is not one: os.kill(0) would end this run and whatever began it."""
-        eventually(lambda: self.holder_of_the_leases() is not None, limit_s, "a worker moves the first backlog queue")
-        holder = self.holder_of_the_leases()
-        assert holder is not None
+        holder: int = eventually(self.holder_of_the_leases, limit_s, "a worker moves the first backlog queue")
         assert holder in self.demo.processes("celery")
         os.kill(holder, signal.SIGKILL)
         return holder

@@ -1,5 +1,6 @@
 """Small usage files become few: nothing is lost or counted twice, wherever the power fails."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -107,12 +108,32 @@ def test_files_of_others_and_broken_ones_stay_for_the_report_to_name(tmp_path: P
     }
 
 
+def test_a_file_with_a_flipped_bit_stays_and_does_not_keep_the_others_from_becoming_one(tmp_path: Path) -> None:
+    collected(tmp_path)
+    broken = sorted((tmp_path / FOLDER).glob("part-*.parquet"))[3]
+    content = bytearray(broken.read_bytes())
+    content[content.index(b"orders")] ^= 1
+    broken.write_bytes(content)
+
+    assert compaction.compact(str(tmp_path), NOW) == 8
+    assert broken.read_bytes() == content
+    assert names(tmp_path) == ["compact", "part"]
+
+
 def test_rows_without_an_identity_are_kept_as_often_as_they_came(tmp_path: Path) -> None:
     collected(tmp_path)
     nameless = [row | {"record_id": None} for row in rows(tmp_path)[:1]] * 2
     pq.write_table(pa.Table.from_pylist(nameless, usage.SCHEMA), tmp_path / FOLDER / "part-nameless.parquet")
     compaction.compact(str(tmp_path), NOW)
     assert sum(row["record_id"] is None for row in rows(tmp_path)) == 2
+
+
+def test_peaks_of_connections_are_compacted_too(tmp_path: Path) -> None:
+    for peak in (3, 3, 4):
+        usage.write([replace(FIRST, kind="connections", entity="*", operations=peak)], str(tmp_path))
+    assert compaction.compact(str(tmp_path), NOW) == 3
+    (file,) = (tmp_path / "connections/date=2026-11-02").iterdir()
+    assert sorted(row["peak"] for row in pq.ParquetFile(file).read().to_pylist()) == [3, 4]
 
 
 @contextmanager
@@ -156,3 +177,35 @@ def test_whenever_it_is_killed_nothing_is_lost_and_the_next_night_ends_the_work(
         assert facts(folder) == before
         assert "part" not in names(folder) or names(folder).count("part") == 1
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("day", [DAY, NOW])
+@pytest.mark.parametrize("name", ["_tmp-compact-1.parquet", "_tmp-part-1.parquet"])
+def test_what_a_killed_writer_left_unfinished_goes_an_hour_later(tmp_path: Path, name: str, day: datetime) -> None:
+    collected(tmp_path)
+    left = tmp_path / f"usage/date={day:%Y-%m-%d}" / name
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half a fi")
+    os.utime(left, (NOW.timestamp(), NOW.timestamp()))
+    compaction.compact(str(tmp_path), NOW + compaction.ABANDONED)
+    assert left.exists()
+    compaction.compact(str(tmp_path), NOW + compaction.ABANDONED + timedelta(seconds=1))
+    assert not left.exists()
+
+
+def test_a_compaction_killed_with_its_file_half_written_leaves_nothing_the_next_run_does_not_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected(tmp_path)
+
+    def die(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as power:
+        power.setattr("workers.compaction.os.fsync", die)
+        with pytest.raises(Killed):
+            compaction.compact(str(tmp_path), NOW)
+    assert [path.name[:12] for path in (tmp_path / FOLDER).glob("_*")] == ["_tmp-compact"]
+    compaction.compact(str(tmp_path), datetime.now(UTC) + 2 * compaction.ABANDONED)
+    assert names(tmp_path) == ["compact"]
+    assert not list((tmp_path / FOLDER).glob("_*"))

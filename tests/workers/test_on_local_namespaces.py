@@ -14,8 +14,9 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from dashboard.models import BacklogQueue, EntityHealth
+from dashboard.models import BacklogQueue, EntityHealth, Pair
 from dashboard.pairs import PairConfig, load_pairs
+from dashboard.redis import shared_state
 from dashboard.sync import sync
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
 from pairing.coordination import SharedState
@@ -151,8 +152,20 @@ def test_the_syphon_of_a_worker_leaves_within_its_grace_and_gives_its_leases_up(
 
 
 def test_a_pair_that_watches_everything_learns_its_entities(fleet_of_one: object) -> None:
+    deleted = EntityHealth.objects.create(pair=Pair.objects.get(name="contoso"), path="deleted-in-azure")
     watchers.list_entities("contoso")
-    assert EntityHealth.objects.filter(path="orders", kind="queue").exists()
+    assert EntityHealth.objects.present().filter(path="orders", kind="queue").exists()
+    assert deleted not in EntityHealth.objects.present()
+
+
+@pytest.mark.parametrize("look", [watchers.list_entities, watchers.count_dead_letters], ids=["all", "queues"])
+def test_what_a_worker_sees_in_a_primary_is_known_to_have_existed(
+    fleet_of_one: object, look: Callable[[str], None]
+) -> None:
+    shared = shared_state("contoso")
+    shared.redis.delete("pairing:{contoso}:known")
+    look("contoso")
+    assert "orders" in (shared.known() or ())
 
 
 def test_a_client_that_was_closed_is_replaced(fleet_of_one: object) -> None:

@@ -3,17 +3,20 @@
 docs/specification.md, section 12.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import redis
+from azure.servicebus import ServiceBusMessage
 from django.utils import timezone
 
 from dashboard.models import BacklogQueue, DeadLetterJob, DiscardedMessage, Pair, QueueDeletion, QueueDrain
 from dashboard.pairs import PairConfig, load_pairs
 from dashboard.sync import sync
+from pairing.ledger import Ledger
+from pairing.verdicts import SharedVerdicts
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
 from tests.dashboard.site import namespaces
 from workers import connections, dead_letters, orphans, slices, watchers
@@ -206,8 +209,6 @@ def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead: S
 
 
 def test_what_does_not_tell_where_it_was_meant_for_is_told_and_stays(dead: Secondary) -> None:
-    from azure.servicebus import ServiceBusMessage
-
     with dead.client.get_queue_sender(ORPHAN) as sender:
         sender.send_messages(ServiceBusMessage("whose am I?"))
     dead.dead_letter(ORPHAN, 1)
@@ -239,6 +240,19 @@ def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dea
     assert numbers(dead) == []
 
 
+@pytest.mark.parametrize(("kind", "verdict"), [("discard", "discarded"), ("resubmit", "restored")])
+def test_the_books_of_the_queue_say_what_became_of_its_dead_letters(dead: Secondary, kind: str, verdict: str) -> None:
+    first, *others = numbers(dead)
+    books = Ledger(ORPHAN)
+    for number in (first, *others):
+        books.close(number, "dead_lettered")
+
+    carried_out(job(kind=kind, numbers=others, total=2))
+
+    assert SharedVerdicts(watchers.shared_state("contoso"), ORPHAN).enter(books) == 1
+    assert (books.count("dead_lettered"), books.count(verdict)) == (1, 2)  # type: ignore[arg-type]
+
+
 def test_an_unknown_destination_refuses_each_and_loses_none(dead: Secondary) -> None:
     row = carried_out(job(destination="nowhere"))
 
@@ -250,11 +264,12 @@ class PowerFailed(BaseException):
     """Nothing after this line is executed."""
 
 
-@pytest.mark.parametrize("step", ["_send", "_complete", "_keep"])
-def test_a_worker_killed_anywhere_loses_nothing_and_doubles_only_by_the_same_id(
-    dead: Secondary, monkeypatch: pytest.MonkeyPatch, step: str
+@pytest.mark.parametrize("chosen", [False, True], ids=["all", "chosen ones"])
+@pytest.mark.parametrize("step", ["_send", "_settled", "_complete", "_keep", "_tell_books"])
+def test_a_worker_killed_anywhere_loses_nothing_doubles_only_by_the_same_id_and_counts_each_once(
+    dead: Secondary, monkeypatch: pytest.MonkeyPatch, step: str, chosen: bool
 ) -> None:
-    row, real = job(), getattr(dead_letters.Job, step)
+    row, real = job(numbers=numbers(dead) if chosen else []), getattr(dead_letters.Job, step)
 
     def fails(*arguments: object, **keywords: object) -> None:
         real(*arguments, **keywords)
@@ -268,9 +283,123 @@ def test_a_worker_killed_anywhere_loses_nothing_and_doubles_only_by_the_same_id(
 
     row = carried_out(row)
 
-    assert row.ended_at is not None
+    assert (row.ended_at is not None, row.done, row.detail) == (True, 3, "3 sent again.")
     assert numbers(dead) == []
     assert set(dead.received("orders", 3)) == {"one", "two", "three"}
+
+
+def one_at_a_time(power: pytest.MonkeyPatch, then: Callable[[dead_letters.Job], object]) -> None:
+    """Dead letters are received singly, and something happens after each."""
+    real = dead_letters.Job._take
+
+    def takes(one: dead_letters.Job, wanted: list[object]) -> None:
+        real(one, wanted)
+        then(one)
+
+    power.setattr(dead_letters, "BATCH", 1)
+    power.setattr(dead_letters.Job, "_take", takes)
+
+
+@pytest.mark.parametrize("kind", ["discard", "resubmit"])
+def test_chosen_ones_that_take_several_slices_are_all_counted_and_the_rest_is_not_received(
+    dead: Secondary, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    first, second, third = numbers(dead)
+    row = job(kind=kind, numbers=[first, second], total=2)
+    with monkeypatch.context() as slow:
+        one_at_a_time(slow, lambda one: one._stop.set())
+        carried_out(row)
+        assert (row.done, row.ended_at) == (1, None)
+
+        row = carried_out(row)
+
+    carried_out(row)
+
+    told = "discarded" if kind == "discard" else "sent again"
+    assert (row.done, row.ended_at is not None, row.detail) == (2, True, f"2 {told}.")
+    assert numbers(dead) == [third]
+
+
+def test_what_others_took_away_meanwhile_is_told(dead: Secondary) -> None:
+    first, second, third = numbers(dead)
+    with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as other:
+        (taken,) = other.receive_messages(max_message_count=1, max_wait_time=5)
+        other.complete_message(taken)
+
+    row = carried_out(job(numbers=[first, second]))
+
+    assert row.detail == "1 sent again. 1 were not there any more."
+    assert numbers(dead) == [third]
+
+
+@pytest.mark.parametrize("limit", ["MOST_HELD", "MOST_HELD_BYTES", "REACH_S"])
+def test_what_lies_behind_more_than_can_be_kept_locked_is_told_as_out_of_reach(
+    dead: Secondary, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    first, second, third = numbers(dead)
+    monkeypatch.setattr(dead_letters, "BATCH", 1)
+    monkeypatch.setattr(dead_letters, limit, 0 if limit == "REACH_S" else 1)
+    row = job(numbers=[first, third], total=2)
+    while not row.ended_at:
+        row = carried_out(row)
+
+    assert row.detail == "1 sent again. 1 could not be reached behind 1 others: see to these first."
+    assert numbers(dead) == [second, third]
+
+
+def test_locks_that_lapse_before_the_wanted_one_is_reached_end_the_job(
+    dead: Secondary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, third = numbers(dead)
+    one_at_a_time(monkeypatch, lambda one: one._settled("abandon", [held for held, _ in one._held.values()]))
+
+    row = carried_out(job(numbers=[third], total=1))
+
+    assert (row.done, row.ended_at is not None) == (0, True)
+    assert row.detail == "0 sent again. 1 could not be reached behind 1 others: see to these first."
+
+
+def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_for_ever(
+    dead: Secondary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dead.client.get_queue_sender(ORPHAN) as sender:
+        sender.send_messages([ServiceBusMessage("whose am I?") for _ in range(3)])
+    dead.dead_letter(ORPHAN, 3)
+    monkeypatch.setattr(dead_letters, "BATCH", 1)
+    monkeypatch.setattr(dead_letters, "MOST_HELD", 2)
+    row = job(total=6)
+    while not row.ended_at:
+        row = carried_out(row)
+
+    assert (row.done, row.failed, len(numbers(dead))) == (3, 2, 3)
+    assert row.detail.endswith("Some could not be reached behind 2 others: see to these first.")
+
+
+def test_what_was_done_until_a_job_was_stopped_counts(dead: Secondary, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = job()
+    one_at_a_time(monkeypatch, lambda one: DeadLetterJob.objects.update(ended_at=timezone.now(), detail="Stopped."))
+
+    carried_out(row)
+
+    assert (row.done, row.detail, len(numbers(dead))) == (1, "Stopped.", 2)
+
+
+@pytest.mark.parametrize("chosen", [False, True], ids=["all", "chosen ones"])
+def test_what_another_has_locked_is_waited_for_and_not_left_behind(dead: Secondary, chosen: bool) -> None:
+    """As a worker that was killed has: its locks stand for a minute."""
+    row = job(numbers=numbers(dead) if chosen else [])
+    with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as other:
+        (locked,) = other.receive_messages(max_message_count=1, max_wait_time=5)
+        carried_out(row)
+        assert (row.done, row.ended_at) == (2, None)
+        assert "Somebody else has locked some of them" in row.detail
+        other.abandon_message(locked)
+    DeadLetterJob.objects.update(claimed_until=None)
+
+    row = carried_out(row)
+
+    assert (row.done, row.ended_at is not None) == (3, True)
+    assert sorted(dead.received("orders", 3)) == ["one", "three", "two"]
 
 
 def test_a_job_that_was_stopped_sends_nothing_more(dead: Secondary) -> None:

@@ -1,10 +1,10 @@
-"""Pauses outlive Redis: docs/operations.md, "Redis away"."""
+"""Pauses and paces outlive Redis: docs/operations.md, "Redis is away"."""
 
 import pytest
 import redis
 from django.utils import timezone
 
-from dashboard.models import Pair, SyphonPause
+from dashboard.models import Pair, SyphonPace, SyphonPause
 from dashboard.pairs import PairConfig
 from dashboard.sync import sync
 from pairing.coordination import SharedState
@@ -38,3 +38,32 @@ def test_what_was_resumed_stays_resumed(paused: SharedState) -> None:
     SyphonPause.objects.filter(queue="*").delete()
     watchers.reconcile()
     assert set(paused.paused()) == {QUEUE}
+
+
+@pytest.fixture
+def paced(paused: SharedState) -> SharedState:
+    """And when both have been paced."""
+    pair = Pair.objects.get(name="contoso")
+    for target, rate in (("*", 20), (QUEUE, 5)):
+        SyphonPace.objects.create(pair=pair, target=target, rate=rate, by="ada", reason="slow", at=timezone.now())
+    return paused
+
+
+def test_a_redis_restarted_empty_is_told_of_the_paces_again(paced: SharedState) -> None:
+    watchers.reconcile()
+    assert {target: (pace.rate, pace.by, pace.reason) for target, pace in paced.paces().items()} == {
+        "*": (20, "ada", "slow"),
+        QUEUE: (5, "ada", "slow"),
+    }
+
+
+def test_a_pace_that_was_lifted_stays_lifted(paced: SharedState) -> None:
+    SyphonPace.objects.filter(target=QUEUE).delete()
+    watchers.reconcile()
+    assert set(paced.paces()) == {"*"}
+
+
+def test_a_pace_that_redis_knows_is_left_as_it_is(paced: SharedState) -> None:
+    paced.pace_syphon(None, 7, "grace", "")
+    watchers.reconcile()
+    assert paced.paces()["*"].rate == 7

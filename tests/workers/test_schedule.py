@@ -55,6 +55,22 @@ def test_a_worker_long_silent_is_forgotten(fleet: redis.Redis) -> None:
     assert fleet.hkeys(heartbeats.KEY) == ["fresh"]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "?",
+        "{}",
+        '{"time": "2026-11-21T00:00:00", "queues": []}',
+        '{"time": "9999-12-31T23:59:59-14:00", "queues": []}',
+        '{"time": "2026-11-21T00:00:00Z", "queues": [], "problems": {"contoso": 5}}',
+    ],
+)
+def test_a_heartbeat_that_cannot_be_read_hides_no_worker(fleet: redis.Redis, odd: str) -> None:
+    fresh = heartbeats.Heartbeat(datetime.now(UTC), ("pings",))
+    fleet.hset(heartbeats.KEY, mapping={"odd": odd, "fresh": fresh.to_json()})
+    assert heartbeats.heartbeats() == {"fresh": fresh}
+
+
 def test_a_heartbeat_tells_which_pairs_a_worker_cannot_serve_as_it_should(fleet: redis.Redis) -> None:
     told = heartbeats.Heartbeat(datetime.now(UTC), ("pings",), {"contoso": "no backlog queue can be reached"})
     older = json.dumps({"time": datetime.now(UTC).isoformat(), "queues": ["pings"]})

@@ -1,6 +1,7 @@
 """Looping tasks: one of a kind per process, and gone at once when the worker shuts down."""
 
 import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -32,3 +33,15 @@ def test_shutting_down_ends_every_slice_and_begins_none() -> None:
         assert stop.is_set()
     with slices.slice_of("b", 60) as late:
         assert late is None
+
+
+def test_errands_take_a_part_of_the_threads_only_and_a_place_is_free_again_when_one_is_over() -> None:
+    with ExitStack() as held:
+        for number in range(slices.PLACES["errands"]):
+            assert held.enter_context(slices.slice_of(f"drain {number}", room="errands")) is not None
+        with slices.slice_of("one drain more", room="errands") as stop:
+            assert stop is None
+        with slices.slice_of("a collector") as stop:
+            assert stop is not None
+    with slices.slice_of("one drain more", room="errands") as stop:
+        assert stop is not None

@@ -72,6 +72,17 @@ def test_a_file_that_could_not_be_finished_is_never_read(tmp_path: Path, monkeyp
     assert all(path.name.startswith("_") for path in tmp_path.rglob("*.parquet"))
 
 
+def test_the_peak_of_a_processs_connections_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    hour = datetime(2026, 11, 30, 23, tzinfo=UTC)
+    peak = replace(RECORD, record_id="peak", minute=hour, scope="north", entity="*", kind="connections", operations=7)
+    usage.write([RECORD, peak], str(tmp_path))
+    assert len(rows(tmp_path)) == 1
+    (file,) = (tmp_path / "connections" / "date=2026-11-30").iterdir()
+    assert pq.ParquetFile(file).read().to_pylist() == [
+        {"hour": hour, "scope": "north", "namespace": "contoso", "peak": 7, "reporter": RECORD.reporter}
+    ]
+
+
 def test_an_object_store_is_named_by_its_url(tmp_path: Path) -> None:
     usage.write([RECORD], tmp_path.as_uri())
     assert len(rows(tmp_path)) == 1
@@ -153,7 +164,7 @@ def test_a_file_is_written_as_soon_as_much_is_held(
     report(fleet, 100)
     collecting()
     eventually(lambda: written(tmp_path) == 100)
-    assert fleet.xlen("pairing:usage") == 0
+    eventually(lambda: fleet.xlen("pairing:usage") == 0)
 
 
 def test_what_a_collector_holds_is_written_when_it_is_told_to_stop(

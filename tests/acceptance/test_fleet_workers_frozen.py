@@ -1,0 +1,245 @@
+"""Workers that are frozen, doubled and killed, and queues that are full: no fact is lost, doubled or taken back.
+
+docs/specification.md, sections 7, 8, 10 and 11.
+"""
+
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from pairing import emulator_transport
+from pairing.administration import CREATED_WITH
+from pairing.messages import to_backlog
+from tests.acceptance.control_plane import ControlPlane
+from tests.acceptance.fleet import Fleet, Namespaces, RedisServer
+
+pytestmark = pytest.mark.acceptance
+QUEUE, ORPHAN, DEAD = (f"contoso/x-servicebus-transfer/{index}" for index in (0, 7, 8))
+FROZEN_S = 12.0  # longer than a lease, and than others leave what a collector has read and not saved
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, Namespaces, RedisServer]]:
+    """Two namespaces, Redis, two workers and two beats, for all stories here."""
+    folder = tmp_path_factory.mktemp("control-plane")
+    namespaces, server = Namespaces("contoso", "orders", "payments"), RedisServer(folder)
+    plane = ControlPlane(folder, namespaces, server, SAMPLE_INTERVAL_S="1")
+    plane.start("beat", "beat-again", "one", "two")
+    yield plane, namespaces, server
+    plane.end()
+    server.kill()
+    namespaces.end()
+    print((folder / "workers.log").read_text()[-20_000:])
+
+
+@pytest.fixture
+def plane(stage: tuple[ControlPlane, Namespaces, RedisServer]) -> Iterator[ControlPlane]:
+    yield stage[0]
+    for name in ("one", "two"):
+        stage[0].signal(name, signal.SIGCONT)
+
+
+@pytest.fixture
+def fleet(
+    stage: tuple[ControlPlane, Namespaces, RedisServer], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fleet]:
+    _, namespaces, server = stage
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso")
+    yield fleet
+    fleet.shared.mark_healthy("orders", operator="ada", process="web")
+    fleet.shared.resume_syphon(None)
+    fleet.end()
+
+
+@pytest.fixture
+def both_at_work(plane: ControlPlane, fleet: Fleet) -> None:
+    for name in ("one", "two"):
+        fleet.until(lambda one=name: plane.is_at_work(one), 60, f"worker {name} is there")
+
+
+def passes(fleet: Fleet, seconds: float) -> None:
+    """So much time goes by, while the applications are listened to."""
+    end = fleet.clock() + seconds
+    fleet.until(lambda: fleet.clock() >= end, seconds + 30, "time passes")
+
+
+@pytest.mark.usefixtures("both_at_work")
+def test_events_and_usage_that_a_frozen_collector_has_read_are_stored_once_and_in_order(
+    plane: ControlPlane, fleet: Fleet
+) -> None:
+    members = fleet.start(2, every_s=0.2)
+    stored = "select reason from dashboard_failoverevent where entity = ? order by time, id"
+    for name in ("one", "two"):
+        for member in members:
+            fleet.ask(member, "emit", 200)
+        plane.signal(name, signal.SIGSTOP)
+        for member in members:
+            fleet.ask(member, "emit", 200)
+        passes(fleet, FROZEN_S)
+        plane.signal(name, signal.SIGCONT)
+    expected = [str(number) for number in range(200)] * 4
+    for member in members:
+        fleet.until(lambda m=member: len(plane.rows(stored, f"of {m.name}")) >= 800, 60, f"events of {member.name}")
+        assert [reason for (reason,) in plane.rows(stored, f"of {member.name}")] == expected
+    for member in members:
+        fleet.close(member)
+        told = f"the usage of {member.name} is told once"
+        fleet.until(lambda m=member: plane.used("send").get(m.process) == m.sent["orders"], 60, told)
+
+
+@pytest.mark.usefixtures("both_at_work")
+def test_a_frozen_pinger_is_replaced_and_its_pings_do_not_come_in_a_burst_when_it_wakes(
+    plane: ControlPlane, fleet: Fleet
+) -> None:
+    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")
+
+    def arrived() -> int:
+        return fleet.namespaces.stats("orders").get("pings_swallowed", 0)
+
+    fleet.until(lambda: arrived() >= 1, 30, "pings begin")
+    for name in ("one", "two"):
+        plane.signal(name, signal.SIGSTOP)
+        before = arrived()
+        fleet.until(lambda b=before: arrived() >= b + 4, 30, "the other worker pings")
+        began, before = fleet.clock(), arrived()
+        plane.signal(name, signal.SIGCONT)
+        passes(fleet, 4)
+        assert arrived() - before <= fleet.clock() - began + 2
+        fleet.until(lambda one=name: plane.is_at_work(one), 30, "it is back")
+
+
+@pytest.mark.usefixtures("both_at_work")
+def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane: ControlPlane, fleet: Fleet) -> None:
+    fleet.shared.pause_syphon(None, operator="ada", reason="a drill")
+    passes(fleet, 3)
+    text = fleet.namespaces.strings[1]
+    with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as administration:
+        administration.create_queue(ORPHAN, **CREATED_WITH)
+    holds, depth = "select active from dashboard_backlogqueue where path = ?", 0
+    told: list[int] = []
+
+    def count() -> int:
+        found = plane.rows(holds, QUEUE)
+        told.append(found[0][0] if found else 0)
+        return told[-1]
+
+    with ServiceBusClient.from_connection_string(text) as client, client.get_queue_sender(QUEUE) as sender:
+        for turn in range(6):
+            name = ("one", "two")[turn % 2]
+            plane.freeze_idle(name)
+            sender.send_messages([to_backlog(ServiceBusMessage("x"), "orders") for _ in range(10)])
+            depth += 10
+            fleet.until(lambda d=depth: count() == d, 30, "the other worker samples")
+            plane.signal(name, signal.SIGCONT)
+            looks = len(told)
+            fleet.until(lambda n=looks: count() and len(told) > n + 20, 30, "the one that woke has had its say")
+    assert told == sorted(told)
+    samples = [n for (n,) in plane.rows("select messages from dashboard_pairdepth order by at") if n is not None]
+    assert samples == sorted(samples)
+    assert plane.rows("select is_orphan from dashboard_backlogqueue where path = ?", ORPHAN) == [(1,)]
+    waiting = "select waiting from dashboard_entityhealth where path = 'orders'"
+    fleet.until(lambda: plane.rows(waiting) == [(depth,)], 30, "it is known for whom they wait")
+    fleet.shared.resume_syphon(None)
+    fleet.until(lambda: plane.rows(waiting) == [(0,)], 60, "all is home, and the page says so")
+
+
+@pytest.mark.usefixtures("both_at_work")
+def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: ControlPlane, fleet: Fleet) -> None:
+    """Old workers are told to stop while new ones start: all that was sent is in the primary, once."""
+    waiting = "select sum(active) from dashboard_backlogqueue where not is_orphan"
+    fleet.until(lambda: plane.rows(waiting)[0][0] in (None, 0), 60, "what waits of another story is home")
+    before = fleet.namespaces.stats("orders").get("enqueued", 0)
+    fleet.shared.fail_over("orders", "drill", operator="ada", process="web", hold=True)
+    members = fleet.start(2, every_s=0.02)
+    stored = fleet.namespaces.in_backlog()
+    fleet.until(lambda: fleet.namespaces.in_backlog() >= stored + 400, 60, "messages wait in the backlog")
+    fleet.shared.pace_syphon(None, 60.0, "ada", "so that it is still at work when it is told to stop")
+    fleet.shared.mark_healthy("orders", operator="ada", process="web")
+    fleet.until(lambda: fleet.namespaces.stats("orders").get("enqueued", 0) > before + 20, 60, "they come home")
+    for name in ("one", "two"):
+        old = plane.workers.pop(name)
+        plane.start(name)
+        old.terminate()
+        assert old.wait(30) == 0
+    fleet.shared.pace_syphon(None, None, "ada", "over")
+    for member in members:
+        fleet.close(member)
+    sent = fleet.sent("orders")
+    fleet.until(lambda: fleet.namespaces.stats("orders")["enqueued"] - before >= sent, 60, "all are home")
+    passes(fleet, 2)
+    assert fleet.namespaces.stats("orders")["enqueued"] - before == sent
+
+
+def dead_letters(text: str, count: int) -> None:
+    """Fills a queue that keeps as dead letters what has expired, with so many messages for `payments`."""
+    with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as administration:
+        changed = {"dead_lettering_on_message_expiration": True, "lock_duration": timedelta(seconds=20)}
+        administration.create_queue(DEAD, **{**CREATED_WITH, **changed})
+    with ServiceBusClient.from_connection_string(text) as client, client.get_queue_sender(DEAD) as sender:
+        for first in range(0, count, 100):
+            batch = [to_backlog(ServiceBusMessage("x", message_id=f"{first + n}"), "payments") for n in range(100)]
+            for message in batch:
+                message.time_to_live = timedelta(milliseconds=1)
+            sender.send_messages(batch)
+
+
+@pytest.mark.usefixtures("both_at_work")
+def test_dead_letters_that_are_sent_again_survive_the_death_of_their_worker(plane: ControlPlane, fleet: Fleet) -> None:
+    """Killed twice in the middle of 3,000: all arrive, and what comes twice has the same id."""
+    dead_letters(fleet.namespaces.strings[1], 3000)
+    job = (
+        "insert into dashboard_deadletterjob (pair_id, path, by, reason, at, request_id, claimed_by, detail, kind, "
+        "destination, numbers, finished, under_way, upto, total, done, failed) "
+        "select id, ?, 'ada', 'mended', datetime('now'), 'again', '', "
+        "'', 'resubmit', '', '[]', '[]', '[]', 3000, 3000, 0, 0 from dashboard_pair"
+    )
+    plane.write(job, DEAD)
+    state = "select done, ended_at from dashboard_deadletterjob"
+    seen = [0]
+
+    def done() -> int:
+        seen.append(plane.rows(state)[0][0])
+        return seen[-1]
+
+    for enough in (500, 1500):
+        fleet.until(lambda e=enough: done() >= e, 60, "the job goes on")
+        for name in ("one", "two"):
+            plane.kill(name)
+        plane.write("update dashboard_deadletterjob set claimed_until = null")  # as if its minute were over
+        plane.start("one", "two")
+    fleet.until(lambda: plane.rows(state)[0][1], 120, "the job is over")
+    assert seen == sorted(seen), "progress goes one way"
+    with ServiceBusClient.from_connection_string(fleet.namespaces.strings[0]) as client:
+        receive = client.get_queue_receiver("payments", receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE)
+        with receive as receiver:
+            ids: list[str | None] = []
+            while page := receiver.receive_messages(max_message_count=500, max_wait_time=3):
+                ids += [message.message_id for message in page]
+    assert set(ids) == {str(number) for number in range(3000)}
+    assert len(ids) <= 3000 + 2 * 100, "a killed worker sends one batch a second time at most"
+
+
+@pytest.mark.usefixtures("both_at_work")
+def test_full_queues_of_other_tasks_do_not_delay_a_ping(plane: ControlPlane, fleet: Fleet) -> None:
+    plane.kill("two")
+    tasks: dict[str, tuple[object, ...]] = {
+        "syphons.host": ("contoso",),
+        "pipeline.wanted": (),
+        "samples.sample": ("contoso",),
+        "backlog.due": (),
+    }
+    plane.freeze_idle("one")  # or it would be through with them before the last is there
+    plane.flood(tasks, 2500)
+    plane.signal("one", signal.SIGCONT)
+    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")
+    began = fleet.clock()
+    before = fleet.namespaces.stats("orders").get("pings_swallowed", 0)
+    fleet.until(lambda: fleet.namespaces.stats("orders").get("pings_swallowed", 0) > before, 30, "a ping")
+    took_s, left = fleet.clock() - began, fleet.shared.redis.llen("syphons") + fleet.shared.redis.llen("pipeline")
+    plane.start("two")
+    assert took_s < 10, took_s
+    assert left > 0, "the queues were not full any more: nothing was shown"

@@ -1,0 +1,190 @@
+"""The numbers, the rules and the dashboard, judged by Prometheus's own programs; and alerts by real workers.
+
+A control plane with a worker and beat of its own is scraped by a real Prometheus and told of a failover: the webhook is
+received by a real server.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import redis
+
+from dashboard.metrics import exposition
+from pairing.coordination import SharedState
+from tests.acceptance.prometheus import Server, promtool, running
+from tests.conftest import free_port
+from tests.dashboard import site
+from tests.dashboard.receivers import Receiver, http_server
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+CHANNELS = '[channels.hook]\nkind = "webhook"\nurl_env = "HOOK_URL"\nsecrets_env = "HOOK_SECRETS"\n'
+RULE = """
+from django.utils import timezone
+from dashboard.models import AlertRule
+AlertRule.objects.create(name="all", channels=["hook"], kinds=["failover"], group_s=1, changed_at=timezone.now())
+"""
+
+
+def expressions() -> list[str]:
+    """What the dashboard's panels ask for, with its variables filled in."""
+    panels = json.loads((DEPLOY / "grafana/dashboard.json").read_text())["panels"]
+    return [target["expr"].replace("$pair", ".*") for panel in panels for target in panel["targets"]]
+
+
+def names(text: str) -> set[str]:
+    return set(re.findall(r"\bpaired_\w+", text))
+
+
+@pytest.mark.django_db
+def test_rules_and_dashboard_ask_only_for_metrics_that_there_are() -> None:
+    told = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
+    rules = (DEPLOY / "prometheus/alerts.yml").read_text()
+    asked = names(rules) | names("\n".join(expressions()))
+
+    assert len(asked) > 20
+    assert asked <= told
+
+
+def test_every_rule_is_told_and_tried() -> None:
+    rules = set(re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text()))
+    tried = (DEPLOY / "prometheus/alerts.test.yml").read_text()
+    told = (ROOT / "docs/observability.md").read_text()
+
+    assert {rule for rule in rules if f"alertname: {rule}\n" not in tried} == set()
+    assert {rule for rule in rules if f"`{rule}`" not in told} == set()
+
+
+def test_configuration_and_rules_are_valid() -> None:
+    checked = promtool("check", "config", DEPLOY / "prometheus/prometheus.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_each_rule_fires_when_it_should_and_not_when_it_should_not() -> None:
+    tested = promtool("test", "rules", DEPLOY / "prometheus/alerts.test.yml")
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_every_question_of_the_dashboard_can_be_asked(tmp_path: Path) -> None:
+    rules = [{"record": f"panel:{number}", "expr": one} for number, one in enumerate(expressions())]
+    file = tmp_path / "rules.json"  # JSON is YAML
+    file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
+    checked = promtool("check", "rules", file)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.django_db
+def test_the_names_follow_the_conventions() -> None:
+    """Where the linter has a word to say, it exits with 3."""
+    linted = promtool("check", "metrics", text=exposition(datetime.now(UTC)))
+    assert (linted.returncode, linted.stderr) == (0, "")
+
+
+# -- whole processes --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Place:
+    """A control plane with workers, and who is told by it."""
+
+    address: str
+    receiver: Receiver
+    shared: SharedState
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("watched")
+    (folder / "channels.toml").write_text(CHANNELS)
+    with site.namespaces() as strings, http_server() as receiver:
+        environment = {
+            **site.environment_of(folder, strings, redis_url),
+            "CHANNELS_FILE": str(folder / "channels.toml"),
+            "HOOK_URL": receiver.url,
+            "HOOK_SECRETS": "whsec_" + "QUFB" * 8,
+        }
+        with site.serve(folder, environment, free_port()) as address:
+            shell = (sys.executable, "manage.py", "shell", "-v0", "-c", RULE)
+            subprocess.run(shell, cwd=ROOT, env=environment, check=True, timeout=60)
+            celery = (sys.executable, "-m", "celery", "-A", "workers")
+            commands = ((*celery, "worker", "--concurrency", "8"), (*celery, "beat", "-l", "WARNING"))
+            processes = [subprocess.Popen(command, cwd=ROOT, env=environment) for command in commands]
+            client = redis.Redis.from_url(redis_url, decode_responses=True)
+            try:
+                yield Place(address, receiver, SharedState(client, "contoso"))
+            finally:
+                client.close()
+                for process in processes:
+                    process.terminate()
+                for process in processes:
+                    process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def prometheus(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The configuration as it is delivered, but for the address and the pace."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    text = (DEPLOY / "prometheus/prometheus.yml").read_text()
+    text = text.replace("127.0.0.1:8000", place.address.removeprefix("http://")).replace("15s", "1s")
+    (folder / "prometheus.yml").write_text(text)
+    (folder / "alerts.yml").write_text((DEPLOY / "prometheus/alerts.yml").read_text())
+    with running(folder / "prometheus.yml", free_port()) as server:
+        yield server
+
+
+def text_of(place: Place) -> str:
+    with urllib.request.urlopen(f"{place.address}/metrics", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def awaited(what, seconds: float = 60):
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    return found
+
+
+@pytest.mark.acceptance
+def test_a_failover_reaches_a_webhook_through_beat_and_worker(place: Place) -> None:
+    place.shared.fail_over("orders", "tried by a test", operator="ada", process="elsewhere:1:aaaa")
+    first = awaited(lambda: place.receiver.bodies[:1])[0]
+    place.shared.mark_healthy("orders", operator="ada", process="elsewhere:1:aaaa")
+    second = awaited(lambda: place.receiver.bodies[1:2])[0]
+
+    told = [json.loads(body) for body in (first, second)]
+    assert [one["type"] for one in told] == ["alert.opened", "alert.resolved"]
+    assert told[0]["data"]["lines"][0]["detail"] == "tried by a test"
+
+
+@pytest.mark.acceptance
+def test_a_real_prometheus_scrapes_it_and_loads_the_rules(place: Place, prometheus: Server) -> None:
+    assert prometheus.await_value('up{job="paired-namespaces"} == 1') == 1
+    assert prometheus.await_value('paired_entities{pair="contoso", state="unknown"}') >= 0
+    assert prometheus.await_value('paired_task_starts_total{task="alerts.look"}') >= 1
+    assert prometheus.await_value('paired_task_start_delay_longest_seconds{task="alerts.look"}') < 30
+    assert prometheus.await_value("min(paired_worker_heartbeat_age_seconds)") < 60
+    (group,) = prometheus.api("rules")["groups"]
+    health = {rule["name"]: rule["health"] for rule in awaited(lambda: _evaluated(prometheus))}
+    assert len(health) == len(group["rules"])
+    assert set(health.values()) == {"ok"}
+
+
+def _evaluated(prometheus: Server) -> list[dict[str, str]] | None:
+    rules = prometheus.api("rules")["groups"][0]["rules"]
+    return None if any(rule["health"] == "unknown" for rule in rules) else list(rules)
+
+
+@pytest.mark.acceptance
+def test_its_linter_has_no_word_to_say_about_what_is_really_told(place: Place) -> None:
+    linted = promtool("check", "metrics", text=text_of(place))
+    assert (linted.returncode, linted.stderr) == (0, "")

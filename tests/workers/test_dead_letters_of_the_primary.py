@@ -1,0 +1,196 @@
+"""Dead letters of the primary's own queues and subscriptions: counted, looked at, sent again, discarded on record."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import redis
+from azure.servicebus import ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus.management import ServiceBusAdministrationClient
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from dashboard.models import DeadLetterJob, DiscardedMessage, EntityHealth, Pair, TopicSubscription
+from pairing import emulator_transport
+from tests.dashboard.secondary import Secondary
+from tests.workers.test_orphans_drained import secondary, strings
+from workers import dead_letters, subscriptions, watchers
+
+__all__ = ["secondary", "strings"]
+pytestmark = pytest.mark.django_db(transaction=True)
+PAGE = "/backlog/contoso/messages/"
+
+
+@pytest.fixture
+def died(secondary: Secondary) -> Iterator[Secondary]:
+    """Three messages of `orders` that its receiver gave up."""
+    with secondary.primary.get_queue_sender("orders") as sender:
+        sender.send_messages([ServiceBusMessage(text, message_id=f"id-of-{text}") for text in ("one", "two", "three")])
+    with secondary.primary.get_queue_receiver("orders") as receiver:
+        left = 3
+        while left:
+            for message in receiver.receive_messages(max_message_count=left, max_wait_time=5):
+                receiver.dead_letter_message(message, "Unreadable", "the total is no number")
+                left -= 1
+    yield secondary
+    with secondary.primary.get_queue_receiver("orders", sub_queue="deadletter") as receiver:
+        while receiver.peek_messages():
+            for message in receiver.receive_messages(max_message_count=10, max_wait_time=5):
+                receiver.complete_message(message)
+
+
+@pytest.fixture
+def ada(fleet: object) -> Client:
+    person = User.objects.create_user("ada")
+    person.groups.add(Group.objects.get_or_create(name="administrator")[0])
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def act(client: Client, verb: str, queue: str = "orders", **more: object) -> None:
+    wish = {"queue": queue, "verb": verb, "which": "all", "reason": "mended", **more}
+    client.post("/backlog/contoso/dead-letters/", wish, headers={"HX-Request": "true"})
+    dead_letters.carry_out(DeadLetterJob.objects.latest("pk").pk)
+
+
+def test_they_are_counted_and_the_entity_s_page_leads_to_them(died: Secondary, ada: Client) -> None:
+    watchers.count_dead_letters("contoso")
+
+    page = ada.get("/pairs/contoso/entities/orders/").text
+
+    assert EntityHealth.objects.get(path="orders").dead_lettered == 3
+    assert f'href="{PAGE}?queue=orders&amp;show=dead"' in page
+
+
+def test_they_are_shown_with_why_they_died(died: Secondary, ada: Client) -> None:
+    page = ada.get(PAGE, {"queue": "orders", "show": "dead"}).text
+
+    assert "id-of-two" in page
+    assert "the total is no number" in page
+    assert "Of <b>orders</b> itself, in contoso" in page
+
+
+def test_what_waits_in_the_primary_s_own_queues_is_not_shown(died: Secondary, ada: Client) -> None:
+    assert ada.get(PAGE, {"queue": "orders"}).status_code == 404
+    assert ada.get(PAGE, {"queue": "nobody-s", "show": "dead"}).status_code == 404
+
+
+def test_they_go_back_to_where_they_died(died: Secondary, ada: Client, fleet: redis.Redis) -> None:
+    act(ada, "resubmit")
+
+    assert DeadLetterJob.objects.get().done == 3
+    assert died.received("orders", 3) == ["one", "two", "three"]
+    assert not fleet.keys("*verdicts*"), "the books of backlog queues hear nothing of them"
+    assert "orders has no dead letter" in ada.get(PAGE, {"queue": "orders", "show": "dead"}).text
+
+
+def test_they_go_elsewhere_where_an_operator_says_so(died: Secondary, ada: Client) -> None:
+    act(ada, "resubmit", destination="payments")
+
+    assert died.received("payments", 3) == ["one", "two", "three"]
+
+
+def test_they_are_discarded_on_record(died: Secondary, ada: Client) -> None:
+    act(ada, "discard")
+
+    assert set(DiscardedMessage.objects.values_list("message_id", flat=True)) == {
+        "id-of-one",
+        "id-of-two",
+        "id-of-three",
+    }
+
+
+def test_they_are_downloaded(died: Secondary, ada: Client) -> None:
+    told = ada.get("/backlog/contoso/messages.json", {"queue": "orders", "show": "dead"}).json()
+
+    assert [one["dead_letter_reason"] for one in told["messages"]] == ["Unreadable"] * 3
+
+
+# Of subscriptions ---------------------------------------------------------------------------------------------------
+
+BILLING = "invoices/Subscriptions/billing"
+
+
+@pytest.fixture
+def administration(secondary: Secondary) -> Iterator[ServiceBusAdministrationClient]:
+    """Of the primary, which has a topic with two subscriptions."""
+    text = secondary.strings["CONTOSO_PRIMARY"]
+    with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as client:
+        client.create_topic("invoices")
+        for name in ("audit", "billing"):
+            client.create_subscription("invoices", name)
+        EntityHealth.objects.create(pair=Pair.objects.get(), path="invoices", kind="topic")
+        yield client
+        client.delete_topic("invoices")
+
+
+@pytest.fixture
+def unpaid(administration: ServiceBusAdministrationClient, secondary: Secondary) -> Secondary:
+    """Two messages of `invoices` that the receiver of `billing` gave up, and the one of `audit` took."""
+    with secondary.primary.get_topic_sender("invoices") as sender:
+        sender.send_messages([ServiceBusMessage(text, message_id=f"id-of-{text}") for text in ("rent", "water")])
+    with secondary.primary.get_subscription_receiver("invoices", "billing") as receiver:
+        left = 2
+        while left:
+            for message in receiver.receive_messages(max_message_count=left, max_wait_time=5):
+                receiver.dead_letter_message(message, "Unpaid", "the account is closed")
+                left -= 1
+    assert taken(secondary, "audit", 2) == ["rent", "water"]
+    return secondary
+
+
+def taken(here: Secondary, subscription: str, count: int) -> list[str]:
+    """The bodies of so many messages of a subscription."""
+    found: list[str] = []
+    with here.primary.get_subscription_receiver(
+        "invoices", subscription, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE
+    ) as receiver:
+        while len(found) < count and (messages := receiver.receive_messages(max_message_count=9, max_wait_time=5)):
+            found += [str(message) for message in messages]
+    return found
+
+
+def test_those_of_subscriptions_are_counted_and_found_from_their_topic_and_from_the_list(
+    administration: ServiceBusAdministrationClient, unpaid: Secondary, ada: Client
+) -> None:
+    watchers.count_dead_letters("contoso")
+
+    link = f'href="{{}}?queue={BILLING}&amp;show=dead"'
+    assert dict(TopicSubscription.objects.values_list("name", "dead_lettered")) == {"audit": 0, "billing": 2}
+    assert EntityHealth.objects.get(path="invoices").dead_lettered == 2
+    assert link.format(PAGE) in ada.get("/pairs/contoso/entities/invoices/").text
+    assert link.format("") in ada.get(PAGE, {"show": "dead"}).text
+    page = ada.get(PAGE, {"queue": BILLING, "show": "dead"}).text
+    assert "Of the subscription <b>billing</b> of invoices" in page
+    assert "the account is closed" in page
+
+    administration.delete_subscription("invoices", "billing")
+    watchers.count_dead_letters("contoso")
+
+    assert list(TopicSubscription.objects.values_list("name", flat=True)) == ["audit"]
+    assert EntityHealth.objects.get(path="invoices").dead_lettered == 0
+
+
+def test_resubmitted_they_come_to_every_subscription_of_their_topic_and_the_question_says_so(
+    unpaid: Secondary, ada: Client
+) -> None:
+    watchers.count_dead_letters("contoso")
+
+    asked = ada.get("/backlog/contoso/dead-letters/", {"queue": BILLING, "verb": "resubmit", "which": "all"}).text
+    act(ada, "resubmit", BILLING)
+
+    row = DeadLetterJob.objects.get()
+    assert "Resubmit all 2 dead letters" in asked
+    assert "to billing, and also to audit" in asked
+    assert (row.done, row.destination) == (2, "invoices")
+    assert taken(unpaid, "billing", 2) == ["rent", "water"]
+    assert taken(unpaid, "audit", 2) == ["rent", "water"]
+
+
+def test_many_topics_are_counted_one_part_after_another() -> None:
+    topics, noon = [f"topic-{n}" for n in range(7)], datetime(2026, 11, 21, 12, tzinfo=UTC)
+    rounds = [subscriptions.turn(topics, noon + n * timedelta(minutes=5), most=3) for n in range(3)]
+
+    assert sorted(topic for counted in rounds for topic in counted) == topics
+    assert subscriptions.turn([], noon) == []

@@ -1,0 +1,320 @@
+"""A drill carried out in a worker process, on real local namespaces with a real syphon and real pings.
+
+docs/readiness.md.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from azure.core.exceptions import ResourceNotFoundError
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from dashboard import projection
+from dashboard.control import Request
+from dashboard.drills import wanting
+from dashboard.drills.canary import CANARY
+from dashboard.models import AuditEntry, Drill, EntityHealth, Pair, SyphonPause
+from dashboard.pairs import PairConfig, load_pairs
+from dashboard.sync import sync
+from pairing import emulator_transport
+from pairing.coordination import SharedState
+from tests.dashboard.site import namespaces
+from workers import connections, drills, orphans, pingers, slices, syphons, watchers
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
+secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }
+backlog_queue_count = 2
+ping_primary_interval_s = 1
+entities = ["orders", "payments"]
+drill = { entity = "pairing-canary", every_days = 30 }
+"""
+Strings = Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def strings() -> Iterator[Strings]:
+    with namespaces() as told:
+        yield told
+
+
+@pytest.fixture
+def primary(strings: Strings) -> Iterator[ServiceBusAdministrationClient]:
+    """The primary, with an empty canary in it."""
+    text = strings["CONTOSO_PRIMARY"]
+    with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as primary:
+        primary.create_queue(CANARY)
+        yield primary
+        for delete in (primary.delete_queue, primary.delete_topic):
+            with suppress(ResourceNotFoundError):
+                delete(CANARY)
+
+
+@pytest.fixture
+def pair(
+    strings: Strings, fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> Iterator[Pair]:
+    """A worker process of the pair that brings home and pings."""
+    for name, text in strings.items():
+        monkeypatch.setenv(name, text)
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(PAIRS)
+    told: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
+    for room in (connections, watchers, orphans, pingers, syphons, drills):
+        monkeypatch.setattr(room, "pairs", lambda: told)
+    monkeypatch.setattr(drills, "cost", lambda *_: None)
+    monkeypatch.setattr("pairing.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
+    # Threads that share SQLite's database of tests, which is in memory, do not wait for each other's tables.
+    monkeypatch.setattr(pingers, "project_health", lambda *_: None)
+    list(sync(told))
+    syphons.host("contoso")
+    yield Pair.objects.get()
+    slices.stop_all()
+    syphons.leave()
+    syphons._hosts.clear()
+    connections.close_all()
+    connections._failed.clear()
+    slices._shutting_down.clear()
+
+
+def begun(pair: Pair, path: str = CANARY, **more: Any) -> Drill:
+    who: Any = wanting.Delegate("ada")
+    identity = more.pop("request_id", f"{id(pair):032x}")
+    wish = Request(user=who, pair=pair, target=path, reason="a test", request_id=identity)
+    kind = more.pop("kind", "queue")
+    row = wanting.wanted(wish, creates=more.pop("creates", False), messages=more.pop("messages", 9), kind=kind)
+    assert row is not None
+    return row
+
+
+def carried_out(row: Drill) -> Drill:
+    """The drill at its end, with somebody who pings as long as it takes."""
+    over = threading.Event()
+
+    def ping() -> None:
+        while not over.wait(0.2):
+            if pingers.away("contoso"):
+                pingers.watch("contoso")
+
+    pinging = threading.Thread(target=ping)
+    pinging.start()
+    try:
+        while row.ended_at is None:
+            drills.carry_on(row.pk)
+            row.refresh_from_db()
+    finally:
+        over.set()
+        pinging.join()
+    return row
+
+
+def state_of(fleet: redis.Redis, path: str = CANARY) -> str:
+    known = SharedState(fleet, "contoso").health_of(path)
+    return known.state if known else "healthy"
+
+
+def test_a_drill_goes_through_the_backlog_and_comes_home_whole(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
+) -> None:
+    row = carried_out(begun(pair))
+
+    assert (row.outcome, row.detail) == ("passed", "All 9 messages arrived; 3 went through the backlog.")
+    told = row.report["messages"]
+    assert (told["received"], told["lost"], told["duplicates"], told["seen_in_backlog"]) == (9, [], [], 3)
+    assert told["in_order"]["before"]
+    times = row.report["times_s"]
+    assert 0 < times["until_the_first_diverted_send"] < 20
+    assert None not in times.values()
+    assert row.report["operations"]["send_backlog"] == 3
+    spread = row.report["propagation"]
+    assert (spread["processes"], spread["told"]) == (1, 1)
+    assert 0 <= spread["p50_s"] == spread["max_s"] < 20
+    assert state_of(fleet) == "healthy"
+    assert primary.get_queue_runtime_properties(CANARY).active_message_count == 0
+
+
+def test_everything_is_in_the_audit_trail_and_the_deeds_name_the_drill(
+    pair: Pair, primary: ServiceBusAdministrationClient
+) -> None:
+    primary.delete_queue(CANARY)  # so that the drill makes it
+
+    row = carried_out(begun(pair, creates=True))
+
+    assert not primary.get_queue(CANARY).requires_session
+    deeds = list(AuditEntry.objects.order_by("pk").values_list("verb", "operator", "target", "outcome"))
+    assert deeds == [
+        ("fail_over", "ada", CANARY, "done"),
+        ("release", "ada", CANARY, "done"),
+        ("drill_ended", "ada", CANARY, "done"),
+    ]
+    assert all(f"drill {row.pk}:" in one.reason for one in AuditEntry.objects.exclude(verb="drill_ended"))
+
+
+@pytest.mark.parametrize("request_id", ["7", f"{7:032x}-1"], ids=["of a shell", "of a try again"])
+def test_a_drill_ends_whatever_its_request_is_called(
+    pair: Pair, primary: ServiceBusAdministrationClient, request_id: str
+) -> None:
+    primary.delete_queue(CANARY)
+
+    row = carried_out(begun(pair, request_id=request_id))
+
+    assert (row.request_id, row.outcome) == (request_id, "failed")
+    assert AuditEntry.objects.get().verb == "drill_ended"
+
+
+@pytest.mark.parametrize("kind", ["session_queue", "topic"])
+def test_a_canary_of_any_kind_is_made_where_that_was_wanted_and_drilled_on(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, kind: str
+) -> None:
+    primary.delete_queue(CANARY)
+
+    row = carried_out(begun(pair, creates=True, kind=kind))
+
+    assert (row.outcome, row.detail) == ("passed", "All 9 messages arrived; 3 went through the backlog.")
+    assert row.report["messages"]["seen_in_backlog"] == 3
+    assert state_of(fleet) == "healthy"
+    if kind == "topic":
+        left = primary.get_subscription_runtime_properties(CANARY, CANARY).active_message_count
+    else:
+        assert primary.get_queue(CANARY).requires_session
+        left = primary.get_queue_runtime_properties(CANARY).active_message_count
+    assert left == 0
+
+
+def test_a_missing_canary_fails_the_drill_before_anything_is_done(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
+) -> None:
+    primary.delete_queue(CANARY)
+
+    row = carried_out(begun(pair))
+
+    assert (row.outcome, row.detail) == ("failed", f"There is no queue or topic {CANARY}.")
+    assert row.report["messages"]["accepted"] == 0
+    assert state_of(fleet) == "healthy"
+
+
+def test_messages_of_others_are_left_alone(
+    pair: Pair, primary: ServiceBusAdministrationClient, strings: Strings
+) -> None:
+    with (
+        ServiceBusClient.from_connection_string(strings["CONTOSO_PRIMARY"]) as client,
+        client.get_queue_sender(CANARY) as sender,
+    ):
+        sender.send_messages(ServiceBusMessage("not yours"))
+
+    row = carried_out(begun(pair))
+
+    assert row.outcome == "failed"
+    assert "somebody else" in row.detail
+    assert primary.get_queue_runtime_properties(CANARY).active_message_count == 1
+
+
+def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, real = begun(pair), drills.Exercise._look
+
+    def called_off(exercise: drills.Exercise) -> tuple[int, bool]:
+        Drill.objects.update(abort_wanted_by="bob")
+        return real(exercise)
+
+    monkeypatch.setattr(drills.Exercise, "_look", called_off)
+
+    row = carried_out(row)
+
+    assert (row.outcome, row.detail) == ("aborted", "Called off by bob.")
+    assert state_of(fleet) == "healthy"
+    assert primary.get_queue_runtime_properties(CANARY).active_message_count == 0
+    assert row.report["messages"]["lost"] == []
+
+
+def test_a_drill_does_not_run_beside_an_outage(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
+) -> None:
+    projection.entity_rows("contoso", ["orders"])
+    EntityHealth.objects.filter(path="orders").update(state="failing", since=datetime.now(UTC))
+
+    row = carried_out(begun(pair))
+
+    assert row.outcome == "failed"
+    assert "no time for a drill" in row.detail
+
+
+def test_a_worker_whose_claim_was_taken_meanwhile_does_nothing_more(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, real, looks = begun(pair), drills.Exercise._sight, 0
+
+    def frozen(exercise: drills.Exercise) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 4:
+            Drill.objects.update(claimed_by="another")
+        return real(exercise)
+
+    monkeypatch.setattr(drills.Exercise, "_sight", frozen)
+
+    drills.carry_on(row.pk)
+
+    row.refresh_from_db()
+    assert (looks, row.claimed_by, row.ended_at) == (4, "another", None)
+    assert primary.get_queue_runtime_properties(CANARY).active_message_count == 2
+    assert state_of(fleet) == "healthy"
+
+
+def test_a_drill_of_a_pair_that_is_configured_no_more_ends(
+    pair: Pair, primary: ServiceBusAdministrationClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = begun(pair)
+    monkeypatch.setattr(drills, "pairs", dict)
+
+    drills.carry_on(row.pk)
+
+    row.refresh_from_db()
+    assert row.outcome == "failed"
+    assert "PAIRS_FILE does not name contoso any more" in row.detail
+
+
+# The schedule -------------------------------------------------------------------------------------------------------
+
+
+def test_the_schedule_begins_a_drill_once_an_interval(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
+) -> None:
+    now = datetime.now(UTC)
+    projection.record_heartbeat("host:1:aaaa", "pings", now)
+
+    first = drills.begin("contoso", CANARY, 30, now)
+    fleet.delete("workers:drill-asked:contoso")
+    again = drills.begin("contoso", CANARY, 30, now)
+
+    assert first is not None
+    assert (first.is_scheduled, first.by) == (True, "schedule")
+    assert again is None
+    assert AuditEntry.objects.get().operator == "schedule"
+    Drill.objects.update(at=now - timedelta(days=31), ended_at=now, outcome="passed")
+    fleet.delete("workers:drill-asked:contoso")
+    assert drills.begin("contoso", CANARY, 30, now) is not None
+
+
+def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minute(
+    pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
+) -> None:
+    now = datetime.now(UTC)
+    projection.record_heartbeat("host:1:aaaa", "pings", now)
+    pause = SyphonPause.objects.create(pair=pair, by="ada", at=now)
+
+    assert drills.begin("contoso", CANARY, 30, now) is None
+    pause.delete()
+    assert drills.begin("contoso", CANARY, 30, now) is None  # it was asked a moment ago
+    fleet.delete("workers:drill-asked:contoso")
+    assert drills.begin("contoso", CANARY, 30, now) is not None

@@ -1,0 +1,167 @@
+"""Events of one entity are in their order in the database, whatever the clocks of those who told them say."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import redis
+from django.contrib.auth import get_user_model
+
+from dashboard import control, several
+from dashboard.clicks import UNSEEN_END
+from dashboard.models import AuditEntry, FailoverEvent, Pair
+from dashboard.pairs import PairConfig
+from dashboard.sync import sync
+from pairing.coordination import EVENTS, RedisCoordination
+from pairing.events import Event
+from pairing.fleet_clock import FleetClock
+from tests.workers.test_collectors import collect
+from workers.streams import Reader
+
+pytestmark = pytest.mark.django_db
+
+
+class Process:
+    """An application on a machine whose clock is off."""
+
+    def __init__(self, url: str, name: str, ahead_s: float) -> None:
+        self.ahead_s, self.name = ahead_s, name
+        self.coordination = RedisCoordination(url, "contoso", name)
+        self.coordination._clock = FleetClock(lambda: time.time() + ahead_s)
+        self.coordination.start(lambda change: None)
+
+    def sees(self, kind: str) -> None:
+        now = datetime.now(UTC) + timedelta(seconds=self.ahead_s)
+        self.coordination.report(Event(uuid4().hex, now, "contoso", "orders", kind, "r", self.name))
+
+
+@pytest.fixture
+def reader(fleet: redis.Redis, pairs: dict[str, PairConfig]) -> Reader:
+    list(sync(pairs))
+    return Reader(fleet, "pairing:events", "event", "test")
+
+
+@pytest.fixture
+def join(fleet: redis.Redis, redis_url: str) -> Iterator[Callable[[str, float], Process]]:
+    joined: list[Process] = []
+
+    def one(name: str, ahead_s: float) -> Process:
+        joined.append(Process(redis_url, name, ahead_s))
+        eventually(lambda: joined[-1].coordination.is_connected)
+        return joined[-1]
+
+    yield one
+    for process in joined:
+        process.coordination.close()
+
+
+def eventually(holds: Callable[[], object], within_s: float = 20) -> None:
+    until, pause = time.monotonic() + within_s, threading.Event()
+    while not holds():
+        assert time.monotonic() < until
+        pause.wait(0.005)
+
+
+def a_while() -> None:
+    """Lets more time pass than a clock is known to on a machine that has much to do: time itself is told apart here."""
+    threading.Event().wait(0.3)
+
+
+def stored() -> list[tuple[str, str]]:
+    """Oldest first, as pages tell them."""
+    return list(FailoverEvent.objects.filter(entity="orders").reverse().values_list("kind", "process"))
+
+
+@pytest.mark.parametrize("ahead_s", [3.0, -3.0])
+def test_a_reporter_whose_clock_is_three_seconds_off_turns_no_events_round(
+    join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader, ahead_s: float
+) -> None:
+    off, right = join("off", ahead_s), join("right", 0.0)
+    began = datetime.now(UTC)
+    told = []
+    for count, (process, kind) in enumerate(
+        [(right, "failing"), (off, "failing"), (off, "failed_over"), (right, "recovered"), (off, "failing")], 1
+    ):
+        a_while()
+        process.sees(kind)
+        told.append((kind, process.name))
+        eventually(lambda wanted=count: fleet.xlen(EVENTS) == wanted)  # type: ignore[misc]
+    collect(reader)
+    assert stored() == told
+    times = FailoverEvent.objects.values_list("time", flat=True)
+    assert all(began <= at <= datetime.now(UTC) + timedelta(seconds=0.5) for at in times)
+
+
+def test_an_operators_word_is_told_by_the_fleets_clock_too(
+    join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The web server's own clock is off here."""
+    right = join("right", 0.0)
+    right.sees("failing")
+    eventually(lambda: fleet.xlen(EVENTS) == 1)
+    a_while()
+    monkeypatch.setattr(control.timezone, "now", lambda: datetime.now(UTC) - timedelta(seconds=3))
+    ann = get_user_model().objects.create_superuser("ann")
+    control.fail_over(control.Request(ann, Pair.objects.get(name="contoso"), "orders", "drill", "r1"))
+    collect(reader)
+    assert [kind for kind, _ in stored()] == ["failing", "forced"]
+
+
+@pytest.mark.parametrize("is_one", [True, False], ids=["of one entity", "of several"])
+def test_an_operators_word_is_told_also_if_its_process_dies_before_the_commit(
+    fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch, is_one: bool
+) -> None:
+    ann = get_user_model().objects.create_superuser("ann")
+    pair = Pair.objects.get(name="contoso")
+
+    def click(request_id: str) -> str:
+        wish = control.Request(ann, pair, "orders", "drill", request_id)
+        return (control.fail_over(wish) if is_one else several.fail_over(wish, ["orders"])).outcome
+
+    with monkeypatch.context() as power:
+        power.setattr(control.projection, "record_events", dies)
+        with pytest.raises(OSError, match="power fails"):
+            click("1")
+    assert not FailoverEvent.objects.exists()
+
+    collect(reader)
+    AuditEntry.objects.update(at=datetime.now(UTC) - 2 * UNSEEN_END)
+    assert (click("1"), click("2")) == ("unchanged", "unchanged")
+
+    told = FailoverEvent.objects.get()
+    assert (told.kind, told.entity, told.operator, told.reason) == ("forced", "orders", "ann", "drill")
+
+
+def test_an_operators_word_is_stored_once_though_it_is_told_twice(fleet: redis.Redis, reader: Reader) -> None:
+    ann = get_user_model().objects.create_superuser("ann")
+    pair = Pair.objects.get(name="contoso")
+    several.fail_over(control.Request(ann, pair, "*", "drill", "1"), ["orders", "payments"])
+    assert FailoverEvent.objects.count() == fleet.xlen(EVENTS) == 2
+
+    collect(reader)
+
+    assert FailoverEvent.objects.count() == 2
+
+
+def dies(_: object) -> None:
+    raise OSError("power fails")
+
+
+def test_an_event_that_waited_for_redis_is_told_at_its_own_time(
+    join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader
+) -> None:
+    """Its place in the stream is not its place in time."""
+    off, right = join("off", -3.0), join("right", 0.0)
+    off.coordination.is_connected = False
+    with off.coordination._lock:  # its outbox is held up from here on
+        early = Event(uuid4().hex, datetime.now(UTC) - timedelta(seconds=3), "contoso", "orders", "failing", "r", "off")
+        a_while()
+        right.sees("recovered")
+        eventually(lambda: fleet.xlen(EVENTS) == 1)
+    off.coordination.report(early)
+    eventually(lambda: fleet.xlen(EVENTS) == 2)
+    collect(reader)
+    assert [kind for kind, _ in stored()] == ["failing", "recovered"]

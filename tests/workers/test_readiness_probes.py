@@ -1,0 +1,238 @@
+"""Workers show rights by using them, on two real local namespaces and a real Redis.
+
+docs/readiness.md.
+"""
+
+import json
+import urllib.request
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from azure.core.exceptions import ClientAuthenticationError
+from azure.servicebus.exceptions import (
+    MessagingEntityNotFoundError,
+    OperationTimeoutError,
+    ServiceBusAuthenticationError,
+    ServiceBusAuthorizationError,
+    ServiceBusConnectionError,
+)
+
+from dashboard.models import Pair, PairReadiness, Readiness
+from dashboard.pairs import PairConfig, load_pairs
+from dashboard.readiness.facts import Answer, Probe
+from dashboard.sync import sync
+from tests.dashboard.site import namespaces
+from workers import connections, orphans, readiness, slices, watchers
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PAIRS = """
+[pairs.contoso]
+primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
+secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }
+backlog_queue_count = 2
+entities = ["orders", "payments"]
+"""
+NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
+Strings = Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def strings() -> Iterator[Strings]:
+    with namespaces() as told:
+        yield told
+
+
+@pytest.fixture
+def pair(
+    strings: Strings, fleet: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> Iterator[Pair]:
+    """A worker process of the pair; the namespaces are whole at the beginning and the end."""
+    for name, text in strings.items():
+        monkeypatch.setenv(name, text)
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(PAIRS)
+    told: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
+    for room in (connections, watchers, orphans, readiness):
+        monkeypatch.setattr(room, "pairs", lambda: told)
+    list(sync(told))
+    yield Pair.objects.get()
+    mend(strings)
+    slices.stop_all()
+    connections.close_all()
+    connections._failed.clear()
+    slices._shutting_down.clear()
+
+
+def port(strings: Strings, name: str) -> int:
+    return int(strings[name].split(";")[0].rpartition(":")[2].strip("/"))
+
+
+def fault(strings: Strings, name: str, **told: object) -> None:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", json.dumps(told).encode(), method="POST"
+    )
+    urllib.request.urlopen(request, timeout=5).close()
+
+
+def mend(strings: Strings) -> None:
+    for name in strings:
+        request = urllib.request.Request(f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", method="DELETE")
+        urllib.request.urlopen(request, timeout=5).close()
+
+
+def enqueued(strings: Strings) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port(strings, 'CONTOSO_PRIMARY')}/$emulator/stats") as answer:
+        stats = json.load(answer)
+    return sum(one["enqueued"] for path, one in stats.items() if path in ("orders", "payments"))
+
+
+def look_now() -> PairReadiness:
+    """A round of checks, whenever the last one was."""
+    PairReadiness.objects.update(due_at=NOW)
+    readiness.check("contoso")
+    return PairReadiness.objects.get()
+
+
+def told(row: PairReadiness) -> dict[str, str]:
+    return {check["name"]: check["verdict"] for check in row.checks}
+
+
+def test_rights_that_are_there_are_shown_by_using_them_and_nothing_is_sent(pair: Pair, strings: Strings) -> None:
+    before = enqueued(strings)
+    watchers.sample("contoso")
+    look_now()  # the first look learns which entities there are
+
+    row = look_now()
+
+    verdicts = told(row)
+    assert (verdicts["secondary"], verdicts["queues"], verdicts["rights"]) == ("good", "good", "good")
+    assert Readiness.objects.get(entity="orders").own["home"] == "good"
+    assert Readiness.objects.get(entity="payments").own["home"] == "good"
+    assert enqueued(strings) == before
+
+
+def test_a_right_that_was_shown_is_not_tried_again_at_once(pair: Pair) -> None:
+    first = look_now().probes
+
+    assert look_now().probes == first
+
+
+def test_a_refused_link_is_told_with_the_queue_and_what_to_give(pair: Pair, strings: Strings) -> None:
+    path = "contoso/x-servicebus-transfer/1"
+    refusal = {"effect": "refuse", "condition": "amqp:unauthorized-access", "operation": "attach"}
+    connections.client("contoso")
+    fault(strings, "CONTOSO_SECONDARY", entity=path, **refusal)
+    watchers.sample("contoso")
+
+    row = look_now()
+
+    rights = next(check for check in row.checks if check["name"] == "rights")
+    assert rights["verdict"] == "bad"
+    assert path in rights["reason"]
+    assert "Send, Listen and Manage" in rights["todo"]
+
+
+def test_a_refused_primary_costs_that_entity_only(pair: Pair, strings: Strings) -> None:
+    look_now()
+    fault(
+        strings,
+        "CONTOSO_PRIMARY",
+        entity="payments",
+        operation="attach",
+        effect="refuse",
+        condition="amqp:unauthorized-access",
+    )
+
+    look_now()
+
+    own = {row.entity: row.own["home"] for row in Readiness.objects.all()}
+    assert own == {"orders": "good", "payments": "bad"}
+
+
+def test_a_right_that_is_given_back_is_seen_at_the_next_look(pair: Pair, strings: Strings) -> None:
+    test_a_refused_primary_costs_that_entity_only(pair, strings)
+    mend(strings)
+
+    look_now()
+
+    row = Readiness.objects.get(entity="payments")
+    assert row.own["home"] == "good"
+    assert row.fell_at is None
+
+
+def test_an_administration_that_refuses_is_told(pair: Pair, strings: Strings) -> None:
+    connections.client("contoso")
+    fault(strings, "CONTOSO_SECONDARY", operation="admin", effect="status", status=401)
+
+    row = look_now()
+
+    assert told(row)["secondary"] == "bad"
+    assert "Manage claim" in next(check["todo"] for check in row.checks if check["name"] == "secondary")
+
+
+def test_a_pair_that_cannot_be_opened_is_judged_all_the_same(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(name: str) -> None:
+        raise connections.NotConnected("set CONTOSO_SECONDARY")
+
+    monkeypatch.setattr(readiness, "client", fails)
+
+    row = look_now()
+
+    assert told(row)["secondary"] == "bad"
+    assert Readiness.objects.get(entity="orders").score <= 20
+
+
+def test_one_worker_checks_at_a_time_and_not_before_it_is_due(pair: Pair) -> None:
+    first = look_now().checked_at
+
+    readiness.check("contoso")
+
+    assert PairReadiness.objects.get().checked_at == first
+
+
+def test_of_many_entities_the_longest_untried_have_their_turn_first(pair: Pair) -> None:
+    for number in range(30):
+        row = Readiness(pair=pair, entity=f"q{number:02}", score=0, checked_at=NOW)
+        row.probed_at = None if number == 29 else NOW - timedelta(minutes=number)
+        row.save()
+    shown = Probe(Answer.ALLOWED, NOW).as_json()
+    Readiness.objects.filter(entity="q05").update(probe=shown)
+
+    found = readiness.turn(pair, NOW)
+
+    assert len(found) == readiness.ENTITIES_AT_ONCE
+    assert found[:3] == ["q29", "q28", "q27"]
+    assert "q05" not in found
+
+
+ERRORS = {
+    "a missing right": (ServiceBusAuthorizationError(message="no"), "refused"),
+    "a wrong key": (ServiceBusAuthenticationError(message="no"), "refused"),
+    "no such entity": (MessagingEntityNotFoundError(message="no"), "refused"),
+    "no token": (ClientAuthenticationError("no"), "refused"),
+    "a torn connection": (ServiceBusConnectionError(message="no"), "silent"),
+    "no answer": (OperationTimeoutError(message="no"), "silent"),
+    "an error of the network": (OSError("no"), "silent"),
+}
+
+
+@pytest.mark.parametrize(("error", "answer"), ERRORS.values(), ids=ERRORS.keys())
+def test_refusals_are_told_from_silence(error: Exception, answer: str) -> None:
+    assert readiness.answer_of(error) == answer
+
+
+AGES = {
+    "never": (None, True),
+    "just now": (Probe(Answer.ALLOWED, NOW), False),
+    "ten minutes ago": (Probe(Answer.ALLOWED, NOW - timedelta(minutes=10)), True),
+    "refused just now": (Probe(Answer.REFUSED, NOW), True),
+}
+
+
+@pytest.mark.parametrize(("probe", "due"), AGES.values(), ids=AGES.keys())
+def test_a_right_is_tried_again_where_it_was_not_shown_or_long_ago(probe: Probe | None, due: bool) -> None:
+    assert readiness.is_due(probe and probe.as_json(), NOW, readiness.AGAIN) is due

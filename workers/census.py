@@ -1,0 +1,131 @@
+"""How many messages of a backlog queue are for whom, found out by peeking, however many there are. Pure but for `peek`.
+
+A look costs a bounded number of peeks. What one look can see is counted anew each time, so those counts are exact.
+A longer queue is gone through over successive looks, each going on from where the last one ended: new messages first,
+then those that were seen before, from the head on. In between the counts are estimates, which sum to what the namespace
+says the queue holds; what has come home is known once it has been gone through again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol, Self
+
+Tally = dict[str, tuple[int, float]]
+"""By entity: how many messages, and when the oldest was put there, in seconds since 1970."""
+
+
+class Message(Protocol):
+    """A peeked message, as azure-servicebus gives it."""
+
+    @property
+    def sequence_number(self) -> int | None: ...
+    @property
+    def enqueued_time_utc(self) -> datetime | None: ...
+    @property
+    def application_properties(self) -> Any: ...
+
+
+Peek = Callable[[int], Sequence[Message]]
+"""Messages of the queue in order, from a sequence number on; none at its end. May raise what the SDK raises."""
+
+
+@dataclass(slots=True)
+class Census:
+    """What is known of one queue between two looks."""
+
+    known: Tally = field(default_factory=dict)
+    highest: int = 0
+    """Up to this number everything was seen once."""
+    is_caught_up: bool = True
+    """Whether nothing came after it when it was looked last."""
+    found: Tally = field(default_factory=dict)
+    checked: int = 0
+    """Up to this number the check of what was seen before has come; `found` is what it met."""
+    is_exact: bool = False
+    """Whether the last look has seen all there is."""
+
+    def look(self, total: int, peek: Peek, most: int) -> None:
+        """Look on, at about `most` messages. `total` is what the namespace says the queue holds."""
+        if total == 0:
+            self._forget()
+            self.is_exact = self.is_caught_up = True
+        elif total <= most and self.is_caught_up:
+            self._forget()
+            self._chase(peek, 2 * most)
+            self.is_exact = self.is_caught_up
+        elif not self.is_caught_up or not self.highest:
+            self.is_exact = False
+            self._chase(peek, most)
+        else:
+            self.is_exact = False
+            self._check(peek, most - self._chase(peek, most // 2))
+
+    def waiting(self, total: int) -> dict[str, int]:
+        """Messages by entity; where they are estimates, in the proportions found and summing to about `total`."""
+        seen = sum(count for count, _ in self.known.values())
+        share = 1.0 if self.is_exact or not seen else total / seen
+        return {path: max(1, round(count * share)) for path, (count, _) in self.known.items()}
+
+    @property
+    def oldest(self) -> dict[str, datetime]:
+        """When the oldest message for each entity was put there."""
+        return {path: datetime.fromtimestamp(since, UTC) for path, (_, since) in self.known.items()}
+
+    def _forget(self) -> None:
+        self.known, self.found, self.highest, self.checked = {}, {}, 0, 0
+
+    def _chase(self, peek: Peek, most: int) -> int:
+        """Sees what has come since, and returns how many that were."""
+        seen = 0
+        self.is_caught_up = False
+        while seen < most:
+            page = peek(self.highest + 1)
+            if not page:
+                self.is_caught_up = True
+                break
+            _add(self.known, page)
+            self.highest, seen = _last(page), seen + len(page)
+        return seen
+
+    def _check(self, peek: Peek, most: int) -> None:
+        """Sees again what was seen before; at the end that is what is known."""
+        seen = 0
+        while seen < most:
+            page = peek(self.checked + 1)
+            if not page:
+                self.known, self.highest = self.found, self.checked
+                self.found, self.checked = {}, 0
+                break
+            _add(self.found, page)
+            self.checked, seen = _last(page), seen + len(page)
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """Raises KeyError, TypeError or ValueError where it was written by another version."""
+        tallies = {
+            name: {str(path): (int(count), float(since)) for path, (count, since) in told[name].items()}
+            for name in ("known", "found")
+        }
+        return cls(**{**{name: told[name] for name in cls.__slots__}, **tallies})
+
+
+def entity_of(message: Message) -> str:
+    """The path a message in a backlog queue is for; empty where it does not tell."""
+    path = (message.application_properties or {}).get(b"x-ms-path", b"")
+    return path.decode(errors="replace") if isinstance(path, bytes) else str(path)
+
+
+def _add(tally: Tally, page: Sequence[Message]) -> None:
+    now = datetime.now(UTC)
+    for message in page:
+        path, since = entity_of(message), (message.enqueued_time_utc or now).timestamp()
+        count, oldest = tally.get(path, (0, since))
+        tally[path] = (count + 1, min(oldest, since))
+
+
+def _last(page: Sequence[Message]) -> int:
+    return max(message.sequence_number or 0 for message in page)

@@ -1,0 +1,90 @@
+"""The censuses of a pair's backlog queues: taken with its client, kept in Redis, so that any worker can look next.
+
+Redis holds them in the hash `workers:census:<pair>`: backlog queue path → JSON. A census that is lost is begun anew.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import structlog
+from azure.core.exceptions import AzureError
+from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
+
+from dashboard.redis import connection
+from pairing import PairedServiceBusClient
+from pairing.administration import BacklogQueueInfo
+from pairing.backlog import parse_backlog_path
+from workers.census import Census, Peek
+
+MOST_PEEKED = 2_000  # messages of one queue and look: a peek is billed
+PAGE = 250
+PEEK_S = 5.0
+KEPT_S = 3600
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One queue after a look: what it is known to hold, and how many messages wait for whom."""
+
+    queue: str
+    census: Census
+    waiting: Mapping[str, int]
+
+
+def count(connected: PairedServiceBusClient, queue: BacklogQueueInfo, saved: Census) -> Counted:
+    """Looks on in one queue. What cannot be peeked leaves the others alone, and is an estimate from what was known."""
+    total, census = queue.active + queue.scheduled, deepcopy(saved)
+    try:
+        if total:
+            with connected.secondary.sdk.get_queue_receiver(queue.path) as receiver:
+                census.look(total, _peeking(connected, receiver), MOST_PEEKED)
+        else:
+            census.look(0, lambda _: (), MOST_PEEKED)
+    except AzureError as error:
+        log.warning("not peeked", queue=queue.path, problem=" ".join(str(error).split())[:500])
+        census = replace(saved, is_exact=False)
+    return Counted(queue.path, census, census.waiting(total))
+
+
+def _peeking(connected: PairedServiceBusClient, receiver: ServiceBusReceiver) -> Peek:
+    def peek(number: int) -> Sequence[ServiceBusReceivedMessage]:
+        connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)
+        return receiver.peek_messages(PAGE, sequence_number=number, timeout=PEEK_S)
+
+    return peek
+
+
+def kept(pair: str, queues: Sequence[BacklogQueueInfo]) -> Iterator[Census]:
+    """The censuses of the last look, in the order of the queues; empty ones where there are none. Raises RedisError."""
+    texts = connection().hmget(_key(pair), [queue.path for queue in queues]) if queues else []
+    return (_parsed(str(text) if text else None) for text in texts)
+
+
+def keep(pair: str, censuses: Mapping[str, Census]) -> None:
+    """For the next look, whoever takes it. Raises RedisError."""
+    with connection().pipeline(transaction=True) as pipe:
+        pipe.delete(_key(pair))
+        if censuses:
+            pipe.hset(_key(pair), mapping={queue: json.dumps(one.to_json()) for queue, one in censuses.items()})
+            pipe.expire(_key(pair), KEPT_S)
+        pipe.execute()
+
+
+def is_named_after(queue: str, primary: str) -> bool:
+    """Whether the backlog queue is one of this primary's, by its name."""
+    parsed = parse_backlog_path(queue)
+    return parsed is not None and parsed[0].lower() == primary.lower()
+
+
+def _parsed(text: str | None) -> Census:
+    try:
+        return Census.from_json(json.loads(text)) if text else Census()
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return Census()  # another version's
+
+
+def _key(pair: str) -> str:
+    return f"workers:census:{pair}"

@@ -1,0 +1,165 @@
+"""Whether failover would work: rights are really used, facts gathered and judged, on the beat (docs/readiness.md).
+
+The cheapest operation that shows a right: a sender's link is opened and nothing sent on it, a receiver's is opened and
+asked for one peek. What was shown is believed for a while, so that looking often costs little.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from azure.core.exceptions import AzureError
+from azure.servicebus.exceptions import MessagingEntityNotFoundError
+from django.conf import settings
+from django.db.models import F
+
+from dashboard.models import EntityHealth, Pair, PairReadiness, Readiness
+from dashboard.readiness.facts import Answer, Probe
+from dashboard.readiness.gathering import pair_facts
+from dashboard.readiness.keeping import keep
+from dashboard.redis import announce_change
+from pairing import PairedServiceBusClient, PairingError
+from pairing.administration import is_unauthorized
+from pairing.errors import Fault
+from pairing.faults import classify, describe
+from pairing.links import Link, Operation
+from workers.celery import app
+from workers.connections import NotConnected, client, outages_told, pairs
+from workers.heartbeats import heartbeats
+from workers.slices import slice_of
+
+LIMIT_S = 60.0
+OPEN_S = 5.0
+AT_ONCE = 8
+AGAIN = timedelta(minutes=10)
+"""How long a right that was shown is believed before it is tried again; one that was not is tried each time."""
+ENTITY_AGAIN = timedelta(hours=1)
+ENTITIES_AT_ONCE = 25
+"""Of very many entities so many are tried at a look, the longest untried first."""
+
+
+@app.task(name="samples.readiness")
+def due() -> None:
+    """Wakes a task for each pair whose check is due."""
+    now = datetime.now(UTC)
+    for pair in Pair.objects.filter(name__in=pairs()).exclude(readiness__due_at__gt=now):
+        check.apply_async((pair.name,), expires=10)
+
+
+@app.task(name="samples.check_readiness")
+def check(pair: str) -> None:
+    """Checks one pair and its entities, if nobody else does."""
+    with outages_told("readiness", pair), slice_of(f"readiness of {pair}", LIMIT_S) as free:
+        interval = timedelta(seconds=settings.READINESS_INTERVAL_S)
+        row = None if free is None else PairReadiness.claim(Pair.objects.get(name=pair), datetime.now(UTC), interval)
+        if row is not None and look(row):
+            announce_change()
+
+
+def look(row: PairReadiness) -> bool:
+    """One look at a pair: probe what is due, then judge; whether anything was new. Raises RedisError."""
+    pair = row.pair
+    try:
+        connected = client(pair.name)
+    except NotConnected as error:
+        silent = Probe(Answer.SILENT, datetime.now(UTC), str(error))
+        row.probes = {**row.probes, "administration": silent.as_json()}
+    else:
+        row.probes = probe_pair(connected, row.probes)
+        probe_entities(connected, pair)
+    PairReadiness.objects.filter(pk=row.pk).update(probes=row.probes)
+    told = {worker: one.problems[pair.name] for worker, one in heartbeats().items() if pair.name in one.problems}
+    return keep(row, pair_facts(pair, row.probes, datetime.now(UTC), problems=told))
+
+
+# Probing ------------------------------------------------------------------------------------------------------------
+
+
+def probe_pair(connected: PairedServiceBusClient, known: dict[str, Any]) -> dict[str, Any]:
+    """Try what is due of the secondary: administering it, sending to and listening at each backlog queue."""
+    now, queues = datetime.now(UTC), dict(known.get("queues", {}))
+    probes = {**known, "queues": queues}
+    if is_due(known.get("administration"), now, AGAIN):
+        probes["administration"] = administered(connected).as_json()
+    paths = [path for path in connected.backlog_paths if _queue_is_due(queues.get(path, {}), now)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        queues |= dict(zip(paths, pool.map(lambda path: probe_queue(connected, path), paths), strict=True))
+    return probes
+
+
+def probe_queue(connected: PairedServiceBusClient, path: str) -> dict[str, Any]:
+    """Open both kinds of link to one backlog queue."""
+    listened = opened(connected, lambda: connected.secondary.sdk.get_queue_receiver(path), _peek)
+    connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)
+    sent = opened(connected, lambda: connected.sdk_sender("secondary", path))
+    return {"send": sent.as_json(), "listen": listened.as_json()}
+
+
+def probe_entities(connected: PairedServiceBusClient, pair: Pair) -> None:
+    """Try to send to the entities whose turn it is, without sending anything; those that are away are left alone."""
+    now = datetime.now(UTC)
+    paths = turn(pair, now)
+    if not paths or connected.primary.is_down:
+        return
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(lambda path: opened(connected, lambda: connected.sdk_sender("primary", path)), paths)
+    for path, probe in zip(paths, found, strict=True):
+        Readiness.objects.filter(pair=pair, entity=path).update(probe=probe.as_json(), probed_at=now)
+
+
+def turn(pair: Pair, now: datetime) -> list[str]:
+    """The entities to try now: never tried, refused, or longest ago."""
+    away = EntityHealth.objects.filter(pair=pair, state__in=("failing", "failed_over")).values("path")
+    rows = Readiness.objects.filter(pair=pair)
+    shown = rows.filter(probe__answer=Answer.ALLOWED.value, probed_at__gt=now - ENTITY_AGAIN).values("pk")
+    due_ones = rows.exclude(entity__in=away).exclude(pk__in=shown)
+    oldest = due_ones.order_by(F("probed_at").asc(nulls_first=True))
+    return list(oldest.values_list("entity", flat=True)[:ENTITIES_AT_ONCE])
+
+
+def administered(connected: PairedServiceBusClient) -> Probe:
+    """Ask the secondary something that takes the Manage claim."""
+    try:
+        connected.secondary.administration.get_namespace_properties()
+    except (AzureError, OSError, ValueError) as error:
+        refused = is_unauthorized(error)
+        return Probe(Answer.REFUSED if refused else Answer.SILENT, datetime.now(UTC), describe(error))
+    finally:
+        connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)
+    return Probe(Answer.ALLOWED, datetime.now(UTC))
+
+
+def opened(connected: PairedServiceBusClient, make: Callable[[], Any], use: Operation | None = None) -> Probe:
+    """Open a link, use it if told how, and close it again; in bounded time."""
+    try:
+        link = Link(make, connected.watchdog)
+    except PairingError as error:
+        return Probe(Answer.SILENT, datetime.now(UTC), str(error))
+    try:
+        failure = link.attempt(use, OPEN_S) if use else link.warm(OPEN_S)
+    finally:
+        link.close(1.0)
+    if failure is None:
+        return Probe(Answer.ALLOWED, datetime.now(UTC))
+    return Probe(answer_of(failure.error), datetime.now(UTC), describe(failure.error))
+
+
+def answer_of(error: Exception) -> Answer:
+    """Whether an error of a link is a refusal, or only silence. Pure."""
+    missing = isinstance(error, MessagingEntityNotFoundError)
+    return Answer.REFUSED if missing or classify(error, known=False) is Fault.CONFIGURATION else Answer.SILENT
+
+
+def is_due(told: Any, now: datetime, again: timedelta) -> bool:
+    """Whether a right should be tried: not shown, or shown long ago. Pure."""
+    probe = Probe.from_json(told)
+    return probe is None or probe.answer is not Answer.ALLOWED or now - probe.at >= again
+
+
+def _queue_is_due(told: dict[str, Any], now: datetime) -> bool:
+    return any(is_due(told.get(right), now, AGAIN) for right in ("send", "listen"))
+
+
+def _peek(receiver: Any, left_s: float) -> None:
+    receiver.peek_messages(1, sequence_number=1, timeout=left_s)

@@ -1,0 +1,39 @@
+"""Dead letters of the subscriptions of a pair's topics, counted topic by topic: no namespace tells them all at once."""
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+
+from azure.core.exceptions import ResourceNotFoundError
+
+from dashboard.models import EntityHealth
+from dashboard.places import record_subscriptions
+from pairing import PairedServiceBusClient
+
+MOST_TOPICS = 200  # of a pair in one round: each is a request of its own
+ROUND_S = 300.0
+
+
+def count(connected: PairedServiceBusClient, pair: str, now: datetime, stop: threading.Event) -> None:
+    """Stores the counts of the topics whose turn it is. Raises what the SDK raises."""
+    topics = EntityHealth.objects.present().filter(pair__name=pair, kind="topic").order_by("path")
+    for topic in turn(list(topics.values_list("path", flat=True)), now):
+        if stop.is_set():
+            return
+        connected.meter.count("manage", connected.primary.namespace, "*", operations=1, billing_units=1)
+        record_subscriptions(pair, topic, _counts(connected, topic), now)
+
+
+def turn(topics: Sequence[str], now: datetime, most: int = MOST_TOPICS) -> Sequence[str]:
+    """Those that are counted in this round: all, or where they are many, one part after another."""
+    parts = -(-len(topics) // most) or 1
+    first = int(now.timestamp() // ROUND_S) % parts * most
+    return topics[first : first + most]
+
+
+def _counts(connected: PairedServiceBusClient, topic: str) -> dict[str, int]:
+    try:
+        told = list(connected.primary.administration.list_subscriptions_runtime_properties(topic))
+    except ResourceNotFoundError:
+        return {}
+    return {one.name: one.dead_letter_message_count or 0 for one in told}

@@ -1,0 +1,126 @@
+"""How late tasks start and how many fail: counted in the process, added up in Redis with each heartbeat.
+
+Log lines of a task carry its id and its name. A worker that is killed forgets what it counted in its last two seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import redis
+import structlog
+from celery.signals import before_task_publish, heartbeat_sent, task_failure, task_postrun, task_prerun
+
+from dashboard.metrics.shared import TASKS
+from dashboard.redis import RedisError, connection
+
+SENT_AT = "sent_at"
+FRESH_S = 60.0
+_ADD = """
+local known = redis.call('HGET', KEYS[1], ARGV[1])
+local none = {starts = 0, failures = 0, delay_s = 0, longest_s = 0, longest_at = 0, at = 0}
+local all = known and cjson.decode(known) or none
+all.starts, all.failures = all.starts + ARGV[2], all.failures + ARGV[3]
+all.delay_s = all.delay_s + ARGV[4]
+if tonumber(ARGV[5]) >= all.longest_s or ARGV[6] - all.longest_at > tonumber(ARGV[7]) then
+  all.longest_s, all.longest_at = tonumber(ARGV[5]), tonumber(ARGV[6])
+end
+all.at = math.max(all.at, tonumber(ARGV[6]))
+redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(all))
+"""
+
+
+@dataclass(slots=True)
+class Count:
+    """What one task came to since the last heartbeat."""
+
+    starts: int = 0
+    failures: int = 0
+    delay_s: float = 0.0
+    longest_s: float = 0.0
+    at: float = 0.0
+
+
+_counts: dict[str, Count] = {}
+_lock = threading.Lock()
+
+
+@before_task_publish.connect
+def stamp(headers: Any = None, **_: Any) -> None:
+    """The wish for a task tells when it was wished."""
+    if isinstance(headers, dict):
+        headers[SENT_AT] = time.time()
+
+
+@task_prerun.connect
+def begin(task_id: str = "", task: Any = None, **_: Any) -> None:
+    """Counts a start and its delay, and names the task in the log."""
+    structlog.contextvars.bind_contextvars(task_id=task_id, task=task.name)
+    count(task.name, delay_s=waited(vars(task.request), time.time()))
+
+
+@task_postrun.connect
+def end(**_: Any) -> None:
+    """The thread's next lines are not this task's."""
+    structlog.contextvars.unbind_contextvars("task_id", "task")
+
+
+@task_failure.connect
+def fail(sender: Any = None, **_: Any) -> None:
+    """Counts a task that ended with an error."""
+    with _lock:
+        _counts.setdefault(sender.name, Count()).failures += 1
+
+
+def waited(request: Mapping[str, Any], now: float) -> float:
+    """Seconds since the task was wished for, as far as it tells; clocks that differ make no negative delay."""
+    sent_at = request.get(SENT_AT)
+    return max(0.0, now - sent_at) if isinstance(sent_at, int | float) else 0.0
+
+
+def count(task: str, *, delay_s: float) -> None:
+    """One start."""
+    with _lock:
+        known = _counts.setdefault(task, Count())
+        known.starts += 1
+        known.delay_s += delay_s
+        known.longest_s = max(known.longest_s, delay_s)
+        known.at = time.time()
+
+
+@heartbeat_sent.connect
+def tell(**_: Any) -> None:
+    """Adds what was counted to what all workers have; with Redis away it is kept for the next heartbeat."""
+    with _lock:
+        told = dict(_counts)
+        _counts.clear()
+    try:
+        add(connection(), told)
+    except RedisError:
+        _take_back(told)
+
+
+def add(client: redis.Redis, told: Mapping[str, Count]) -> None:
+    """Adds counts to the fleet's. Raises redis errors."""
+    if not told:
+        return
+    with client.pipeline(transaction=True) as pipe:
+        for task, one in told.items():
+            numbers = (one.starts, one.failures, one.delay_s, one.longest_s, one.at or time.time(), FRESH_S)
+            cast("Any", pipe).eval(_ADD, 1, TASKS, task, *numbers)
+        pipe.execute()
+
+
+def _take_back(told: Mapping[str, Count]) -> None:
+    with _lock:
+        for task, one in told.items():
+            known = _counts.setdefault(task, Count())
+            known.starts += one.starts
+            known.failures += one.failures
+            known.delay_s += one.delay_s
+            known.longest_s = max(known.longest_s, one.longest_s)
+            known.at = max(known.at, one.at)
