@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard import cleanup, models
-from dashboard.access import Refused
-from dashboard.control import ControlError, Request
+from dashboard import admin_cleanup, models
+from dashboard.deletions import told
+from dashboard.models.backlog import COUNTS
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -70,20 +71,7 @@ class EventAdmin(ReadOnly):
 
 @admin.register(models.BacklogQueue)
 class BacklogQueueAdmin(ReadOnly):
-    list_display = (
-        "path",
-        "pair",
-        "active",
-        "scheduled",
-        "dead_lettered",
-        "transfer",
-        "status",
-        "is_orphan",
-        "is_gone",
-        "accessed_at",
-        "seen_at",
-        "clean_up",
-    )
+    list_display = ("path", "pair", "clean_up", "holds", "status", "is_orphan", "is_gone", "accessed_at", "seen_at")
     list_filter = ("is_orphan", "is_gone", "status", "pair")
     list_select_related = ("pair",)
     search_fields = ("path",)
@@ -99,15 +87,17 @@ class BacklogQueueAdmin(ReadOnly):
         address = reverse("pair-action", args=[queue.pair.name, "delete_queue"])
         return format_html('<a href="{}?{}">Delete…</a>', address, query.urlencode())
 
-    @admin.action(description="Delete the empty orphans among these, after the undo window", permissions=["view"])
-    def delete_empty_orphans(self, request: HttpRequest, queues: QuerySet[models.BacklogQueue]) -> None:
-        """Quarantined at once; what is used, or holds anything, is refused with the reason."""
-        for queue in queues.select_related("pair"):
-            wish = Request(request.user, queue.pair, queue.path, reason="cleaned up in the administration")
-            try:
-                self.message_user(request, cleanup.delete_queue(wish).sentence)
-            except (ControlError, Refused) as error:
-                self.message_user(request, f"{queue.path}: {error}", messages.WARNING)
+    @admin.display(description="holds", ordering="active")
+    def holds(self, queue: models.BacklogQueue) -> str:
+        """All counts that are not 0, in words."""
+        return told({name: getattr(queue, name) for name in COUNTS})
+
+    @admin.action(description="Delete the empty orphans among these…", permissions=["view"])
+    def delete_empty_orphans(
+        self, request: HttpRequest, queues: QuerySet[models.BacklogQueue]
+    ) -> TemplateResponse | None:
+        """Asks first; then each is quarantined, and deleted after the undo window if it is still empty."""
+        return admin_cleanup.delete_empty_orphans(self.admin_site, request, queues)
 
 
 @admin.register(models.QueueDeletion)

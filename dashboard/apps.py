@@ -18,6 +18,7 @@ class DashboardConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(keep_groups, sender=self)
+        import_module("dashboard.sessions")  # it listens for who signs in
 
 
 class ControlPlaneAdminConfig(AdminConfig):

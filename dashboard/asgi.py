@@ -6,8 +6,10 @@ import sys
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 
+from dashboard.bodies import BoundedBodies
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 try:
-    application = get_asgi_application()
+    application = BoundedBodies(get_asgi_application())
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")

@@ -2,12 +2,13 @@
 
 from django import forms
 
+from dashboard.forms import WithReason
 
-class QueueActionForm(forms.Form):
+
+class QueueActionForm(WithReason):
     """The queue's path, why, and for a deletion what the person was shown and has typed."""
 
     path = forms.CharField(max_length=300)
-    reason = forms.CharField(required=False, max_length=500)
     typed = forms.CharField(required=False, max_length=300)
     confirmed = forms.CharField(required=False, max_length=400)
     request_id = forms.UUIDField(required=False)
@@ -16,7 +17,7 @@ class QueueActionForm(forms.Form):
 class MessageFilter(forms.Form):
     """Which messages of a backlog queue, or of its dead letters. What makes no sense is ignored."""
 
-    queue = forms.CharField(required=False, max_length=300)
+    queue = forms.CharField(required=False, max_length=330)
     q = forms.CharField(required=False, max_length=200)
     entity = forms.CharField(required=False, max_length=300)
     session = forms.CharField(required=False, max_length=200)
@@ -32,14 +33,13 @@ class MessageFilter(forms.Form):
         return any(self.cleaned_data.get(name) not in (None, "") for name in self.NARROWING)
 
 
-class DeadLetterForm(forms.Form):
-    """What is to become of which dead letters of a queue."""
+class DeadLetterForm(WithReason):
+    """What is to become of which dead letters of a queue or subscription."""
 
-    queue = forms.CharField(max_length=300)
+    queue = forms.CharField(max_length=330)
     verb = forms.ChoiceField(choices=[("resubmit", "resubmit"), ("discard", "discard"), ("stop", "stop")])
     which = forms.ChoiceField(required=False, choices=[("some", "the chosen ones"), ("all", "all")])
     destination = forms.CharField(required=False, max_length=300)
-    reason = forms.CharField(required=False, max_length=500)
     request_id = forms.UUIDField(required=False)
 
     MOST_CHOSEN = 1000

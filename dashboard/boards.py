@@ -4,16 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.safestring import SafeString
 
 from dashboard.charts import Window
 from dashboard.demo_panel import Panel, panel
 from dashboard.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
-from dashboard.ledgers import stuck
+from dashboard.ledgers import stalled
 from dashboard.models import EntityHealth, Heartbeat, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.pacing import paces_of
 from dashboard.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
+from pairing.shared_health import Pace
+
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,17 @@ class PairBoard:
     pauses: Sequence[SyphonPause]
     chart: Chart
     demo: Panel | None
+    paces: Mapping[str, Pace]
+
+    @property
+    def pace(self) -> Pace | None:
+        """The limit of the whole pair's syphon."""
+        return self.paces.get(WHOLE_PAIR)
+
+    @property
+    def other_paces(self) -> int:
+        """How many of its queues and entities have a limit of their own."""
+        return len(self.paces.keys() - {WHOLE_PAIR})
 
     @property
     def paused(self) -> SyphonPause | None:
@@ -57,10 +72,11 @@ class PairBoard:
     @property
     def is_stalled(self) -> bool:
         """Whether the syphon receives but does not deliver, though nobody paused it."""
-        return bool(vars(self.pair)["stalls"]) and not self.pauses
+        return bool(vars(self.pair)["stalls"])
 
     @property
-    def paused_queues(self) -> int:
+    def other_pauses(self) -> int:
+        """For how many of its queues and entities alone the syphon is paused."""
         return sum(pause.queue != WHOLE_PAIR for pause in self.pauses)
 
 
@@ -73,10 +89,19 @@ class Board:
     heartbeat: datetime | None
     is_silent: bool
 
+    @property
+    def troubled(self) -> list[EntityRow]:
+        """What the headline is about, as far as it is shown: those that are out for longest, and not more than fit."""
+        away = (Status.FAILED_OVER, Status.HELD)
+        wanted = away if self.headline.status in away else (Status.FAILING,)
+        rows = [row for one in self.pairs for row in one.rows if row.status in wanted and row.entity.since]
+        return sorted(rows, key=lambda row: row.entity.since or datetime.max)[:MOST_NAMED]
+
 
 def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]) -> Board:
     """The pairs, and the given ones of their entities. The headline is about all entities of these pairs."""
-    known, shown, beat = list(pairs), list(entities), last_heartbeat()
+    known, shown = list(pairs), list(entities)
+    beat = _heard(known)
     silent, totals = is_silent(beat, now), {pair.pk: _totals(pair) for pair in known}
     by_key = {pair.pk: pair for pair in known}
     for entity in shown:  # no join, and no query for each
@@ -84,6 +109,7 @@ def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]
     depths, samples = pair_depths(known, now - HOUR), waiting_samples(shown, now - HOUR)
     window = last_hour(now, depths)
     rows = entity_rows(shown, samples, window, silent)
+    limited = paces_of(pair.name for pair in known)
     boards = [
         _pair_board(
             pair,
@@ -92,10 +118,13 @@ def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]
             depths,
             samples,
             window,
+            limited.get(pair.name, {}),
         )
         for pair in known
     ]
-    said = headline(status_counts(known, now, silent), sum(one.messages for one in totals.values()))
+    is_paused = any(one.paused and one.totals.messages for one in boards)
+    counts = status_counts(known, now, silent)
+    said = headline(counts, sum(one.messages for one in totals.values()), is_paused=is_paused)
     return Board(boards, said, beat, silent)
 
 
@@ -125,14 +154,18 @@ def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Sta
 def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -> Mapping[Status, int]:
     """How many entities of the pairs look how; the same rule as status_of, for the database."""
     held = Q(state="failed_over", held_by__isnull=False) & (Q(expires__isnull=True) | Q(expires__gt=now))
-    counted = EntityHealth.objects.filter(pair__in=pairs).aggregate(
-        all=Count("pk"),
-        away=Count("pk", filter=Q(state="failed_over")),
-        held=Count("pk", filter=held),
-        failing=Count("pk", filter=Q(state="failing")),
-        unknown=Count("pk", filter=Q(state="unknown")),
-        draining=Count("pk", filter=Q(state="healthy", waiting__gt=0)),
-        draining_unknown=Count("pk", filter=Q(state="unknown", waiting__gt=0)),
+    counted = (
+        EntityHealth.objects.present()
+        .filter(pair__in=pairs)
+        .aggregate(
+            all=Count("pk"),
+            away=Count("pk", filter=Q(state="failed_over")),
+            held=Count("pk", filter=held),
+            failing=Count("pk", filter=Q(state="failing")),
+            unknown=Count("pk", filter=Q(state="unknown")),
+            draining=Count("pk", filter=Q(state="healthy", waiting__gt=0)),
+            draining_unknown=Count("pk", filter=Q(state="unknown", waiting__gt=0)),
+        )
     )
     unknown = counted["unknown"] if fleet_is_silent else 0
     draining = counted["draining"] + (0 if fleet_is_silent else counted["draining_unknown"])
@@ -147,15 +180,24 @@ def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -
 
 
 def watched_pairs(now: datetime) -> QuerySet[Pair]:
-    """Pairs as `board` wants them: with sums of their backlog queues, pauses and syphons that stall, in two queries."""
+    """Pairs as `board` wants them: with sums of their backlog queues, pauses, syphons
+    that stall and when a worker was last heard of, in two queries."""
     here = Q(backlog_queues__is_gone=False)
-    could_go = EntityHealth.objects.filter(pair=OuterRef("pk"), rank=2)
     return Pair.objects.annotate(
         queues=Count("backlog_queues", filter=here),
         waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
         dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
-        stalls=Exists(stuck(now).filter(pair=OuterRef("pk"))) & Exists(could_go),
+        stalls=Exists(stalled(now).filter(pair=OuterRef("pk"))),
+        ready_score=F("readiness__score"),
+        ready_checked_at=F("readiness__checked_at"),
+        heard_at=Subquery(Heartbeat.objects.order_by("-seen_at").values("seen_at")[:1]),
     ).prefetch_related("pauses")
+
+
+def _heard(pairs: Sequence[Pair]) -> datetime | None:
+    """When a worker was last heard of; it is read with the pairs, where they were read for a board."""
+    found: datetime | None = vars(pairs[0])["heard_at"] if pairs and "heard_at" in vars(pairs[0]) else last_heartbeat()
+    return found
 
 
 def _totals(pair: Pair) -> Totals:
@@ -170,7 +212,13 @@ def last_heartbeat() -> datetime | None:
 
 
 def _pair_board(
-    pair: Pair, rows: Sequence[EntityRow], totals: Totals, depths: Samples, samples: Samples, window: Window
+    pair: Pair,
+    rows: Sequence[EntityRow],
+    totals: Totals,
+    depths: Samples,
+    samples: Samples,
+    window: Window,
+    paces: Mapping[str, Pace],
 ) -> PairBoard:
     parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
     return PairBoard(
@@ -180,4 +228,5 @@ def _pair_board(
         pauses=list(pair.pauses.all()),
         chart=pair_chart(pair, depths.get(pair.pk, ()), parts, window),
         demo=panel(pair),
+        paces=paces,
     )

@@ -22,7 +22,8 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 MOST_SCANNED = 5_000
 SCAN_S = 6.0
 MOST_QUEUES = 32
-_PEEKED = 250
+MOST_WHOLE, MOST_BYTES = 1_000, 32 * 1024**2
+_PEEKED, _PEEKED_WHOLE = 250, 100
 _LONGEST_BODY, _LONGEST_VALUE, _MOST_PROPERTIES = 2_000, 200, 40
 _AT_ONCE = 4
 _MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")  # shown as what they are
@@ -80,6 +81,14 @@ class Slice:
     trouble: str = ""
 
 
+@dataclass(slots=True)
+class Whole:
+    """Messages with their whole bodies, and where to go on; None at the end."""
+
+    messages: list[tuple[Shown, bytes]] = field(default_factory=list)
+    goes_on_at: int | None = None
+
+
 def scan(
     here: Namespace,
     queue: str,
@@ -104,6 +113,44 @@ def scan(
             found.goes_on_at = number
             break
     return found
+
+
+def take(
+    here: Namespace,
+    queue: str,
+    wanted: Wanted,
+    *,
+    dead: bool,
+    after: int = 0,
+    chosen: Sequence[int] = (),
+    now: Callable[[], float] = time.monotonic,
+) -> Whole:
+    """The next wanted messages of one queue, or the chosen ones, in bounded number, bytes and time.
+
+    Raises NamespaceError.
+    """
+    found, size, scanned, until = Whole(), 0, 0, now() + SCAN_S
+    number = _following(chosen, after)
+    while number is not None and (page := here.peek(queue, number, _PEEKED_WHOLE, dead=dead)):
+        for message in page:
+            one = shown(queue, message)
+            number, scanned = one.number + 1, scanned + 1
+            if one.number in chosen if chosen else wanted.fits(one):
+                found.messages.append((one, body_bytes(message)))
+                size += len(found.messages[-1][1])
+            is_full = len(found.messages) >= MOST_WHOLE or size >= MOST_BYTES
+            if is_full:
+                break
+        number = _following(chosen, number)
+        if is_full or scanned >= MOST_SCANNED or now() >= until:
+            found.goes_on_at = number
+            break
+    return found
+
+
+def _following(chosen: Sequence[int], number: int) -> int | None:
+    """Where to look next: the numbers between two chosen ones may be millions."""
+    return min((one for one in chosen if one >= number), default=None) if chosen else number
 
 
 def scan_all(here: Namespace, queues: Sequence[str], wanted: Wanted, *, dead: bool) -> Slice:

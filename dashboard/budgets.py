@@ -42,20 +42,24 @@ class Standing:
         return self.budget.cents - self.spent
 
 
-def spent(month: str, pair: str, rule: str) -> int:
-    """What the month came to under the rule, adjustments included: of a pair, or of everything (`*`). Cents."""
-    total = 0
+def came_to(month: str, pair: str, rule: str) -> int | None:
+    """What the month came to under the rule, adjustments included: of a pair, or of everything (`*`). Cents.
+
+    None where there is no row of it.
+    """
+    sums = []
     for model in (Charge, Adjustment):
         rows = model.objects.filter(invoice__month=month, invoice__rule=rule)
         found = rows if pair == ALL else rows.filter(pair=pair)
-        total += int(found.aggregate(cents=Sum("cents"))["cents"] or 0)
-    return total
+        sums.append(found.aggregate(cents=Sum("cents"))["cents"])
+    known = [int(cents) for cents in sums if cents is not None]
+    return sum(known) if known else None
 
 
 def standings(month: str, rule: str, pair: str = "") -> list[Standing]:
     """How the month stands against each budget, or the one of a pair."""
     budgets = Budget.objects.filter(pair=pair) if pair else Budget.objects.all()
-    return [Standing(budget=budget, spent=spent(month, budget.pair, rule)) for budget in budgets]
+    return [Standing(budget=budget, spent=came_to(month, budget.pair, rule) or 0) for budget in budgets]
 
 
 def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:

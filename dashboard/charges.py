@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -27,6 +27,8 @@ from dashboard.models import (
     BacklogRollup,
     Charge,
     ChargeRun,
+    ClosedMonth,
+    ConnectionDay,
     DailyCharge,
     DepthSample,
     EntityHealth,
@@ -36,6 +38,7 @@ from dashboard.models import (
     PairDepth,
 )
 from dashboard.pairs import PairConfig, PairsFileError, load_pairs
+from pairing.faults import describe
 
 CHUNK = 1_000
 LONGEST_RUN = timedelta(hours=6)
@@ -62,10 +65,7 @@ class ChargesRequest:
         """The job's arguments."""
         words = ["--month", self.month, "--usage", absolute(self.usage or settings.USAGE_DIR), "--result", str(result)]
         words += ["--allocation", self.allocation]
-        if prices := self.prices or configured_prices():
-            words += ["--prices", absolute(prices)]
-        if self.region:
-            words += ["--region", self.region]
+        words += price_arguments(self.prices or configured_prices(), self.region)
         if self.incremental:
             words += ["--incremental"]
         if self.hours_in_month is not None:
@@ -85,6 +85,15 @@ def configured_prices() -> str:
     """
     path = Path(settings.PRICES_FILE)
     return "" if path == DEFAULT_PRICES and not path.exists() else str(path)
+
+
+def price_arguments(prices: str, region: str = "") -> list[str]:
+    """What names a price list to a job, and of several regions the one that counts, by default that of PRICES_REGION.
+
+    The sample, which is taken where no list is named, has one region, and it need not be this one.
+    """
+    region = region or (settings.PRICES_REGION if prices else "")
+    return [*(["--prices", absolute(prices)] if prices else []), *(["--region", region] if region else [])]
 
 
 @transaction.atomic
@@ -134,9 +143,16 @@ def compute_month(
             run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
             store(run, result, note)
     except BaseException as error:
-        _finish(run, ChargeRun.Status.FAILED, str(error) if isinstance(error, JobFailed) else "It was interrupted.")
+        _finish(run, ChargeRun.Status.FAILED, _why(error))
         raise
     return run
+
+
+def _why(error: BaseException) -> str:
+    """Why a run failed, for the page that asked for it."""
+    if not isinstance(error, Exception):
+        return "It was interrupted."
+    return str(error) if isinstance(error, JobFailed) else f"{describe(error)}."
 
 
 def events_for(folder: Path, month: str) -> list[str]:
@@ -243,12 +259,13 @@ def _finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
 def store(run: ChargeRun, result: Path, note: str = "") -> None:
     """Puts the result in the place of the month's charges, all scopes at once, and closes the run.
 
-    Invoices that are closed stay as they are: what differs is added to them as adjustments.
+    Of a closed month the invoices stay as they are: what differs is added to them as adjustments.
     """
     records = _records(result)
     run.details = {key: value for key, value in next(records).items() if key != "record"}
     if note:
         run.details["note"] = note
+    closing = ClosedMonth.objects.filter(month=run.month).first()
     closed = {
         (each.scope, each.rule): each for each in Invoice.objects.filter(month=run.month, closed_at__isnull=False)
     }
@@ -258,13 +275,17 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
     outages: list[Outage] = []
     known_entities: list[Availability] = []
     rollups: list[BacklogRollup] = []
+    peaks: list[ConnectionDay] = []
     now_due: dict[int, list[Charge]] = {each.pk: [] for each in closed.values()}
     invoice: Invoice | None = None
     for record in records:
         match record.pop("record"):
             case "invoice":
-                known = closed.get((record["scope"], record["rule"]))
-                invoice = known or Invoice.objects.create(run=run, **record)
+                place = (record["scope"], record["rule"])
+                if closing and place not in closed:
+                    closed[place] = _nothing_owed(run, record, closing)
+                    now_due[closed[place].pk] = []
+                invoice = closed.get(place) or Invoice.objects.create(run=run, **record)
             case "line":
                 charge = _charge(invoice, record)
                 now_due.get(charge.invoice_id, charges).append(charge)
@@ -274,6 +295,8 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
                 known_entities.append(Availability(month=run.month, **record))
             case "rollup":
                 rollups.append(BacklogRollup(month=run.month, **record))
+            case "peaks":
+                peaks.append(ConnectionDay(**record))
             case "day" if invoice is not None and not invoice.closed_at:
                 record["billing_units"] = record.pop("units")
                 days.append(DailyCharge(invoice=invoice, **record))
@@ -283,6 +306,8 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
         model.objects.filter(month=run.month).delete()
         model.objects.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
     _store_rollups(rollups)
+    ConnectionDay.objects.filter(statement=None, date__startswith=run.month).delete()
+    ConnectionDay.objects.bulk_create(peaks, batch_size=CHUNK)
     for known in closed.values():
         adjust(known, now_due[known.pk], run)
     raise_alerts(run.month, run.rule, timezone.now())
@@ -305,26 +330,29 @@ def _store_rollups(rollups: list[BacklogRollup]) -> None:
 
 def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
     """Adds what the rows of a closed invoice come to now, less what they came to with earlier adjustments."""
-    key = ("namespace", "entity", "kind")
+    key = ("namespace", "entity", "kind", "pair")
     difference: dict[tuple[str, ...], int] = defaultdict(int)
-    pairs: dict[tuple[str, ...], str] = {}
     for sign, rows in ((1, due), (-1, invoice.charges.all()), (-1, invoice.adjustments.all())):
         for row in rows:
-            place = tuple(getattr(row, name) for name in key)
-            difference[place] += sign * row.cents
-            pairs[place] = row.pair
+            difference[tuple(getattr(row, name) for name in key)] += sign * row.cents
     now = timezone.now()
     Adjustment.objects.bulk_create(
-        Adjustment(
-            invoice=invoice, run=run, pair=pairs[place], cents=cents, made_at=now, **dict(zip(key, place, strict=True))
-        )
+        Adjustment(invoice=invoice, run=run, cents=cents, made_at=now, **dict(zip(key, place, strict=True)))
         for place, cents in sorted(difference.items())
         if cents
     )
 
 
+def _nothing_owed(run: ChargeRun, record: Mapping[str, Any], closing: ClosedMonth) -> Invoice:
+    """The invoice of a billing scope that had nothing when its month was closed: all of it is adjustments."""
+    nothing = {"cents": 0, "exact": "0", "units": 0, "tiers": [0] * len(record["tiers"]), "unpriced_bytes": 0}
+    return Invoice.objects.create(run=run, **{**record, **nothing}, closed_at=closing.closed_at)
+
+
+@transaction.atomic
 def close_month(month: str, now: datetime) -> int:
-    """Closes the month's invoices: from now on they change by adjustments only. Returns how many there were."""
+    """Closes the month, also an empty one: from now on it changes by adjustments only. Returns its open invoices."""
+    ClosedMonth.objects.get_or_create(month=month, defaults={"closed_at": now})
     return Invoice.objects.filter(month=month, closed_at__isnull=True).update(closed_at=now)
 
 

@@ -39,15 +39,23 @@ class Window:
 
 
 def thin(points: Iterable[Point], window: Window, buckets: int) -> list[Point]:
-    """At most one point a bucket, and the last: the highest, because a peak that is not drawn did not happen."""
+    """At most one point a bucket: the highest, because a peak that is not drawn did not happen.
+
+    Before a gap, and at the end, there is the bucket's last as well: that is what held meanwhile, and not the peak.
+    """
     best: dict[int, Point] = {}
-    last: Point | None = None
-    for last in points:
-        bucket = min(buckets - 1, int(window.share(last[0]) * buckets))
-        if bucket not in best or last[1] >= best[bucket][1]:
-            best[bucket] = last
-    thinned = [best[bucket] for bucket in sorted(best)]
-    return [*thinned, last] if last and thinned[-1] != last else thinned
+    last: dict[int, Point] = {}
+    for point in points:
+        bucket = min(buckets - 1, int(window.share(point[0]) * buckets))
+        last[bucket] = point
+        if bucket not in best or point[1] >= best[bucket][1]:
+            best[bucket] = point
+    thinned: list[Point] = []
+    for bucket in sorted(best):
+        thinned.append(best[bucket])
+        if bucket + 1 not in best and last[bucket] != best[bucket]:
+            thinned.append(last[bucket])
+    return thinned
 
 
 def ceiling(value: int) -> int:
@@ -62,7 +70,8 @@ def sparkline(points: Sequence[Point], window: Window, label: str, width: int = 
     """A small line without axes. The label says in words what it shows."""
     top = max((value for _, value in points), default=0)
     drawn = _steps(points, window, max(top, 5), width, height, pad=2) if top else f"0,{height - 2} {width},{height - 2}"
-    area = f"0,{height - 2} {drawn} {width},{height - 2}" if top else ""
+    first = window.share(points[0][0]) * width if points else 0
+    area = f"{first:.1f},{height - 2} {drawn} {width},{height - 2}" if top else ""
     return format_html(
         '<svg class="spark{}" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}" '
         'preserveAspectRatio="none"><polygon class="spark-area" points="{}"/><polyline points="{}"/></svg>',
@@ -168,7 +177,9 @@ def _when(window: Window, at: datetime) -> str:
     minutes = (window.end - at).total_seconds() / 60
     if minutes < 0.05:
         return "now"
-    return f"−{minutes:.3g} min" if minutes <= 90 else f"−{minutes / 60:.3g} h"
+    if minutes <= 90:
+        return f"−{minutes:.3g} min"
+    return f"−{minutes / 60:.3g} h" if minutes <= 36 * 60 else f"−{minutes / 1440:.3g} d"
 
 
 def _names(series: Sequence[Series], peak: int, x: float, top: int, height: int) -> SafeString:

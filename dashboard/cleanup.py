@@ -16,7 +16,7 @@ from dashboard.control import ControlError, Outcome, Request, perform
 from dashboard.deletions import told, undo_window
 from dashboard.models import QueueDeletion, QueueDrain
 from dashboard.namespaces import Namespace, NamespaceError, namespace
-from dashboard.orphans import Proof, Use
+from dashboard.orphans import Proof, Use, meant_for
 from pairing.coordination import SharedState
 
 Deed = Callable[[Namespace, Proof, Use], Outcome]
@@ -76,6 +76,11 @@ def drain_queue(request: Request) -> Outcome:
             return Outcome("unchanged", f"{request.target} is being drained already.")
         if use.belongs:
             raise ControlError(f"{use.belongs} Its pair's own syphon brings it home.")
+        if other := meant_for(request.pair, request.target):
+            raise ControlError(
+                f"Its messages are for {other}, and {request.pair.name} would bring them to "
+                f"{request.pair.primary_namespace}. Put the pair of {other} back into PAIRS_FILE."
+            )
         if not proof.to_bring_home:
             return Outcome("unchanged", f"{request.target} holds nothing that a syphon could bring home.")
         waiting = proof.to_bring_home

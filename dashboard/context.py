@@ -6,10 +6,11 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from dashboard.access import Right, may
+from dashboard.alerts.standing import standing
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """The person's rights."""
+    """The person's rights, and how many alerts are open; that is asked for by the menu alone."""
     user = getattr(request, "user", None)
     if user is None:
         return {}
@@ -17,4 +18,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "may_operate": may(user, Right.OPERATE),
         "may_administer": may(user, Right.ADMINISTER),
         "is_demo": settings.DEMO,
+        "has_provider": bool(settings.OIDC_ISSUER),
+        "has_local_login": settings.LOCAL_LOGIN,
+        "standing_alerts": standing,
     }

@@ -7,24 +7,30 @@ event and the projection: power that fails in between leaves an entry without an
 import os
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from dashboard import projection
 from dashboard.access import Refused, Right, require
-from dashboard.models import AuditEntry, Pair, SyphonPause
+from dashboard.clicks import admit
+from dashboard.models import AuditEntry, EntityHealth, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.redis import RedisError, announce_change, shared_state
 from pairing.coordination import SharedHealth, SharedState
 from pairing.events import Event
+from pairing.shared_state import Verb
 
+NOT_AWAY = "{path} is not failed over, so there is nothing to hold. Force a failover instead."
 REDIS_AWAY = "Redis does not answer, so the fleet cannot be told. Nothing was changed; try again when it is back."
+
+KINDS: dict[Verb, str] = {"fail_over": "forced", "hold": "held", "release": "released", "mark_healthy": "recovered"}
+"""How the event of each verb is called."""
 
 
 class ControlError(Exception):
@@ -33,13 +39,14 @@ class ControlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Who wants what and why. `request_id` makes the same click sent twice one deed."""
+    """Who wants what and why. `request_id` makes the same click sent twice one deed; `via`: what the person used."""
 
     user: AbstractBaseUser | AnonymousUser
     pair: Pair
     target: str
     reason: str = ""
     request_id: str = ""
+    via: str = ""
 
     @property
     def operator(self) -> str:
@@ -54,30 +61,32 @@ class Outcome:
     sentence: str
 
 
-def fail_over(request: Request, *, hold: bool = True, expires: datetime | None = None) -> Outcome:
+def fail_over(request: Request, *, expires: datetime | None = None) -> Outcome:
     """Send an entity's messages to the backlog from now on; held until released, or until `expires`."""
 
     def deed(shared: SharedState) -> Outcome:
         known = shared.health().get(request.target)
-        if known and is_forced_so(known, hold, expires):
+        if known and is_forced_so(known, expires):
             return Outcome("unchanged", f"{request.target} was failed over by hand already.")
-        health = shared.fail_over(
-            request.target, request.reason, operator=request.operator, process=process(), hold=hold, expires=expires
-        )
-        return _changed(request, health, "forced", f"{request.target} is failed over: its messages go to the backlog.")
+        change(request, shared, "fail_over", [request.target], expires)
+        return Outcome("done", f"{request.target} is failed over: its messages go to the backlog.")
 
     return perform("fail_over", request, deed)
 
 
-def hold(request: Request) -> Outcome:
-    """Keep a failed-over entity from returning by itself."""
+def hold(request: Request, *, expires: datetime | None = None) -> Outcome:
+    """Keep a failed-over entity from returning by itself: until released, or until `expires`, whatever was the end."""
 
     def deed(shared: SharedState) -> Outcome:
-        known = _failed_over(shared, request.target)
-        if known.held_by:
+        known = known_of(shared, request.pair, [request.target]).get(request.target)
+        if known and is_held_so(known, expires):
             return Outcome("unchanged", f"{request.target} was held by {known.held_by} already.")
-        health = shared.hold(request.target, operator=request.operator, process=process())
-        return _changed(request, health, "held", f"{request.target} is held: an accepted ping does not bring it back.")
+        if known is None or known.state != "failed_over":
+            raise ControlError(NOT_AWAY.format(path=request.target))
+        [changed] = change(request, shared, "hold", [request.target], expires)
+        if changed.state != "failed_over":  # it has recovered since it was looked at
+            raise ControlError(NOT_AWAY.format(path=request.target))
+        return Outcome("done", f"{request.target} is held: an accepted ping does not bring it back.")
 
     return perform("hold", request, deed)
 
@@ -86,11 +95,11 @@ def release(request: Request) -> Outcome:
     """End a hold: the entity is pinged at once, and an accepted ping heals it."""
 
     def deed(shared: SharedState) -> Outcome:
-        known = shared.health().get(request.target)
+        known = known_of(shared, request.pair, [request.target]).get(request.target)
         if known is None or not known.held_by:
             return Outcome("unchanged", f"{request.target} is not held.")
-        health = shared.release(request.target, operator=request.operator, process=process())
-        return _changed(request, health, "released", f"{request.target} is released: the next accepted ping heals it.")
+        change(request, shared, "release", [request.target])
+        return Outcome("done", f"{request.target} is released: the next accepted ping heals it.")
 
     return perform("release", request, deed)
 
@@ -99,17 +108,17 @@ def mark_healthy(request: Request) -> Outcome:
     """End hold and failover together: sends go to the primary from now on, whatever it answers."""
 
     def deed(shared: SharedState) -> Outcome:
-        known = shared.health().get(request.target)
+        known = known_of(shared, request.pair, [request.target]).get(request.target)
         if known is None or known.state != "failed_over":
             return Outcome("unchanged", f"{request.target} is not failed over.")
-        health = shared.mark_healthy(request.target, operator=request.operator, process=process())
-        return _changed(request, health, "recovered", f"{request.target} is marked healthy: sends go to the primary.")
+        change(request, shared, "mark_healthy", [request.target])
+        return Outcome("done", f"{request.target} is marked healthy: sends go to the primary.")
 
     return perform("mark_healthy", request, deed)
 
 
 def pause_syphon(request: Request) -> Outcome:
-    """Stop bringing messages home from one backlog queue, or (target `*`) from all of the pair, within two seconds."""
+    """Stop bringing messages home within 2 s: from one backlog queue, to one entity, or (target `*`) of the pair."""
 
     def deed(shared: SharedState) -> Outcome:
         queue = _queue(request)
@@ -156,6 +165,14 @@ def restore_pauses(pair: str, shared: SharedState) -> int:
     return len(lost)
 
 
+def fleet_now(pair: str) -> datetime:
+    """By the clock that the fleet tells its events by; by this machine's where Redis does not answer any more."""
+    try:
+        return shared_state(pair).now()
+    except RedisError:
+        return timezone.now()
+
+
 def process() -> str:
     """This process, as it names itself in events."""
     return f"{socket.gethostname()}:{os.getpid()}:{_RUN}"
@@ -176,70 +193,114 @@ def perform(
 
     A deed that asks a namespace is not `atomic`: no lock of the database may wait for a network.
     """
-    request_id = request.request_id or uuid.uuid4().hex
     entry = AuditEntry(
-        request_id=request_id,
+        request_id=request.request_id or uuid.uuid4().hex,
         at=timezone.now(),
         operator=request.operator,
+        via=request.via,
         verb=verb,
         pair=request.pair.name,
         target=request.target,
         reason=request.reason,
     )
-    try:
-        with transaction.atomic():
-            entry.save()
-    except IntegrityError:
-        return _earlier(request_id)
+    if known := admit(entry):
+        return earlier(known)
     try:
         require(request.user, right)
         with transaction.atomic() if atomic else nullcontext():
             result = deed(shared_state(request.pair.name))
-            AuditEntry.complete(request_id, result.outcome, result.sentence)
+            AuditEntry.complete(entry.request_id, result.outcome, result.sentence)
     except Refused as refusal:
-        AuditEntry.complete(request_id, "refused", str(refusal))
+        AuditEntry.complete(entry.request_id, "refused", str(refusal))
         raise
     except RedisError as error:
-        AuditEntry.complete(request_id, "failed", REDIS_AWAY)
+        AuditEntry.complete(entry.request_id, "failed", REDIS_AWAY)
         raise ControlError(REDIS_AWAY) from error
     except ControlError as error:
-        AuditEntry.complete(request_id, "failed", str(error))
+        AuditEntry.complete(entry.request_id, "failed", str(error))
         raise
     announce_change()
     return result
 
 
-def _earlier(request_id: str) -> Outcome:
-    entry = AuditEntry.objects.get(request_id=request_id)
-    if entry.outcome in ("done", "unchanged"):
-        return Outcome("unchanged", entry.detail)
-    raise ControlError(entry.detail or "This was sent twice; the first is still being done. Look again in a moment.")
+def earlier(entry: AuditEntry) -> Outcome:
+    """The answer to a click that was sent twice, by the entry of the first."""
+    if not entry.outcome:
+        raise ControlError("This was sent twice; the first is still being done. Look again in a moment.")
+    return Outcome("unchanged", entry.detail)
 
 
-def is_forced_so(known: SharedHealth, hold: bool, expires: datetime | None) -> bool:
-    """Whether an operator has failed it over just so: held or not, until the same time."""
+def known_of(shared: SharedState, pair: Pair, paths: Collection[str]) -> dict[str, SharedHealth]:
+    """What Redis knows, once it was told again of failovers of these that it has forgotten and the pages still show.
+
+    As a process that remembers them tells it; where none does, nobody else could end them.
+    """
+    known, wanted = shared.health(), frozenset(paths)
+    shown = EntityHealth.objects.filter(pair=pair, state="failed_over")
+    forgotten = [one for one in shown if one.path in wanted and _is_older(known.get(one.path), one.version)]
+    for one in forgotten:
+        shared.restore(_as_told(one))
+    return shared.health() if forgotten else known
+
+
+def _is_older(known: SharedHealth | None, version: int) -> bool:
+    return known is None or known.version < version
+
+
+def _as_told(row: EntityHealth) -> SharedHealth:
+    return SharedHealth(
+        path=row.path,
+        state=row.state,
+        since=row.since or timezone.now(),
+        reason=row.reason,
+        held_by=row.held_by,
+        expires=row.expires,
+        origin="forced" if row.origin == "forced" else "organic",
+        version=row.version,
+        process=row.process,
+    )
+
+
+def is_forced_so(known: SharedHealth, expires: datetime | None) -> bool:
+    """Whether an operator has failed it over just so: held until the same time."""
     is_forced = known.state == "failed_over" and known.origin == "forced"
-    return is_forced and bool(known.held_by) == hold and known.expires == expires
+    return is_forced and bool(known.held_by) and known.expires == expires
 
 
-def _failed_over(shared: SharedState, path: str) -> SharedHealth:
-    known = shared.health().get(path)
-    if known is None or known.state != "failed_over":
-        raise ControlError(f"{path} is not failed over, so there is nothing to hold. Force a failover instead.")
-    return known
+def is_held_so(known: SharedHealth, expires: datetime | None) -> bool:
+    """Whether it is held already, until the same time."""
+    return bool(known.held_by) and known.expires == expires
 
 
-def _changed(request: Request, health: SharedHealth, kind: str, sentence: str) -> Outcome:
-    projection.apply_health(request.pair.name, health)
-    _record(request, kind)
-    return Outcome("done", sentence)
+def change(
+    request: Request, shared: SharedState, verb: Verb, paths: Sequence[str], expires: datetime | None = None
+) -> list[SharedHealth]:
+    """Change these entities in Redis, and write down that they have changed. What is true of each then.
+
+    Their events are in the fleet's stream with the change: if this process dies before its commit, collectors write
+    them down. They have the same ids, so that each is stored once.
+    """
+    first = _event(request, KINDS[verb])
+    told = {path: replace(first, id=uuid.uuid4().hex, entity=path) for path in paths}
+    who, run = request.operator, process()
+    changed = shared.of_several(
+        verb, paths, operator=who, process=run, reason=request.reason, expires=expires, events=told
+    )
+    with transaction.atomic():
+        projection.record_events(told.values())
+        projection.apply_all_health(request.pair.name, changed)
+    return changed
 
 
 def _record(request: Request, kind: str) -> None:
     """An operator's deed is told once, here, and not by each process that adopts it."""
-    event = Event(
+    projection.record_events([_event(request, kind)])
+
+
+def _event(request: Request, kind: str) -> Event:
+    return Event(
         id=uuid.uuid4().hex,
-        time=timezone.now(),
+        time=fleet_now(request.pair.name),
         pair=request.pair.name,
         entity=request.target,
         kind=kind,
@@ -247,7 +308,6 @@ def _record(request: Request, kind: str) -> None:
         process=process(),
         operator=request.operator,
     )
-    projection.record_events([event])
 
 
 def _queue(request: Request) -> str | None:

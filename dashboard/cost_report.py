@@ -5,30 +5,31 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
 from django.db.models import QuerySet, Sum
 
+from dashboard.availability import PairAvailability, by_pair
 from dashboard.cost_chart import DayOf, DaysChart, days_chart
+from dashboard.cost_explain import Explanation, explain
 from dashboard.cost_insight import (
     EXTRA_KINDS,
     Added,
     Change,
     Idle,
-    OutageCost,
     added_by,
     bandwidth_of,
     change,
     idle,
-    outage_costs,
 )
 from dashboard.ladder import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 from dashboard.money import cents
+from dashboard.outage_costs import OutageCost, outage_costs
 
 BASE, CONNECTIONS, BANDWIDTH = "base", "connections", "bandwidth"
 NO_OPERATIONS = (BASE, CONNECTIONS, BANDWIDTH)
@@ -123,6 +124,15 @@ class Report:
     chart: DaysChart | None
     outages: Sequence[OutageCost]
     availability: Sequence[Availability]
+
+    @property
+    def explained(self) -> list[tuple[Charge, Explanation]]:
+        """The rows, each with how its charge came about."""
+        return [(row, explain(row, self.run.details)) for row in self.rows]
+
+    @property
+    def availability_by_pair(self) -> list[PairAvailability]:
+        return by_pair(self.availability, [each.outage for each in self.outages])
 
     @property
     def tiers(self) -> list[TierUse]:
@@ -220,8 +230,8 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         row_count=charges.count(),
         adjustments=adjustments,
         chosen=filters,
-        failover=added_by(invoices, EXTRA_KINDS),
-        idle=idle(invoices, _days(month), filters.pair),
+        failover=added_by(invoices, EXTRA_KINDS, filters.pair),
+        idle=idle(invoices, _days(month, first.run.started_at), filters.pair),
         bandwidth=bandwidth_of(invoices, filters.pair),
         change=None if filters.is_used else change(month, chosen, filters.pair, total),
         outages=outage_costs(month, chosen, filters.pair, invoices),
@@ -244,9 +254,11 @@ def _availability(month: str, pair: str) -> QuerySet[Availability]:
     return known.filter(pair=pair) if pair else known
 
 
-def _days(month: str) -> int:
+def _days(month: str, computed_at: datetime) -> float:
+    """The month's days as far as they had passed when it was computed, an hour at least."""
     year, number = map(int, month.split("-"))
-    return monthrange(year, number)[1]
+    passed = (computed_at - datetime(year, number, 1, tzinfo=UTC)) / timedelta(days=1)
+    return max(1 / 24, min(passed, monthrange(year, number)[1]))
 
 
 def _daily(invoices: Sequence[Invoice], kind: str) -> list[DayOf]:

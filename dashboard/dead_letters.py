@@ -1,4 +1,8 @@
-"""The verbs about dead letters of backlog queues: sent again, or discarded on record. Workers carry them out."""
+"""The verbs about dead letters: sent again, or discarded on record. Workers carry them out.
+
+They are about backlog queues, and about the pair's own queues and subscriptions in the primary: those go back to where
+they died, but nothing can be sent to one subscription alone, so its topic gets them.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -12,6 +16,8 @@ from dashboard.browsing import highest_number
 from dashboard.control import ControlError, Outcome, Request, perform
 from dashboard.models import DeadLetterJob
 from dashboard.namespaces import Namespace, NamespaceError, namespace
+from dashboard.orphans import meant_for
+from dashboard.places import Place, parted, place
 from pairing.backlog import parse_backlog_path
 from pairing.coordination import SharedState
 
@@ -20,9 +26,17 @@ Kind = DeadLetterJob.Kind
 
 def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
     """Send dead letters again: these, or all there are; each to its own entity, or all to `destination`."""
-    if destination:
+    destination, home = destination.strip(), _place(request).home
+    if home and destination in ("", home):
+        destination = home
+    elif destination:
         _require_entity(request, destination)
-    return _want(request, Kind.RESUBMIT, numbers, destination.strip())
+    elif other := meant_for(request.pair, request.target):
+        raise ControlError(
+            f"They were meant for {other}, and {request.pair.name} would send them to "
+            f"{request.pair.primary_namespace}. Choose a destination there, or put the pair of {other} back."
+        )
+    return _want(request, Kind.RESUBMIT, numbers, destination)
 
 
 def discard(request: Request, numbers: Sequence[int] = ()) -> Outcome:
@@ -45,7 +59,7 @@ def stop(request: Request) -> Outcome:
 def _want(request: Request, kind: Kind, numbers: Sequence[int], destination: str) -> Outcome:
     def deed(_: SharedState) -> Outcome:
         try:
-            with namespace(request.pair.name) as here:
+            with namespace(request.pair.name, _place(request).role) as here:
                 upto, there = highest_number(here, request.target, dead=True), _count(here, request.target)
         except NamespaceError as error:
             raise ControlError(f"{error} Nothing was changed.") from error
@@ -85,15 +99,25 @@ def _sentence(row: DeadLetterJob) -> str:
     which = f"{row.total:,} dead letter{'' if row.total == 1 else 's'} of {row.path}"
     if row.kind == Kind.DISCARD:
         return f"A worker discards {which}, and keeps on record what they were."
+    topic, subscription = parted(row.path)
+    if subscription and row.destination == topic:
+        return f"A worker sends {which} again, to {topic}: every subscription of it whose rules match gets them."
     return f"A worker sends {which} again, to {row.destination or 'the entities they were meant for'}."
 
 
+def _place(request: Request) -> Place:
+    return place(request.pair, request.target) or Place("secondary")
+
+
 def _count(here: Namespace, path: str) -> int:
+    topic, name = parted(path)
     try:
         with here.asked() as administration:
+            if name:
+                return administration.get_subscription_runtime_properties(topic, name).dead_letter_message_count or 0
             return administration.get_queue_runtime_properties(path).dead_letter_message_count or 0
-    except ResourceNotFoundError:
-        return 0
+    except (ResourceNotFoundError, NamespaceError):
+        return 0  # the primary may let nobody count; the job is done all the same
 
 
 def _require_entity(request: Request, path: str) -> None:

@@ -6,7 +6,6 @@ row knows how far it is: who is killed anywhere is succeeded by the next worker 
 (docs/specification.md, section 12; docs/design/deleting-queues.md).
 """
 
-import uuid
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -15,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from dashboard.clicks import following
 from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion
 from dashboard.namespaces import Namespace, NamespaceError, namespace
 from dashboard.orphans import QUARANTINED, Proof, Use, forget, look, remember, set_status, use_of
@@ -138,7 +138,7 @@ def _end(row: QueueDeletion, stage: Stage, detail: str) -> bool:
         if not _move(row, stage, ended_at=now, detail=detail):
             return False
         AuditEntry(
-            request_id=uuid.uuid5(uuid.UUID(row.request_id), "end").hex,
+            request_id=following(row.request_id, "end"),
             at=now,
             operator=row.by,
             verb=VERBS[stage],

@@ -9,6 +9,8 @@ from django.utils.safestring import SafeString
 
 from dashboard.charts import Point, Series, Window, depth_chart, small_chart, sparkline, thin
 from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
+from dashboard.models.depth_peak import WHOLE_BACKLOG
+from dashboard.peaks import Span, largest, over
 
 HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
 SPANS = tuple(timedelta(minutes=minutes) for minutes in (10, 12, 16, 20, 24, 30, 40, 60))
@@ -60,6 +62,27 @@ def entity_chart(entity: EntityHealth, points: Sequence[Point], window: Window) 
     return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
 
 
+def pair_chart_over(pair: Pair, span: Span, now: datetime) -> Chart:
+    """The backlog of a pair over more than an hour, and the entities most of it was for."""
+    paths = largest(pair, span, now, NAMED_LINES)
+    found, window = over(pair, [WHOLE_BACKLOG, *paths], span, now), Window.last(span.length, now)
+    total = found[WHOLE_BACKLOG]
+    label = f"Messages in the backlog of {pair.name} in the {span.words}; now {total[-1][1] if total else 0:,}"
+    lines = [Series("total", thin(total, window, CHART_BUCKETS), "total")]
+    lines += [
+        Series(path, thin(found[path], window, CHART_BUCKETS), f"series-{number}")
+        for number, path in enumerate(paths, start=1)
+    ]
+    return _chart(lines, total, window, label)
+
+
+def entity_chart_over(entity: EntityHealth, span: Span, now: datetime) -> Chart:
+    """The messages in the backlog for one entity over more than an hour."""
+    points, window = over(entity.pair, [entity.path], span, now)[entity.path], Window.last(span.length, now)
+    label = f"Messages for {entity.path} in the backlog in the {span.words}; now {entity.waiting or 0:,}"
+    return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
+
+
 def _chart(series: Sequence[Series], points: Sequence[Point], window: Window, label: str) -> Chart:
     wide, small = depth_chart(series, window, label), small_chart(series, window, label)
     drawn = [line for line in series if line.points]
@@ -70,7 +93,8 @@ def spark(entity: EntityHealth, points: Sequence[Point], window: Window) -> Safe
     """The same as a small line."""
     top = max((value for _, value in points), default=0)
     waited = f"at most {top:,} waiting" if top else "nothing waiting"
-    return sparkline(thin(points, window, SPARK_BUCKETS), window, f"{entity.path}: {waited} in the last hour")
+    begun = [(window.start, 0), *points] if points and points[0][0] > window.start else points  # nothing was waiting
+    return sparkline(thin(begun, window, SPARK_BUCKETS), window, f"{entity.path}: {waited} in the last hour")
 
 
 def _largest(parts: Mapping[str, Sequence[Point]], window: Window) -> list[Series]:

@@ -1,4 +1,4 @@
-"""What the fleet reports, made to fit a column: PostgreSQL refuses what is too long, and text with a NUL in it.
+"""What the fleet reports, made to fit a column: databases refuse what is too long, NULs, and halves of characters.
 
 One report that cannot be stored must not hold up those behind it.
 """
@@ -11,17 +11,27 @@ from typing import Any, TypeVar
 from django.db.models import Model
 
 Row = TypeVar("Row", bound=Model)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DIGEST = 16
+LONGEST = 2000
+"""Of texts that a database takes at any length: whoever tells them must not fill it, nor every page that shows them."""
 KIND = 20
+_MOST = 2**31 - 1
 
 
 def fitted(text: str, length: int | None) -> str:
-    """The text in at most so many characters. What is cut off is told apart by a digest, so that two stay two."""
-    clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    if length is None or len(clean) <= length:
+    """The text in at most so many characters (None: LONGEST). A digest tells what is cut off apart: two stay two."""
+    length = LONGEST if length is None else length
+    clean = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    if len(clean) <= length:
         return clean
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_DIGEST]
     return f"{clean[: length - _DIGEST - 1]}…{digest}"[-length:]
+
+
+def counted(number: int) -> int:
+    """The number, as far as a column of 32 bits that takes none below zero can tell it."""
+    return min(max(number, 0), _MOST)
 
 
 def word(text: str) -> str:

@@ -18,7 +18,10 @@ POLLS_PER_HOUR = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """What is assumed. `used`: billable operations of the month so far; `per_gigabyte`: the price of a crossing."""
+    """What is assumed. `used`: billable operations of the month so far; `per_gigabyte`: the price of a crossing.
+
+    `used_secondary`: those of the secondary's subscription, where it is another one than the primary's.
+    """
 
     hours: Fraction
     messages_per_hour: Fraction
@@ -29,6 +32,7 @@ class Outage:
     queues: int = 10
     syphon_hosts: int = 1
     used: int = 0
+    used_secondary: int | None = None
     crossings: int = 1
     per_gigabyte: Fraction = Fraction(0)
 
@@ -63,10 +67,18 @@ class Operations:
     def extra(self) -> int:
         return self.total - self.without
 
+    @property
+    def in_secondary(self) -> int:
+        """Those on the secondary's bill; all others, and all that had been without the outage, are on the primary's."""
+        return self.send_backlog + self.syphon_receive + self.polls
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What the outage comes to. Money is exact, in the price list's currency; `drain_s` is a lower bound."""
+    """What the outage comes to. Money is exact, in the price list's currency; `drain_s` is a lower bound.
+
+    `rate`: what one more operation costs afterwards, in the secondary's subscription where it has its own.
+    """
 
     outage: Outage
     operations: Operations
@@ -84,23 +96,42 @@ class Forecast:
         return self.queues_needed <= self.outage.queues
 
 
-def forecast(outage: Outage, ladder: Sequence[Step], settlements: bool) -> Forecast:
-    """The outage's operations, money, room and time under one counting rule."""
+def forecast(
+    outage: Outage, ladder: Sequence[Step], settlements: bool, secondary: Sequence[Step] | None = None
+) -> Forecast:
+    """The outage's operations, money, room and time under one counting rule.
+
+    `secondary`: the ladder of the secondary, where it is of another tier.
+    """
     operations = _operations(outage, 1 if settlements else 0)
-    with_it = charge(ladder, outage.used + operations.total)
-    before, without = charge(ladder, outage.used), charge(ladder, outage.used + operations.without)
+    bills = _bills(outage, operations, ladder, ladder if secondary is None else secondary)
+    with_it = sum((charge(steps, used + made) for steps, used, made, _ in bills), Fraction(0))
+    without = sum((charge(steps, used + anyway) for steps, used, _, anyway in bills), Fraction(0))
+    before = sum((charge(steps, used) for steps, used, _, _ in bills), Fraction(0))
+    last, used_last, made_last, _ = bills[-1]
     size = outage.messages * outage.message_bytes
     return Forecast(
         outage=outage,
         operations=operations,
         charge=with_it - before,
         extra_charge=with_it - without,
-        rate=rate(ladder, outage.used + operations.total),
+        rate=rate(last, used_last + made_last),
         bandwidth=Fraction(size, GIGABYTE) * outage.crossings * outage.per_gigabyte,
         gigabytes=Fraction(size, GIGABYTE),
         queues_needed=-(-size // QUEUE_BYTES),
         drain_s=-(-outage.messages // CREDITS_PER_S),
     )
+
+
+def _bills(
+    outage: Outage, operations: Operations, here: Sequence[Step], there: Sequence[Step]
+) -> list[tuple[Sequence[Step], int, int, int]]:
+    """Of each bill: its ladder, what it has used before, what the outage makes on it, and what had been made anyway."""
+    if outage.used_secondary is None and here == there:
+        return [(here, outage.used, operations.total, operations.without)]
+    used = outage.used if outage.used_secondary is None else outage.used_secondary
+    away = operations.in_secondary
+    return [(here, outage.used, operations.total - away, operations.without), (there, used, away, 0)]
 
 
 def _operations(outage: Outage, settling: int) -> Operations:

@@ -1,6 +1,7 @@
 """Forms: filters of pages, and what an action asks for."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django import forms
 from django.db.models import Q, QuerySet
@@ -72,6 +73,23 @@ class EventFilter(forms.Form):
         return any(self.cleaned_data.values())
 
 
+class WithReason(forms.Form):
+    """A form that asks why. Where it must be said, blanks say nothing."""
+
+    reason = forms.CharField(
+        required=False, max_length=500, error_messages={"required": "Say why; it is kept in the audit trail."}
+    )
+
+    def __init__(self, *args: Any, needs_reason: bool = False, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.fields["reason"].required = needs_reason
+
+    @property
+    def lacks_only_reason(self) -> bool:
+        """Whether everything else is as it should be."""
+        return set(self.errors) == {"reason"}
+
+
 class Paths(forms.Field):
     """One path, several, or `*`; in the order given, each once."""
 
@@ -84,11 +102,10 @@ class Paths(forms.Field):
         return paths
 
 
-class ActionForm(forms.Form):
+class ActionForm(WithReason):
     """What an action needs: what it is about, why, for a forced failover until when, for a pace how fast."""
 
     path = Paths()
-    reason = forms.CharField(required=False, max_length=500)
     expires_in = forms.ChoiceField(required=False, choices=list(EXPIRIES.items()))
     rate = forms.FloatField(required=False, min_value=0.01, max_value=1_000_000)
     request_id = forms.UUIDField(required=False)
@@ -104,7 +121,7 @@ class ActionForm(forms.Form):
         """The entities meant: those named, or all of the pair for `*`. Empty where the pair lacks one of them."""
         paths: list[str] = self.cleaned_data["path"]
         if paths == ["*"]:
-            return list(pair.entities.values_list("path", flat=True))
+            return list(pair.entities.present().values_list("path", flat=True))
         known = set(pair.entities.filter(path__in=paths).values_list("path", flat=True))
         return paths if known.issuperset(paths) else []
 

@@ -13,6 +13,7 @@ from dashboard.models import FailoverEvent
 BEGINNINGS = ("failed_over", "forced")
 RATE_OVER = timedelta(minutes=2)
 LEAST_FAILING = timedelta(minutes=1)
+LONGEST = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def drain(incident: Incident, samples: Sequence[Point], now: datetime) -> Drain:
     within = [(at, n) for at, n in samples if incident.began_at <= at <= incident.ended_at(now)]
     waiting = within[-1][1] if within and not incident.is_over else 0
     rate = _rate(incident, within)
-    left = timedelta(seconds=waiting / rate) if rate and waiting else None
+    left = timedelta(seconds=min(waiting / rate, LONGEST.total_seconds())) if rate and waiting else None
     return Drain(max((n for _, n in within), default=0), waiting, rate, left)
 
 
@@ -120,4 +121,5 @@ def _rate(incident: Incident, samples: Sequence[Point]) -> float | None:
         return None
     (first_at, first), (last_at, last) = used[0], used[-1]
     fallen = first - last
-    return fallen / (last_at - first_at).total_seconds() if fallen > 0 else None
+    lasted_s = (last_at - first_at).total_seconds()
+    return fallen / lasted_s if fallen > 0 and lasted_s > 0 else None

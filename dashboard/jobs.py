@@ -14,6 +14,37 @@ from typing import IO, Any
 from django.conf import settings
 
 OnProgress = Callable[[dict[str, Any]], None]
+PASSED_ON = {
+    *(
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "HOSTNAME",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "VIRTUAL_ENV",
+        "_JAVA_OPTIONS",
+    ),
+    *("LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"),
+}
+FAMILIES = (
+    "LC_",
+    "PYTHON",
+    "JAVA",
+    "JDK_",
+    "SPARK_",
+    "PYSPARK_",
+    "HADOOP_",
+    "KUBERNETES_",
+    "AWS_",
+    "AZURE_",
+    "GOOGLE_",
+)
+"""What a job may know: the machine, Java and Spark, and the keys of object stores its files may be in."""
+KEY_OF_A_NAMESPACE = "SharedAccess"
 
 
 class JobFailed(Exception):
@@ -46,11 +77,14 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
 
 
 def _job_environment() -> dict[str, str]:
-    """This process's environment without what a job has no business with."""
-    kept = dict(os.environ)
-    for name in ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DEMO_PASSWORD"):
-        kept.pop(name, None)
-    return kept
+    """Of this process's environment what a job may know; whatever an operator calls the keys of their namespaces."""
+    return {
+        name: value for name, value in os.environ.items() if _is_passed_on(name) and KEY_OF_A_NAMESPACE not in value
+    }
+
+
+def _is_passed_on(name: str) -> bool:
+    return name.upper() in PASSED_ON or name.startswith(FAMILIES)
 
 
 def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> tuple[Iterable[str], str]:

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 OPERATIONS_METER = "Standard Messaging Operations"
 BASIC_METER = "Basic Messaging Operations"
+CONNECTIONS_METER = "Standard Brokered Connection"
+BANDWIDTH_METER = "Intra Continent Data Transfer Out"
 MULTIPLES = {"K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
@@ -20,19 +22,24 @@ class Step:
     price: Fraction
 
 
-def ladder_of(rows: Iterable[Mapping[str, str]]) -> list[Step]:
-    """The operations' ladder among the price rows a run of the pipeline used."""
-    return [_step(row) for row in rows if row["meter"] == OPERATIONS_METER]
+def ladder_of(rows: Iterable[Mapping[str, str]], meter: str = OPERATIONS_METER) -> list[Step]:
+    """The meter's ladder among the price rows a run of the pipeline used."""
+    return [_step(row) for row in rows if row["meter"] == meter]
+
+
+def unit_size(text: str) -> int:
+    """How many operations, or GB, a unit of measure is: `1M` → 1,000,000, `1 GB` → 1."""
+    unit = text.upper().replace("GB", "").strip()
+    return int(unit.rstrip("KMB") or 1) * MULTIPLES.get(unit[-1:], 1)
 
 
 def _step(row: Mapping[str, str]) -> Step:
-    unit = row["unit"].strip().upper()
-    size = int(unit.rstrip("KMB") or 1) * MULTIPLES.get(unit[-1:], 1)
+    size = unit_size(row["unit"])
     return Step(int(Decimal(row["from"]) * size), Fraction(row["price"]) / size)
 
 
-def charge(ladder: Sequence[Step], units: int) -> Fraction:
-    """What that many operations of a month cost."""
+def charge(ladder: Sequence[Step], units: int | Fraction) -> Fraction:
+    """What that many operations (or connections, on their ladder) of a month cost."""
     ends = [*(step.start for step in ladder[1:]), units]
     pairs = zip(ladder, ends, strict=False)
     return sum((step.price * max(0, min(units, end) - step.start) for step, end in pairs), Fraction(0))

@@ -4,7 +4,8 @@ Streams carry the word `changed` only; pages then fetch their own part, so no st
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from weakref import WeakKeyDictionary
 
 import redis.asyncio
@@ -20,6 +21,7 @@ from pairing.coordination import SharedHealth
 
 LEAST_GAP_S = 0.4
 KEEP_ALIVE_S = 15.0
+ASKED_AGAIN_S = 15.0
 RETRY_S = 2.0
 CHANGED_MESSAGE = b"event: changed\ndata: 1\n\n"
 log = structlog.get_logger(__name__)
@@ -45,6 +47,7 @@ class Broadcast:
         self._streams.discard(woken)
         if not self._streams and self._listener:
             self._listener.cancel()
+            self._listener = None  # it takes a while to end, and who joins meanwhile needs another
 
     async def _listen(self) -> None:
         """Until nobody streams any more. With Redis away it tries again, and the pages poll."""
@@ -86,21 +89,28 @@ async def take_over(channel: str, text: str) -> None:
 def catch_up() -> None:
     """Write down what was told while nobody listened."""
     for pair in Pair.objects.values_list("name", flat=True):
-        for health in shared_state(pair).health().values():
-            projection.apply_health(pair, health)
+        projection.apply_all_health(pair, shared_state(pair).health().values())
 
 
 _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDictionary()
 
 
-async def stream() -> AsyncGenerator[bytes, None]:
-    """Server-sent events: `changed` (several in short order are one), and a comment now and then."""
+async def stream(may_go_on: Callable[[], Awaitable[bool]] | None = None) -> AsyncGenerator[bytes, None]:
+    """Server-sent events: `changed` (several in short order are one), and a comment now and then.
+
+    Ends once `may_go_on`, asked every ASKED_AGAIN_S before something is told, says no.
+    """
     broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
-    woken = broadcast.join()
+    woken, asked = broadcast.join(), time.monotonic()
     try:
         yield b"retry: 3000\n" + CHANGED_MESSAGE
         while True:
-            yield CHANGED_MESSAGE if await _is_woken(woken) else b": still here\n\n"
+            told = CHANGED_MESSAGE if await _is_woken(woken) else b": still here\n\n"
+            if may_go_on and time.monotonic() - asked >= ASKED_AGAIN_S:
+                if not await may_go_on():
+                    return
+                asked = time.monotonic()
+            yield told
             await asyncio.sleep(LEAST_GAP_S)
     finally:
         broadcast.leave(woken)

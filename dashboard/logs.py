@@ -1,23 +1,27 @@
-"""One line per log record on stderr, as key=value pairs after the message."""
+"""One line per log record on stderr: key=value pairs, or a JSON object where LOG_FORMAT asks for it.
+
+Lines of a request carry `request_id`, those of a task `task_id` and `task`, whichever logger wrote them.
+"""
 
 import logging
+from typing import Any
 
 import structlog
 
+FORMATS = ("text", "json")
+FIRST = ["timestamp", "level", "logger", "event"]
 
-def formatter() -> logging.Formatter:
+
+def formatter(format: str = "text", **_: Any) -> logging.Formatter:
     """The formatter of the control plane's processes, for structlog's loggers and the standard library's alike."""
     shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
@@ -26,6 +30,14 @@ def formatter() -> logging.Formatter:
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "logger", "event"]),
+            _ordered,
+            structlog.processors.JSONRenderer(default=str)
+            if format == "json"
+            else structlog.processors.KeyValueRenderer(),
         ],
     )
+
+
+def _ordered(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """When, how bad, where and what come first."""
+    return {name: line[name] for name in FIRST if name in line} | dict(line)

@@ -4,7 +4,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import structlog
 from django.conf import settings
+from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
@@ -12,6 +14,10 @@ from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-un
 from dashboard.access import Refused, Right, may
 from dashboard.control import ControlError
 from dashboard.views.answers import wants_part
+from dashboard.views.errors import refusal
+from dashboard.views.wrong_method import explained
+
+log = structlog.get_logger(__name__)
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
@@ -29,13 +35,19 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
 
 
 class MembersOnlyMiddleware:
-    """Refuses people who are signed in but in no group. Strangers are sent to the login by Django's own middleware."""
+    """Refuses people who are signed in but in no group. Strangers are sent to the login by Django's own middleware.
+
+    What is answered to people is kept by no cache.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        answer = self.get_response(request)
+        if request.user.is_authenticated:
+            answer.setdefault("Cache-Control", "no-store")  # nor does the back button show it after signing out
+        return answer
 
     def process_view(self, request: HttpRequest, view: Callable[..., HttpResponse], *_: object) -> HttpResponse | None:
         if (
@@ -44,23 +56,27 @@ class MembersOnlyMiddleware:
             or may(request.user, Right.VIEW)
         ):
             return None
-        return render(request, "errors/403.html", {"reason": "You are signed in, but in no group yet."}, status=403)
+        return refusal(request, "You are signed in, but in no group yet.")
 
 
 class ControlPlaneErrorsMiddleware:
-    """Turns a refused or failed deed into a page, or for htmx into a message."""
+    """Turns a refused or failed deed into a page, or for htmx into a message; and a wrong method into a page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        answer = self.get_response(request)
+        return explained(request, answer) if answer.status_code == 405 else answer
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, Refused):
             return self._answer(request, "errors/403.html", str(error), 403)
         if isinstance(error, ControlError):
             return self._answer(request, "errors/503.html", str(error), 503)
+        if isinstance(error, DataError):  # PostgreSQL takes no text with a NUL: nobody has typed that
+            log.warning("the database does not take what was sent", path=request.path, error=str(error))
+            return self._answer(request, "errors/400.html", "The address or the form makes no sense.", 400)
         return None
 
     def _answer(self, request: HttpRequest, template: str, reason: str, status: int) -> HttpResponse:

@@ -67,8 +67,13 @@ class Namespace:
         except (AzureError, OSError, ValueError) as error:
             raise NamespaceError(f"{self.name} does not do what it is asked: {describe(error)}") from error
 
-    def peek(self, queue: str, number: int, count: int = PAGE, *, dead: bool) -> list[ServiceBusReceivedMessage]:
-        """Up to ``count`` messages of a queue, or its dead letters, from this sequence number on; none is locked."""
+    def peek(
+        self, queue: str, number: int, count: int = PAGE, *, dead: bool, subscription: str = ""
+    ) -> list[ServiceBusReceivedMessage]:
+        """Up to ``count`` messages of a queue, or its dead letters, from this sequence number on; none is locked.
+
+        With ``subscription``, ``queue`` is the topic that has it.
+        """
         answers: list[ServiceBusReceivedMessage] = []
 
         def look(receiver: Any, left_s: float) -> None:
@@ -76,7 +81,8 @@ class Namespace:
             answers.extend(receiver.peek_messages(count, sequence_number=first, timeout=left_s))
 
         self._meter.count("manage", self.name, queue, operations=1, billing_units=1)
-        failure = self._link(queue, dead).attempt(look, ASK_S)
+        source = f"{queue}/Subscriptions/{subscription}" if subscription else queue
+        failure = self._link(source, dead).attempt(look, ASK_S)
         if failure is not None:
             raise NamespaceError(f"{self.name} does not show {queue}: {describe(failure.error)}") from failure.error
         return answers

@@ -97,9 +97,17 @@ def decide_use(
 def is_own(pair: Pair, path: str) -> bool:
     """Whether the path is one of the pair's backlog queues by name and index."""
     parsed = parse_backlog_path(path)
-    if parsed is None:
-        return False
-    return parsed[0].lower() == pair.primary_namespace.lower() and parsed[1] < pair.backlog_queue_count
+    return parsed is not None and not meant_for(pair, path) and parsed[1] < pair.backlog_queue_count
+
+
+def meant_for(pair: Pair, path: str) -> str:
+    """The other primary that the messages of a backlog queue are for; empty where it is the pair's own.
+
+    Its entities may have the same names: their messages must not end in this pair's primary.
+    """
+    parsed = parse_backlog_path(path)
+    is_foreign = parsed is not None and parsed[0].lower() != pair.primary_namespace.lower()
+    return parsed[0] if parsed is not None and is_foreign else ""
 
 
 def look(here: Namespace, path: str) -> Proof | None:
@@ -176,10 +184,11 @@ def remember(pair: Pair, proof: Proof) -> None:
         deviations={name: [str(value) for value in values] for name, values in proof.deviations.items()},
         accessed_at=proof.accessed_at,
         seen_at=proof.seen_at,
+        is_gone=False,
     )
 
 
 def forget(pair: Pair, path: str) -> None:
     """The queue is gone."""
     gone = dict.fromkeys((*COUNTS, "size_bytes"), 0)
-    BacklogQueue.objects.filter(pair=pair, path=path).update(is_gone=True, **gone)
+    BacklogQueue.objects.filter(pair=pair, path=path).update(is_gone=True, deliverable_since=None, **gone)

@@ -26,7 +26,9 @@ PAIR_KEYS = {
     "bandwidth_per_gb": "the price of a GB between the two regions, from 0 to 100",
     "bandwidth_meter": "the name of a meter of the price list",
     "entities": 'a list such as ["orders", "topic:shipments"], or "*"',
+    "drill": 'a table such as { entity = "pairing-canary", every_days = 30 }',
 }
+DRILL_KEYS = ("entity", "every_days")
 ENDPOINT_KEYS = (
     "connection_string_env",
     "fully_qualified_namespace",
@@ -86,6 +88,14 @@ class EndpointConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class DrillConfig:
+    """The queue or topic that drills may use, and how often one begins by itself; None: only by hand."""
+
+    entity: str
+    every_days: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PairConfig:
     """One primary and one secondary namespace, with the options every process of the fleet uses for them."""
 
@@ -100,6 +110,7 @@ class PairConfig:
     watches_all: bool
     bandwidth_per_gb: float | None = None
     bandwidth_meter: str = ""
+    drill: DrillConfig | None = None
 
     @property
     def crosses_regions(self) -> bool:
@@ -143,7 +154,7 @@ class _Reader:
             raise self.error("there is no such file; write one with a table [pairs.NAME], or set PAIRS_FILE.") from None
         except OSError as error:
             raise self.error(f"it cannot be read: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self.error(f"it is not TOML: {error}.") from None
         pairs = document.get("pairs")
         if not isinstance(pairs, dict) or not pairs:
@@ -172,6 +183,7 @@ class _Reader:
                 self.number(where, table, "bandwidth_per_gb", 0, 0, 100) if "bandwidth_per_gb" in table else None
             ),
             bandwidth_meter=self.text(where, table, "bandwidth_meter"),
+            drill=self.drill(where, table["drill"]) if "drill" in table else None,
         )
         if pair.primary.namespace == pair.secondary.namespace:
             raise self.error(f"{where}: primary and secondary are the same namespace, {pair.primary.namespace}.")
@@ -200,6 +212,17 @@ class _Reader:
             tier=tier,
             messaging_units=self.messaging_units(where, end),
         )
+
+    def drill(self, where: str, told: Any) -> DrillConfig:
+        where = f"{where} drill"
+        if not isinstance(told, dict) or not isinstance(told.get("entity"), str) or not told["entity"].strip():
+            raise self.error(f"{where} is {told!r}; write {PAIR_KEYS['drill']}.")
+        self.refuse_unknown(where, told, DRILL_KEYS)
+        days = told.get("every_days")
+        fits = days is None or (isinstance(days, int | float) and not isinstance(days, bool) and 0 < days <= 366)
+        if not fits:
+            raise self.error(f"{where}: every_days is {days!r}; write a number of days up to 366, or leave it out.")
+        return DrillConfig(told["entity"], None if days is None else float(days))
 
     def messaging_units(self, where: str, end: dict[str, Any]) -> int:
         units = end.get("messaging_units", 1)

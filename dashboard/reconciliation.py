@@ -6,8 +6,8 @@ Both counting rules are computed, and a bill between them is explained (docs/pri
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from hashlib import sha256
@@ -15,20 +15,28 @@ from io import BytesIO
 from uuid import uuid4
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models import Sum as SumOf
 
-from dashboard.models import AuditEntry, BilledDay, Charge, DailyCharge, Statement
+from dashboard import measured_connections
+from dashboard.azure_metrics import read_metrics
+from dashboard.models import Adjustment, AuditEntry, BilledDay, Charge, ConnectionDay, DailyCharge, Invoice, Statement
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.money import exact_text
-from dashboard.statements import LARGEST_BYTES, Parsed, StatementError, read_export, read_metrics
+from dashboard.outage_costs import NO_OPERATIONS
+from dashboard.statements import LARGEST_BYTES, Parsed, Peak, StatementError, read_export
 
 READERS = {Statement.Source.EXPORT: read_export, Statement.Source.METRICS: read_metrics}
 SENDS, DELIVERIES = ("send", "send_backlog", "ping", "syphon_send"), ("receive", "syphon_receive")
 SETTLES = ("settle", "syphon_settle")
 STEP_BYTES = 65_536
+SYSTEM = "$system"
+WHOLE, CENT = Fraction(1), Fraction(1, 100)
 
 
-def take_statement(month: str, source: str, name: str, data: bytes, person: str, now: datetime) -> Statement:
+def take_statement(
+    month: str, source: str, name: str, data: bytes, person: str, now: datetime, via: str = ""
+) -> Statement:
     """Puts the file's sums in the place of the month's last ones of that source; raises StatementError. Audited."""
     entry = AuditEntry(
         request_id=str(uuid4()),
@@ -38,6 +46,7 @@ def take_statement(month: str, source: str, name: str, data: bytes, person: str,
         pair="*",
         target=month,
         outcome="done",
+        via=via,
     )
     try:
         parsed = READERS[Statement.Source(source)](BytesIO(data), month)
@@ -85,17 +94,31 @@ def _store(month: str, source: str, name: str, digest: str, parsed: Parsed, pers
         for each in parsed.sums
     ]
     BilledDay.objects.bulk_create(days, batch_size=1_000)
+    ConnectionDay.objects.bulk_create(_connection_days(statement, parsed.peaks), batch_size=1_000)
     return statement
+
+
+def _connection_days(statement: Statement, peaks: Iterable[Peak]) -> Iterator[ConnectionDay]:
+    by_day: dict[tuple[date, str, str], list[int | None]] = defaultdict(lambda: [None] * 24)
+    for peak in peaks:
+        by_day[peak.date, peak.scope, peak.namespace][peak.hour.hour] = peak.connections
+    for (day, scope, namespace), hours in by_day.items():
+        place = {"scope": scope[:200], "namespace": namespace[:260]}
+        yield ConnectionDay(statement=statement, date=day, peaks=hours, **place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What was computed, at least and at most, and what somebody else says it was."""
+    """What was computed, at least and at most, and what somebody else says it was.
+
+    `tolerance`: what exports may cut off: a whole unit of a quantity, a cent of money.
+    """
 
     label: str
     least: Fraction
     most: Fraction
     billed: Fraction
+    tolerance: Fraction = WHOLE
 
     @property
     def unexplained(self) -> Fraction:
@@ -104,8 +127,8 @@ class Range:
 
     @property
     def is_explained(self) -> bool:
-        """Whether it lies inside, but for a whole unit: exports cut their decimals."""
-        return abs(self.unexplained) <= 1
+        """Whether it lies inside, but for the tolerance."""
+        return abs(self.unexplained) <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +142,17 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """A month beside its bill. `until`: the export's last day; `elsewhere`: of namespaces nobody meters here."""
+    """A month beside its bill. `until`: the export's last day; `elsewhere`: of namespaces nobody meters here.
+
+    `is_adjusted`: there are adjustments; they are in the money, and have no quantity.
+    """
 
     until: date
     meters: Sequence[Meter]
     days: Sequence[Range]
     elsewhere: Sequence[tuple[str, str, Fraction, Fraction]]
     currencies: tuple[str, str]
+    is_adjusted: bool
 
     @property
     def cost(self) -> Range:
@@ -136,6 +163,7 @@ class Against:
             least=sum((cost.least for cost in costs), Fraction(0)),
             most=sum((cost.most for cost in costs), Fraction(0)),
             billed=sum((cost.billed for cost in costs), Fraction(0)),
+            tolerance=CENT,
         )
 
 
@@ -150,12 +178,11 @@ class _Computed:
 def against_bill(month: str, currency: str) -> Against | None:
     """The month beside its cost export; None where none was given, or nothing was computed."""
     statement = Statement.objects.filter(month=month, source=Statement.Source.EXPORT).first()
-    charges = Charge.objects.filter(invoice__month=month)
-    if statement is None or not charges.exists():
+    known = _namespaces(month)
+    if statement is None or not known:
         return None
-    known = {name.lower() for name in charges.values_list("namespace", flat=True).distinct()}
     rows = list(statement.days.all())
-    ours = [row for row in rows if not row.namespace or row.namespace in known or row.namespace == "$system"]
+    ours = _ours(month, rows, known)
     until = max(row.date for row in rows)
     computed = _computed(month, until)
     return Against(
@@ -164,7 +191,25 @@ def against_bill(month: str, currency: str) -> Against | None:
         days=_days(computed, ours),
         elsewhere=_elsewhere([row for row in rows if row not in ours]),
         currencies=(currency, statement.currency),
+        is_adjusted=Adjustment.objects.filter(invoice__month=month).exists(),
     )
+
+
+def _namespaces(month: str) -> set[str]:
+    """The namespaces with rows in the month's invoices, adjustments included."""
+    names: set[str] = set()
+    for model in (Charge, Adjustment):
+        rows = model.objects.filter(invoice__month=month)
+        names.update(rows.values_list("namespace", flat=True).distinct())
+    return {name.lower() for name in names if name != SYSTEM}
+
+
+def _ours(month: str, rows: Sequence[BilledDay], known: Container[str]) -> list[BilledDay]:
+    """The rows of metered namespaces; of no namespace, and of `$system`, those of the subscriptions these are in."""
+    scopes = {scope.lower() for scope in Invoice.objects.filter(month=month).values_list("scope", flat=True)}
+    scopes |= {row.scope for row in rows if row.namespace in known} | {""}
+    shared = ("", SYSTEM)
+    return [row for row in rows if row.namespace in known or (row.namespace in shared and row.scope in scopes)]
 
 
 def _computed(month: str, until: date) -> _Computed:
@@ -197,24 +242,41 @@ def _range(label: str, both: Sequence[Fraction], billed: Fraction) -> Range:
 
 def _meters(month: str, until: date, computed: _Computed, rows: Sequence[BilledDay]) -> list[Meter]:
     units = [sum(computed.units[rule].values(), Fraction(0)) for rule in (PUBLISHED, SETTLEMENTS)]
-    costs = [sum(computed.costs[rule].values(), Fraction(0)) for rule in (PUBLISHED, SETTLEMENTS)]
+    costs = [
+        sum(computed.costs[rule].values(), _adjusted(month, rule).get("operations", Fraction(0)))
+        for rule in (PUBLISHED, SETTLEMENTS)
+    ]
+    adjusted = _adjusted(month, PUBLISHED)
     operations = [row for row in rows if _is_operations(row)]
     made = [_meter("Messaging operations", "operations", units, costs, operations)]
     charges = Charge.objects.filter(invoice__month=month, invoice__rule=PUBLISHED)
-    for kind, label, unit, scale, words in (
-        ("base", "Base charge", "unit hours", Fraction(1), ("base unit", "messaging unit")),
-        ("connections", "Brokered connections", "connections", Fraction(1), ("brokered connection",)),
-        ("bandwidth", "Bandwidth between regions", "GB", Fraction(1), ("data transfer",)),
+    for kind, label, unit, words in (
+        ("base", "Base charge", "unit hours", ("base unit", "messaging unit")),
+        ("connections", "Brokered connections", "connections", ("brokered connection",)),
+        ("bandwidth", "Bandwidth between regions", "GB", ("data transfer",)),
     ):
         found = charges.filter(kind=kind)
         # The base is paid by the hour: of a month that runs, what the days so far come to.
         share = Fraction(until.day, _days_of(month)) if kind == "base" else Fraction(1)
-        quantity = sum((Fraction(each.quantity) for each in found), Fraction(0)) * share * scale
-        cost = sum((Fraction(each.exact) for each in found), Fraction(0)) * share
+        quantity = sum((Fraction(each.quantity) for each in found), Fraction(0)) * share
+        cost = sum((Fraction(each.exact) for each in found), adjusted.get(kind, Fraction(0))) * share
         billed = [row for row in rows if any(word in row.meter.lower() for word in words)]
-        if quantity or billed:
-            made.append(_meter(label, unit, [quantity], [cost], billed))
+        quantities, money = [quantity], [cost]
+        if kind == "connections" and (compared := measured_connections.compare(month)):
+            # With what was measured in the place of our upper bound: a bill between the two is explained.
+            quantities.append(compared.measured)
+            money.append(compared.measured_charge)
+        if quantity or cost or billed:
+            made.append(_meter(label, unit, quantities, money, billed))
     return made
+
+
+def _adjusted(month: str, rule: str) -> Mapping[str, Fraction]:
+    """What the month's adjustments come to, by kind; all operations together."""
+    sums: dict[str, Fraction] = defaultdict(Fraction)
+    for row in Adjustment.objects.filter(invoice__month=month, invoice__rule=rule):
+        sums[row.kind if row.kind in NO_OPERATIONS else "operations"] += Fraction(row.cents, 100)
+    return sums
 
 
 def _days_of(month: str) -> int:
@@ -227,7 +289,8 @@ def _meter(
 ) -> Meter:
     billed = sum((Fraction(row.quantity) for row in rows), Fraction(0))
     cost = sum((Fraction(row.cost or 0) for row in rows), Fraction(0))
-    return Meter(quantity=_range(label, quantities, billed), cost=_range(label, costs, cost), unit=unit)
+    money = replace(_range(label, costs, cost), tolerance=CENT)
+    return Meter(quantity=_range(label, quantities, billed), cost=money, unit=unit)
 
 
 def _elsewhere(rows: Iterable[BilledDay]) -> list[tuple[str, str, Fraction, Fraction]]:
@@ -240,9 +303,16 @@ def _elsewhere(rows: Iterable[BilledDay]) -> list[tuple[str, str, Fraction, Frac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Transfers of a namespace beside what its metrics allow."""
+    """Transfers of a namespace beside what its metrics allow, in the days that these tell of.
+
+    `computed`: at least and at most, where the namespace shares its billing scope's days with others; of it `range`
+    has what lies next to the bounds.
+    """
 
     namespace: str
+    since: date
+    until: date
+    computed: Range
     range: Range
 
     @property
@@ -258,37 +328,65 @@ class Seen:
 
 
 def against_metrics(month: str) -> list[Seen]:
-    """The month's transfers of each namespace between the bounds of its metrics (inferred, section 11)."""
+    """The transfers of each namespace between the bounds of its metrics, in their days (inferred, section 11)."""
     statement = Statement.objects.filter(month=month, source=Statement.Source.METRICS).first()
     if statement is None:
         return []
     totals: dict[str, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    days: dict[str, list[date]] = defaultdict(list)
     for row in statement.days.all():
         totals[row.namespace][row.meter] += Fraction(row.quantity)
-    return [seen for namespace, metrics in sorted(totals.items()) for seen in _seen(month, namespace, metrics)]
+        days[row.namespace].append(row.date)
+    return [
+        seen
+        for namespace, metrics in sorted(totals.items())
+        for seen in _seen(month, namespace, metrics, min(days[namespace]), max(days[namespace]))
+    ]
 
 
-def _seen(month: str, namespace: str, metrics: Mapping[str, Fraction]) -> list[Seen]:
-    charges = Charge.objects.filter(invoice__month=month, invoice__rule=SETTLEMENTS, namespace__iexact=namespace)
+def _seen(month: str, namespace: str, metrics: Mapping[str, Fraction], since: date, until: date) -> Iterator[Seen]:
     bounds = (
         ("Sent, in operations", SENDS, ("IncomingMessages",), "IncomingBytes"),
         ("Delivered, in operations", DELIVERIES, ("OutgoingMessages",), "OutgoingBytes"),
         ("Settled, about", SETTLES, ("CompleteMessage", "AbandonMessage"), ""),
     )
-    return [
-        Seen(namespace=namespace, range=_between(label, metrics, names, steps, _units(charges, kinds)))
-        for label, kinds, names, steps in bounds
-        if any(name in metrics for name in names)
-    ]
+    for label, kinds, names, steps in bounds:
+        if any(name in metrics for name in names):
+            low, high = _transfers(month, namespace, kinds, since, until)
+            yield Seen(
+                namespace=namespace,
+                since=since,
+                until=until,
+                computed=Range(label=label, least=low, most=high, billed=low),
+                range=_between(label, metrics, names, steps, low, high),
+            )
 
 
 def _between(
-    label: str, metrics: Mapping[str, Fraction], names: Sequence[str], steps: str, computed: Fraction
+    label: str, metrics: Mapping[str, Fraction], names: Sequence[str], steps: str, low: Fraction, high: Fraction
 ) -> Range:
     least = sum((metrics.get(name, Fraction(0)) for name in names), Fraction(0))
-    return Range(label=label, least=least, most=least + metrics.get(steps, Fraction(0)) / STEP_BYTES, billed=computed)
+    most = least + metrics.get(steps, Fraction(0)) / STEP_BYTES
+    return Range(label=label, least=least, most=most, billed=min(max(least, low), high))
 
 
-def _units(charges: object, kinds: Sequence[str]) -> Fraction:
-    sums = charges.filter(kind__in=kinds).aggregate(units=SumOf("billing_units"))  # type: ignore[attr-defined]
-    return Fraction(sums["units"] or 0)
+def _transfers(month: str, namespace: str, kinds: Sequence[str], since: date, until: date) -> tuple[Fraction, Fraction]:
+    """What the namespace made of these kinds in those days, at least and at most.
+
+    Days are kept by billing scope, kinds by namespace too: where it shares a kind with others of its scope, what the
+    scope made on other days need not be the namespace's.
+    """
+    charges = Charge.objects.filter(invoice__month=month, invoice__rule=SETTLEMENTS, kind__in=kinds)
+    days = DailyCharge.objects.filter(date__range=(since, until))
+    low = high = 0
+    for invoice, kind in set(charges.filter(namespace__iexact=namespace).values_list("invoice", "kind")):
+        of_scope = charges.filter(invoice=invoice, kind=kind)
+        own, all_of_it = _units(of_scope.filter(namespace__iexact=namespace)), _units(of_scope)
+        within = _units(days.filter(invoice=invoice, kind=kind))
+        low += max(0, own - (all_of_it - within))
+        high += min(own, within)
+    return Fraction(low), Fraction(high)
+
+
+def _units(rows: QuerySet[Charge] | QuerySet[DailyCharge]) -> int:
+    return int(rows.aggregate(units=SumOf("billing_units"))["units"] or 0)

@@ -1,5 +1,6 @@
 """Settings of the control plane. This file alone reads the environment (a `.env` file beside manage.py is read too)."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import environ  # type: ignore[import-untyped]
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from dashboard.alerts.addresses import networks
 from dashboard.environment import Environment
 from dashboard.secret_key import kept_secret_key
 
@@ -19,16 +21,39 @@ _env = Environment()
 STATE_DIR = _env.path("STATE_DIR", BASE_DIR / ".state")
 PAIRS_FILE = _env.path("PAIRS_FILE", BASE_DIR / "pairs.toml")
 PRICES_FILE = _env.path("PRICES_FILE", BASE_DIR / "prices.json")
+PRICES_REGION = _env.text("PRICES_REGION", "")
 USAGE_DIR = _env.text("USAGE_DIR", str(STATE_DIR / "metering"))
 REDIS_URL = _env.url("REDIS_URL", "redis://127.0.0.1:6379/0", ("redis", "rediss", "unix"))
 
 # How the control plane behaves
 UNDO_WINDOW_S = _env.whole("UNDO_WINDOW_S", 30, least=0, most=3600)
 SAMPLE_INTERVAL_S = _env.whole("SAMPLE_INTERVAL_S", 30, least=1, most=3600)
+READINESS_INTERVAL_S = _env.whole("READINESS_INTERVAL_S", 60, least=5, most=3600)
 USAGE_FLUSH_S = _env.whole("USAGE_FLUSH_S", 30, least=1, most=45)
 CHARGES_INTERVAL_S = _env.whole("CHARGES_INTERVAL_S", 0, least=0, most=86_400)
 DEMO = _env.flag("DEMO", False)
+API_REQUESTS_PER_MINUTE = _env.whole("API_REQUESTS_PER_MINUTE", 600, least=1, most=1_000_000)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
+LOG_FORMAT = _env.text("LOG_FORMAT", "text")
+if LOG_FORMAT not in ("text", "json"):
+    raise ImproperlyConfigured(f"LOG_FORMAT is {LOG_FORMAT!r}: give text or json.")
+
+# Alerts
+CHANNELS_FILE = _env.path("CHANNELS_FILE", BASE_DIR / "channels.toml")
+ALERT_ALLOWED_NETWORKS = networks(_env.words("ALERT_ALLOWED_NETWORKS", "127.0.0.0/8,::1/128" if DEMO else ""))
+PUBLIC_URL = _env.text("PUBLIC_URL", "")
+if PUBLIC_URL and not PUBLIC_URL.startswith(("https://", "http://")):
+    raise ImproperlyConfigured("PUBLIC_URL is the address people open: give https://HOST/.")
+EMAIL_HOST = _env.text("EMAIL_HOST", "localhost")
+EMAIL_PORT = _env.whole("EMAIL_PORT", 25, least=1, most=65535)
+EMAIL_HOST_USER = _env.text("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = _env.text("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = _env.flag("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = _env.flag("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 10
+EMAIL_FILE_PATH = _env.text("EMAIL_DIR", "")
+EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if EMAIL_FILE_PATH else 'smtp'}.EmailBackend"
+DEFAULT_FROM_EMAIL = _env.text("EMAIL_FROM", "paired-namespaces@localhost")
 
 # Security. HTTPS is expected as soon as anything but this machine may ask.
 DEBUG = _env.flag("DEBUG", False)
@@ -46,10 +71,11 @@ CSRF_TRUSTED_ORIGINS = _env.words("CSRF_TRUSTED_ORIGINS", "")
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "dashboard.views.errors.csrf_failure"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = 12 * 3600
+SESSION_HOURS = _env.whole("SESSION_HOURS", 12, least=1, most=24 * 30)
+SESSION_IDLE_MINUTES = _env.whole("SESSION_IDLE_MINUTES", 120, least=0, most=24 * 60)
+SESSION_COOKIE_AGE = SESSION_HOURS * 3600
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
-AUTHENTICATION_BACKENDS = ["dashboard.backends.GroupBackend"]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
@@ -59,12 +85,45 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "overview", "login"
+
+# Signing in: with a password of this control plane, through an OpenID provider, or both.
+LOCAL_LOGIN = _env.flag("LOCAL_LOGIN", True)
+OIDC_ISSUER = _env.text("OIDC_ISSUER", "")
+OIDC_RP_CLIENT_ID = _env.text("OIDC_CLIENT_ID", "")
+OIDC_RP_CLIENT_SECRET = _env.text("OIDC_CLIENT_SECRET", "")
+OIDC_RP_SCOPES = _env.text("OIDC_SCOPES", "openid profile email")
+OIDC_RP_SIGN_ALGO = _env.text("OIDC_ALGORITHM", "RS256")
+OIDC_USE_PKCE = True
+OIDC_NAME_CLAIM = _env.text("OIDC_NAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = _env.text("OIDC_GROUPS_CLAIM", "groups")
+OIDC_LETS_IN = {
+    "viewer": _env.words("OIDC_VIEWERS", "viewer"),
+    "operator": _env.words("OIDC_OPERATORS", "operator"),
+    "administrator": _env.words("OIDC_ADMINISTRATORS", "administrator"),
+}
+OIDC_RENEW_ID_TOKEN_EXPIRY_SECONDS = 60 * _env.whole("OIDC_RENEW_MINUTES", 15, least=1, most=24 * 60)
+if OIDC_ISSUER:
+    if not re.match(r"https://[^/]|http://(localhost|127\.0\.0\.1)(:\d+)?(/|\Z)", OIDC_ISSUER):
+        raise ImproperlyConfigured("OIDC_ISSUER is no address to trust: give https://… exactly as the provider does.")
+    if not OIDC_RP_CLIENT_ID or not OIDC_RP_CLIENT_SECRET:
+        raise ImproperlyConfigured(
+            "OIDC_ISSUER needs OIDC_CLIENT_ID, and OIDC_CLIENT_SECRET or OIDC_CLIENT_SECRET_FILE."
+        )
+    if OIDC_RP_SIGN_ALGO not in ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"):
+        raise ImproperlyConfigured(f"OIDC_ALGORITHM is {OIDC_RP_SIGN_ALGO!r}: give RS256 or another with a public key.")
+elif not LOCAL_LOGIN:
+    raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would let nobody in.")
+AUTHENTICATION_BACKENDS = [
+    *(["dashboard.backends.GroupBackend"] if LOCAL_LOGIN else []),
+    *(["dashboard.oidc.backend.OidcBackend"] if OIDC_ISSUER else []),
+]
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
         "object-src": [NONE],
         "base-uri": [NONE],
-        "form-action": [SELF],
+        # Browsers ask this also of where a sign-out is sent on to.
+        "form-action": [SELF, *(["/".join(OIDC_ISSUER.split("/")[:3])] if OIDC_ISSUER else [])],
         "frame-ancestors": [NONE],
     }
 }
@@ -83,6 +142,7 @@ INSTALLED_APPS = [
     "csp",
 ]
 MIDDLEWARE = [
+    "dashboard.request_ids.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -90,7 +150,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "dashboard.sessions.SessionLimitsMiddleware",
+    "dashboard.sessions.SignInFirstMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -143,6 +204,9 @@ if _database["ENGINE"].endswith("sqlite3"):
     }
     if _database["NAME"] != ":memory:":
         Path(_database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+else:
+    # The locks of a process that is frozen or cut off in the middle of a transaction stop nobody for longer than this.
+    _database.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -156,7 +220,7 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "dashboard.logs.formatter"}},
+    "formatters": {"line": {"()": "dashboard.logs.formatter", "format": LOG_FORMAT}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": _env.text("LOG_LEVEL", "INFO").upper()},
     "loggers": {

@@ -1,4 +1,4 @@
-"""What others say of a month: an Azure cost export (docs/pricing.md, section 10), or metrics of Azure Monitor.
+"""What a bill says of a month: an Azure cost export of any account type (docs/pricing.md, section 10).
 
 Files come from people and may be anything: what cannot be used is refused in one sentence, or left out and counted.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +20,10 @@ LARGEST_BYTES = 64 * 1024 * 1024
 MOST_ROWS = 1_000_000
 LONGEST_FIELD = 64 * 1024
 SERVICE, BANDWIDTH = "service bus", "bandwidth"
-RESOURCE = re.compile(r"/subscriptions/([^/]+)/.*/providers/microsoft\.servicebus/namespaces/([^/]+)", re.IGNORECASE)
+RESOURCE = re.compile(
+    r"/subscriptions/([\w.-]+)/.*/providers/microsoft\.servicebus/namespaces/([\w$.-]+)(?![^/])",
+    re.IGNORECASE | re.ASCII,
+)
 UNIT = re.compile(r"(\d+)\s*([KMB]?)(?:\s*[/ ]?\s*(?:hours?|gb|month|day))?", re.IGNORECASE)
 MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 # The columns under the names of every account type, without case, spaces and underscores: Microsoft Customer Agreement,
@@ -39,14 +41,6 @@ COLUMNS = {
     "type": ("chargetype", "chargecategory"),
 }
 OPTIONAL = ("scope", "type")
-METRICS = (
-    "IncomingMessages",
-    "OutgoingMessages",
-    "IncomingBytes",
-    "OutgoingBytes",
-    "CompleteMessage",
-    "AbandonMessage",
-)
 
 
 class StatementError(Exception):
@@ -66,29 +60,48 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """How many connections a namespace had at most in some minutes of an hour (UTC)."""
+
+    hour: datetime
+    scope: str
+    namespace: str
+    connections: int
+
+    @property
+    def date(self) -> date:
+        return self.hour.date()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A file's sums for a month, how many of its rows they are made of, and how many were left out, and why."""
+    """A file's sums for a month, how many of its rows they are made of, and how many were left out, and why.
+
+    `peaks`: of each namespace and hour that the file tells the connections of, the highest.
+    """
 
     sums: tuple[Sum, ...]
     rows: int
     skipped: Mapping[str, int]
     currency: str = ""
+    peaks: tuple[Peak, ...] = ()
 
 
-class _Unusable(Exception):
+class Unusable(Exception):
     """Why one row is left out."""
 
 
-class _Adder:
-    """Adds rows up by day, namespace and meter."""
+class Adder:
+    """Adds rows up by day, namespace and meter; of connections it keeps the highest of each hour."""
 
     def __init__(self, month: str) -> None:
         self.month = month
         self.rows = 0
         self.skipped: Counter[str] = Counter()
+        self._peaks: dict[tuple[str, str, datetime], int] = {}
         self._sums: dict[tuple[date, str, str, str], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
 
-    def take(self, row: Iterable[Any], read: Callable[[Any], Sum]) -> None:
+    def take(self, row: Iterable[Any], read: Callable[[Any], Sum | Peak]) -> None:
         """Adds what `read` makes of each row, or counts why it makes nothing of it."""
         for number, each in enumerate(row):
             if number >= MOST_ROWS:
@@ -96,16 +109,31 @@ class _Adder:
             try:
                 found = read(each)
                 if f"{found.date:%Y-%m}" != self.month:
-                    raise _Unusable("of another month")
-            except _Unusable as reason:
+                    raise Unusable("of another month")
+            except Unusable as reason:
                 self.skipped[str(reason)] += 1
                 continue
             self.rows += 1
-            sums = self._sums[found.date, found.scope, found.namespace, found.meter]
-            sums[0] += found.quantity
-            sums[1] += found.cost or 0
+            self._add(found)
+
+    def _add(self, found: Sum | Peak) -> None:
+        if isinstance(found, Peak):
+            place = (found.scope, found.namespace, found.hour)
+            self._peaks[place] = max(found.connections, self._peaks.get(place, 0))
+            return
+        sums = self._sums[found.date, found.scope, found.namespace, found.meter]
+        sums[0] += found.quantity
+        sums[1] += found.cost or 0
+
+    def peaks(self) -> tuple[Peak, ...]:
+        """The highest of each namespace and hour."""
+        return tuple(
+            Peak(hour=hour, scope=scope, namespace=namespace, connections=peak)
+            for (scope, namespace, hour), peak in sorted(self._peaks.items())
+        )
 
     def sums(self, has_cost: bool) -> tuple[Sum, ...]:
+        """The sums by day, namespace and meter."""
         return tuple(
             Sum(
                 date=day,
@@ -121,27 +149,29 @@ class _Adder:
 
 def read_export(file: BinaryIO, month: str) -> Parsed:
     """The Service Bus rows of a cost export for the month; raises StatementError."""
-    lines = _rows(_text(file))
+    lines = _rows(text_of(file))
     columns = _columns(next(lines, []))
     currencies: set[str] = set()
-    adder = _Adder(month)
+    adder = Adder(month)
     adder.take(lines, lambda row: _billed(row, columns, currencies))
     if len(currencies) > 1:
         raise StatementError(
-            f"The export mixes currencies ({', '.join(sorted(currencies))}): export one billing account."
+            f"The export mixes currencies ({', '.join(sorted(currencies)[:5])}): export one billing account."
         )
     if not adder.rows:
-        raise StatementError(f"The export has no row of Service Bus in {month}{_why(adder.skipped)}.")
+        raise StatementError(f"The export has no row of Service Bus in {month}{why(adder.skipped)}.")
     currency = next(iter(currencies), "")
     return Parsed(sums=adder.sums(True), rows=adder.rows, skipped=dict(adder.skipped), currency=currency)
 
 
-def _why(skipped: Mapping[str, int]) -> str:
+def why(skipped: Mapping[str, int]) -> str:
+    """What was left out, in brackets; empty where nothing was."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
     return f" ({reasons})" if reasons else ""
 
 
-def _text(file: BinaryIO) -> str:
+def text_of(file: BinaryIO) -> str:
+    """The file as text; raises StatementError where it is none, or too much."""
     data = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
         raise StatementError(f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time.")
@@ -150,9 +180,12 @@ def _text(file: BinaryIO) -> str:
     if data[:2] in (b"\x1f\x8b", b"PK") or data[:4] == b"PAR1":
         raise StatementError("The file is packed or Parquet: give the CSV (or the JSON of the metrics) that is in it.")
     try:
-        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise StatementError("The file is no text in UTF-8.") from error
+    if "\0" in text:
+        raise StatementError("The file is no text in UTF-8: there are zero bytes in it.")
+    return text
 
 
 def _rows(text: str) -> Iterator[list[str]]:
@@ -188,117 +221,51 @@ def _columns(head: list[str]) -> dict[str, int]:
 
 def _billed(row: list[str], columns: Mapping[str, int], currencies: set[str]) -> Sum:
     if len(row) <= max(columns.values()):
-        raise _Unusable("with too few columns")
+        raise Unusable("with too few columns")
     told = {name: row[place].strip() for name, place in columns.items()}
     resource = RESOURCE.search(told["resource"])
     category = told["category"].lower().replace("azure ", "")
     if category != SERVICE and not (category == BANDWIDTH and resource):
-        raise _Unusable("of other services")
+        raise Unusable("of other services")
     if told.get("type", "usage").lower() not in ("usage", "", "roundingadjustment"):
-        raise _Unusable("that are no usage")
+        raise Unusable("that are no usage")
     if not told["meter"]:
-        raise _Unusable("without a meter")
+        raise Unusable("without a meter")
     found = Sum(
-        date=_day(told["date"]),
+        date=day_of(told["date"]),
         scope=(told.get("scope") or (resource[1] if resource else "")).lower().removeprefix("/subscriptions/"),
         namespace=resource[2].lower() if resource else "",
         meter=told["meter"][:120],
-        quantity=_number(told["quantity"]) * _multiple(told["unit"]),
-        cost=_number(told["cost"]),
+        quantity=number_of(told["quantity"]) * _multiple(told["unit"]),
+        cost=number_of(told["cost"]),
     )
-    currencies.add(told["currency"].upper())
+    currencies.add(told["currency"].upper()[:10])
     return found
 
 
-def _day(text: str) -> date:
+def day_of(text: str) -> date:
     """A day as the exports write it: 2026-10-01, 2026-10-01T00:00:00Z, or 10/01/2026, the month first."""
     try:
         if match := re.match(r"(\d{1,2})/(\d{1,2})/(\d{4})", text):
             return date(int(match[3]), int(match[1]), int(match[2]))
         return datetime.fromisoformat(text).date()
     except ValueError:
-        raise _Unusable("with a date that cannot be read") from None
+        raise Unusable("with a date that cannot be read") from None
 
 
-def _number(text: str) -> Fraction:
+def number_of(text: str) -> Fraction:
+    """The exact number; raises Unusable, also for one that no bill can have."""
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise _Unusable("with a number that cannot be read") from None
+        raise Unusable("with a number that cannot be read") from None
     if not number.is_finite() or not -30 < number.adjusted() < 14:
-        raise _Unusable("with a number that cannot be read")
+        raise Unusable("with a number that cannot be read")
     return Fraction(number)
 
 
 def _multiple(unit: str) -> int:
     match = UNIT.fullmatch(unit.strip())
     if match is None or not 0 < int(match[1][:12]) <= 10**9:
-        raise _Unusable("in a unit that is not known")
+        raise Unusable("in a unit that is not known")
     return int(match[1]) * MULTIPLES[match[2].upper()]
-
-
-def read_metrics(file: BinaryIO, month: str) -> Parsed:
-    """The month's metrics: the answer of the metrics API, or JSON lines as diagnostic settings export them."""
-    adder = _Adder(month)
-    adder.take(_points(_text(file)), _measured)
-    if not adder.rows:
-        raise StatementError(f"The file has no metric of Service Bus in {month}{_why(adder.skipped)}.")
-    return Parsed(sums=adder.sums(False), rows=adder.rows, skipped=dict(adder.skipped))
-
-
-def _points(text: str) -> Iterator[Any]:
-    try:
-        whole = json.loads(text, parse_float=Decimal)
-    except RecursionError:
-        raise StatementError("The file is no JSON that can be read: it is nested too deeply.") from None
-    except ValueError:
-        yield from _lines(text)
-        return
-    answers = whole if isinstance(whole, list) else [whole]
-    for answer in answers:
-        if isinstance(answer, dict) and isinstance(answer.get("value"), list):
-            for metric in answer["value"]:
-                yield from _series(metric)
-        else:
-            yield answer
-
-
-def _lines(text: str) -> Iterator[Any]:
-    for line in text.splitlines():
-        if line.strip():
-            try:
-                yield json.loads(line, parse_float=Decimal)
-            except (ValueError, RecursionError):
-                raise StatementError("The file is no JSON: neither one value nor one on each line.") from None
-
-
-def _series(metric: Any) -> Iterator[dict[str, Any]]:
-    """The points of one metric of the API's answer, in the shape of exported ones."""
-    try:
-        for series in metric["timeseries"]:
-            for point in series["data"]:
-                named = {"metricName": metric["name"]["value"], "resourceId": metric["id"]}
-                yield named | {"time": point["timeStamp"], "total": point.get("total")}
-    except (KeyError, TypeError, AttributeError):
-        raise StatementError(
-            "This is no answer of Azure Monitor's metrics: name, id, timeseries or data is missing."
-        ) from None
-
-
-def _measured(point: Any) -> Sum:
-    if not isinstance(point, dict):
-        raise _Unusable("that are no metrics")
-    if point.get("metricName") not in METRICS:
-        raise _Unusable("of other metrics")
-    if point.get("total") is None:
-        raise _Unusable("without a total")
-    resource = RESOURCE.search(str(point.get("resourceId", "")))
-    if resource is None:
-        raise _Unusable("of other services")
-    return Sum(
-        date=_day(str(point.get("time", ""))[:10]),
-        scope=resource[1].lower(),
-        namespace=resource[2].lower(),
-        meter=str(point["metricName"]),
-        quantity=_number(str(point["total"])),
-    )

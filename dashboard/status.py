@@ -73,7 +73,7 @@ def verbs(status: Status) -> tuple[str, ...]:
         case Status.FAILED_OVER:
             return ("hold", "mark_healthy")
         case Status.HELD:
-            return ("release", "mark_healthy")
+            return ("release", "hold", "mark_healthy")
         case Status.FAILING:
             return ("fail_over", "mark_healthy")
         case _:
@@ -94,8 +94,11 @@ class Headline:
     detail: str
 
 
-def headline(counts: Mapping[Status, int], in_backlog: int) -> Headline:
-    """What somebody who looks for one second should know: entities by status, messages in all backlog queues."""
+def headline(counts: Mapping[Status, int], in_backlog: int, *, is_paused: bool = False) -> Headline:
+    """What somebody who looks for one second should know: entities by status, messages in all backlog queues.
+
+    `is_paused`: somebody paused the syphon of a pair that has a backlog.
+    """
     count = {status: counts.get(status, 0) for status in Status}
     entities = sum(count.values())
     waiting = (
@@ -112,7 +115,8 @@ def headline(counts: Mapping[Status, int], in_backlog: int) -> Headline:
         if count[status]:
             return Headline(status, f"{count[status]:,} of {total} {status.word.lower()}", waiting)
     if count[Status.DRAINING] or in_backlog:
-        return Headline(Status.DRAINING, "All healthy, backlog coming home", waiting)
+        sentence = "All healthy, but the syphon is paused" if is_paused else "All healthy, backlog coming home"
+        return Headline(Status.DRAINING, sentence, waiting)
     return Headline(Status.HEALTHY, f"All {total} healthy" if entities > 1 else "Healthy", waiting)
 
 

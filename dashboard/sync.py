@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from django.db import transaction
 from django.utils import timezone
 
-from dashboard.models import EntityHealth, Pair
+from dashboard.models import BacklogQueue, EntityHealth, Pair
+from dashboard.models.entity import AT_REST
 from dashboard.pairs import PairConfig
 
 
@@ -17,6 +18,7 @@ def sync(pairs: Mapping[str, PairConfig]) -> Iterator[str]:
         gone = Pair.objects.exclude(name__in=pairs).filter(is_configured=True)
         for pair in gone:
             yield f"{pair.name}: no longer in the file; kept, and its backlog queues count as orphans"
+        BacklogQueue.objects.filter(pair__in=list(gone)).update(is_orphan=True)
         gone.update(is_configured=False)
 
 
@@ -41,10 +43,13 @@ def _sync_pair(config: PairConfig) -> str:
     )
     for entity in config.entities:
         EntityHealth.objects.update_or_create(
-            pair=pair, path=entity.path, defaults={"kind": entity.kind, "is_configured": True}
+            pair=pair, path=entity.path, defaults={"kind": entity.kind, "is_configured": True, "gone_at": None}
         )
     named = [entity.path for entity in config.entities]
-    pair.entities.exclude(path__in=named).update(is_configured=config.watches_all)
+    others = pair.entities.exclude(path__in=named)
+    if not config.watches_all:
+        others.filter(is_configured=True, rank=AT_REST).update(gone_at=timezone.now())
+    others.update(is_configured=config.watches_all)
     watched = "all entities" if config.watches_all else f"{len(named)} entities"
     return (
         f"{config.name}: {'new' if created else 'up to date'}, {primary.namespace} → {secondary.namespace}, {watched}"

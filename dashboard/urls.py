@@ -1,19 +1,24 @@
 """URLs by noun."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_not_required
 from django.templatetags.static import static
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+from dashboard.api import site
 from dashboard.logins import LoginForm
+from dashboard.oidc import views as oidc
 from dashboard.views import (
     actions,
+    alerts,
     audit,
     backlog,
     costs,
     demo,
+    drills,
     entities,
     events,
     forecast,
@@ -23,7 +28,9 @@ from dashboard.views import (
     overview,
     pairs,
     probes,
+    readiness,
     reconciliation,
+    tokens,
     workers,
 )
 
@@ -45,8 +52,24 @@ record_urls: Urls = [
     path("backlog/<slug:pair>/messages.json", messages.download, name="backlog-download"),
     path("backlog/<slug:pair>/dead-letters/", messages.dead_letter_action, name="dead-letters"),
     path("backlog/<slug:pair>/jobs/", messages.jobs, name="backlog-jobs"),
+    path("alerts/", alerts.current, name="alerts"),
+    path("alerts/acknowledge/", alerts.acknowledge, name="alerts-acknowledge"),
+    path("alerts/deliveries/", alerts.deliveries, name="alert-deliveries"),
+    path("alerts/rules/", alerts.rules, name="alert-rules"),
+    path("alerts/rules/new/", alerts.rule, name="alert-rule-new"),
+    path("alerts/rules/<int:rule>/", alerts.rule, name="alert-rule"),
+    path("alerts/rules/<int:rule>/delete/", alerts.delete_rule, name="alert-rule-delete"),
+    path("alerts/channels/<slug:channel>/<slug:verb>/", alerts.channel, name="alert-channel"),
+    path("alerts/<int:alert>/acknowledge/", alerts.acknowledge, name="alert-acknowledge"),
     path("audit/", audit.listing, name="audit"),
     path("workers/", workers.listing, name="workers"),
+    path("drills/", drills.listing, name="drills"),
+    path("drills/start/", drills.start, name="drill-start"),
+    path("drills/<int:drill>/", drills.detail, name="drill-detail"),
+    path("drills/<int:drill>.json", drills.as_json, name="drill-json"),
+    path("drills/<int:drill>/abort/", drills.abort, name="drill-abort"),
+    path("readiness/", readiness.listing, name="readiness"),
+    path("readiness/<slug:pair>/<path:path>/", readiness.entity, name="readiness-entity"),
     path("costs/", costs.report, name="costs"),
     path("costs/run/", costs.run, name="costs-run"),
     path("costs/compute/", costs.compute, name="costs-compute"),
@@ -64,6 +87,7 @@ machine_urls: Urls = [
     path("healthz", probes.healthz, name="healthz"),
     path("readyz", probes.readyz, name="readyz"),
     path("metrics", probes.metrics, name="metrics"),
+    path("api/v1/", include((site.urls(), "api"), namespace="api-v1")),
 ]
 account_urls: Urls = [
     path(
@@ -71,12 +95,23 @@ account_urls: Urls = [
         auth.LoginView.as_view(template_name="account/login.html", authentication_form=LoginForm),
         name="login",
     ),
-    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("logout/", oidc.sign_out, name="logout"),
+    path("tokens/", tokens.listing, name="tokens"),
+    path("tokens/make/", tokens.make, name="token-make"),
+    path("tokens/<slug:prefix>/revoke/", tokens.revoke, name="token-revoke"),
     path("admin/login/", login_not_required(RedirectView.as_view(pattern_name="login", query_string=True))),
     path("admin/", admin.site.urls),
 ]
 
+provider_urls: Urls = [
+    path("oidc/authenticate/", login_not_required(oidc.Leave.as_view()), name="oidc_authentication_init"),
+    path("oidc/callback/", login_not_required(oidc.Return.as_view()), name="oidc_authentication_callback"),
+]
+if settings.OIDC_ISSUER:
+    account_urls += provider_urls
+
 urlpatterns: Urls = [*pair_urls, *record_urls, *machine_urls, *account_urls]
+handler400 = "dashboard.views.errors.bad_request"
 handler403 = "dashboard.views.errors.forbidden"
 handler404 = "dashboard.views.errors.not_found"
 handler500 = "dashboard.views.errors.broken"

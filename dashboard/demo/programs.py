@@ -3,6 +3,7 @@
 from dashboard.demo.processes import Program
 from dashboard.demo.stage import (
     BACKLOG_QUEUES,
+    CANARY,
     FAILOVER_INTERVAL_S,
     HOST,
     PING_INTERVAL_S,
@@ -25,7 +26,7 @@ def redis(stage: Stage, server: str, configuration: str) -> Program:
 
 def namespaces(stage: Stage, key_file: str) -> Program:
     spaces = [word for name in (PRIMARY, SECONDARY) for word in ("--namespace", f"{name}:0")]
-    entities = [word for queue in QUEUES for word in ("--entity", f"{PRIMARY}/{queue}")]
+    entities = [word for queue in (*QUEUES, CANARY) for word in ("--entity", f"{PRIMARY}/{queue}")]
     argv = python("-m", "emulator", "--host", HOST, *spaces, *entities, "--key-file", key_file)
     return Program("namespaces", argv, stage.environment(), essential=True, stop_order=SERVERS)
 

@@ -22,6 +22,8 @@ HOST = "127.0.0.1"
 PAIR = "contoso"
 PRIMARY, SECONDARY = "contoso", "contoso-dr"
 QUEUES = ("orders", "payments", "shipments", "invoices/eu")
+CANARY = "pairing-canary"
+"""The queue that drills use; no application does."""
 BACKLOG_QUEUES = 4
 FAILOVER_INTERVAL_S = 5
 PING_INTERVAL_S = 2
@@ -37,7 +39,15 @@ backlog_queue_count = {BACKLOG_QUEUES}
 failover_interval_s = {FAILOVER_INTERVAL_S}
 ping_primary_interval_s = {PING_INTERVAL_S}
 entities = [{", ".join(f'"{queue}"' for queue in QUEUES)}]
+drill = {{ entity = "{CANARY}" }}
 """
+
+CHANNELS = """\
+[channels.mail]
+kind = "email"
+to = ["operator@example.com"]
+"""
+"""One channel, so that rules have somebody to tell: its mails become files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +151,7 @@ class Stage:
             "DEBUG": "0",
             "DEMO": "1",
             "SAMPLE_INTERVAL_S": "5",
+            "READINESS_INTERVAL_S": "10",
             "USAGE_FLUSH_S": "10",
             "CHARGES_INTERVAL_S": "180",
             "NO_PROXY": "127.0.0.1,localhost",

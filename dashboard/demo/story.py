@@ -18,8 +18,20 @@ from dashboard.demo import programs
 from dashboard.demo.errors import DemoError
 from dashboard.demo.guardian import Guardian
 from dashboard.demo.processes import Child
-from dashboard.demo.stage import HOST, PAIRS, QUEUES, USER, DemoOptions, Stage, free_port, require_free
+from dashboard.demo.stage import (
+    CHANNELS,
+    HOST,
+    PAIRS,
+    QUEUES,
+    ROOT,
+    USER,
+    DemoOptions,
+    Stage,
+    free_port,
+    require_free,
+)
 from dashboard.demo.supervisor import Stopped, Supervisor
+from dashboard.environment import Environment
 
 START_S = 120.0  # of one step, on a machine that is busy with other things
 CHARGES_S = 90.0
@@ -103,7 +115,15 @@ class Demo:
             self.stage.tell(**{variable: connection_string})
             self.say(f"namespace {name} answers on port {connection_string.split(';')[0].rpartition(':')[2]}")
         self.stage.write("pairs.toml", PAIRS)
+        self._give_a_channel()
         self.stage.write("environment.json", json.dumps(self.stage.own_environment(), indent=2))
+
+    def _give_a_channel(self) -> None:
+        """Where nobody has named channels of their own: one whose mails become files in the demo's folder."""
+        if Environment().text("CHANNELS_FILE", "") or (ROOT / "channels.toml").exists():
+            return
+        channels = self.stage.write("channels.toml", CHANNELS)
+        self.stage.tell(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))
 
     def make_database(self) -> None:
         """Tables, the pair, and the user."""

@@ -1,5 +1,6 @@
 """The control plane's rows, one file per noun."""
 
+from dashboard.models.alert import Alert, AlertRound, AlertRule, ChannelState, Notice, NoticeItem, Severity
 from dashboard.models.audit import AuditEntry
 from dashboard.models.backlog import BacklogQueue, DepthSample, PairDepth
 from dashboard.models.budget import Budget, BudgetAlert
@@ -8,21 +9,32 @@ from dashboard.models.charge import (
     Availability,
     Charge,
     ChargeRun,
+    ClosedMonth,
     DailyCharge,
     Invoice,
     Outage,
 )
 from dashboard.models.cleanup import DeadLetterJob, DiscardedMessage, QueueDeletion, QueueDrain
+from dashboard.models.depth_peak import DepthPeak
+from dashboard.models.drill import Drill
 from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
+from dashboard.models.identity import Identity
 from dashboard.models.pair import Pair
+from dashboard.models.readiness import PairReadiness, Readiness, ReadinessChange
 from dashboard.models.rollup import BacklogRollup
-from dashboard.models.statement import BilledDay, Statement
-from dashboard.models.syphon import SyphonLedger, SyphonPause
+from dashboard.models.statement import BilledDay, ConnectionDay, Statement
+from dashboard.models.subscription import TopicSubscription
+from dashboard.models.syphon import SyphonLedger, SyphonPace, SyphonPause, SyphonRun
+from dashboard.models.token import ApiToken
 
 __all__ = [
     "Adjustment",
+    "Alert",
+    "AlertRound",
+    "AlertRule",
+    "ApiToken",
     "AuditEntry",
     "Availability",
     "BacklogQueue",
@@ -30,23 +42,38 @@ __all__ = [
     "BilledDay",
     "Budget",
     "BudgetAlert",
+    "ChannelState",
     "Charge",
     "ChargeRun",
+    "ClosedMonth",
+    "ConnectionDay",
     "DailyCharge",
     "DeadLetterJob",
+    "DepthPeak",
     "DepthSample",
     "DiscardedMessage",
+    "Drill",
     "EntityHealth",
     "FailoverEvent",
     "Heartbeat",
+    "Identity",
     "Invoice",
+    "Notice",
+    "NoticeItem",
     "Outage",
     "Pair",
     "PairDepth",
+    "PairReadiness",
     "QueueDeletion",
     "QueueDrain",
+    "Readiness",
+    "ReadinessChange",
+    "Severity",
     "Statement",
     "SyphonLedger",
+    "SyphonPace",
     "SyphonPause",
+    "SyphonRun",
+    "TopicSubscription",
     "WaitingSample",
 ]

@@ -11,6 +11,7 @@ class AuditEntry(models.Model):
     request_id = models.CharField(max_length=36, unique=True, help_text="The same click sent twice is one entry.")
     at = models.DateTimeField()
     operator = models.CharField(max_length=150)
+    via = models.CharField(max_length=80, blank=True, help_text="Empty: the pages. Else a shell, or the token's name.")
     verb = models.CharField(max_length=40)
     pair = models.CharField(max_length=63)
     target = models.TextField(default="*", help_text="`*`: the whole pair. Several entities are parted by `, `.")
@@ -26,6 +27,12 @@ class AuditEntry(models.Model):
         ordering = ("-at", "-id")
         verbose_name = "audit entry"
         verbose_name_plural = "audit entries"
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(outcome__in=("", "done", "unchanged", "refused", "failed")),
+                name="audit_outcome_is_known",
+            ),
+        )
         indexes = (
             models.Index(fields=("-at", "-id"), name="audit_by_time"),
             models.Index(fields=("pair", "-at"), name="audit_by_pair"),

@@ -25,12 +25,30 @@ class BacklogQueue(models.Model):
     is_orphan = models.BooleanField(default=False)
     created_at = models.DateTimeField(null=True, blank=True)
     accessed_at = models.DateTimeField(null=True, blank=True)
+    deliverable_since = models.DateTimeField(
+        null=True, blank=True, help_text="Since when it holds messages for entities that take them."
+    )
     seen_at = models.DateTimeField()
     is_gone = models.BooleanField(default=False, help_text="The namespace no longer has it.")
 
     class Meta:
         ordering = ("pair", "index", "path")
-        constraints = (models.UniqueConstraint(fields=("pair", "path"), name="backlog_queue_once_per_pair"),)
+        constraints = (
+            models.UniqueConstraint(fields=("pair", "path"), name="backlog_queue_once_per_pair"),
+            models.CheckConstraint(
+                condition=models.Q(is_gone=False)
+                | models.Q(
+                    active=0,
+                    scheduled=0,
+                    dead_lettered=0,
+                    transfer=0,
+                    transfer_dead_lettered=0,
+                    size_bytes=0,
+                    deliverable_since__isnull=True,
+                ),
+                name="what_is_gone_holds_nothing",
+            ),
+        )
         indexes = (models.Index(fields=("pair", "is_gone"), name="backlog_queue_by_pair"),)
 
     def __str__(self) -> str:

@@ -69,8 +69,21 @@ class Invoice(models.Model):
         return f"{self.month} {self.scope} ({self.rule})"
 
 
+class ClosedMonth(models.Model):
+    """A month that changes by adjustments only, whatever comes later, and from whichever billing scope."""
+
+    month = models.CharField(max_length=7, unique=True)
+    closed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("month",)
+
+    def __str__(self) -> str:
+        return self.month
+
+
 class Charge(models.Model):
-    """A row of an invoice: what a namespace, entity and kind cost. The rows of an invoice sum to it to the cent."""
+    """A row of an invoice: what a namespace, entity and kind cost a pair. An invoice's rows sum to it to the cent."""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="charges")
     pair = models.CharField(max_length=63, blank=True)
@@ -85,11 +98,14 @@ class Charge(models.Model):
     quantity = models.CharField(max_length=40)
     exact = models.CharField(max_length=40)
     cents = models.BigIntegerField()
+    tiers = models.JSONField(default=list, help_text="Its units in each price tier; then Basic's, then Premium's.")
 
     class Meta:
-        ordering = ("namespace", "entity", "kind")
+        ordering = ("namespace", "entity", "kind", "pair")
         constraints = (
-            models.UniqueConstraint(fields=("invoice", "namespace", "entity", "kind"), name="one_charge_per_key"),
+            models.UniqueConstraint(
+                fields=("invoice", "namespace", "entity", "kind", "pair"), name="one_charge_per_key"
+            ),
         )
 
     def __str__(self) -> str:

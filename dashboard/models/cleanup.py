@@ -96,6 +96,10 @@ class QueueDeletion(Errand):
                 | Q(stage__in=("wanted", "quarantined", "deleting", "returning"), ended_at__isnull=True),
                 name="deletion_ends_in_an_end",
             ),
+            models.CheckConstraint(
+                condition=~Q(stage="returning") | Q(returns_as__in=("taken_back", "kept")),
+                name="what_returns_knows_as_what",
+            ),
         )
         indexes = (models.Index(fields=("ended_at", "due_at"), name="deletion_by_due"),)
 
@@ -125,16 +129,19 @@ class QueueDrain(Errand):
 
 
 class DeadLetterJob(Errand):
-    """Dead letters of one backlog queue, sent again or discarded by a worker."""
+    """Dead letters of one queue or subscription, sent again or discarded by a worker."""
 
     class Kind(models.TextChoices):
         RESUBMIT = "resubmit"
         DISCARD = "discard"
 
+    path = models.CharField(max_length=330)  # a topic's 260 and a subscription's 50, with what stands between
     kind = models.CharField(max_length=8, choices=Kind.choices)
     destination = models.CharField(max_length=300, blank=True, help_text="Empty: each to the entity it was meant for.")
     numbers = models.JSONField(default=list, help_text="Sequence numbers; empty: all up to `upto`.")
     upto = models.BigIntegerField(help_text="The highest sequence number there was when it was wanted.")
+    finished = models.JSONField(default=list, help_text="Those of `numbers` that are done.")
+    under_way = models.JSONField(default=list, help_text="What a worker has begun with: once gone, it is done.")
     total = models.PositiveBigIntegerField(default=0)
     done = models.PositiveBigIntegerField(default=0)
     failed = models.PositiveBigIntegerField(default=0)
@@ -143,6 +150,9 @@ class DeadLetterJob(Errand):
         constraints = (
             models.UniqueConstraint(
                 fields=("pair", "path"), condition=Q(ended_at__isnull=True), name="one_open_job_of_dead_letters"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="resubmit") | Q(kind="discard", destination=""), name="job_does_one_of_two_things"
             ),
         )
 

@@ -1,9 +1,22 @@
 """Entities of primary namespaces, and what is known of their health."""
 
+from typing import Self
+
 from django.db import models
 from django.urls import reverse
 
 from dashboard.models.pair import Pair
+
+AT_REST = 3
+"""The rank of an entity that is neither away nor failing, and that no message waits for."""
+
+
+class Entities(models.QuerySet["EntityHealth"]):
+    """Entities to choose from."""
+
+    def present(self) -> Self:
+        """Those to look at: one that is gone still counts while it is away, or while messages wait for it."""
+        return self.exclude(gone_at__isnull=False, rank=AT_REST)
 
 
 class EntityHealth(models.Model):
@@ -34,11 +47,15 @@ class EntityHealth(models.Model):
     failed_over_in = models.PositiveIntegerField(null=True, blank=True, help_text="Processes that do not dispute it.")
     processes = models.PositiveIntegerField(null=True, blank=True, help_text="Living processes that send; empty: all.")
     is_configured = models.BooleanField(default=False, help_text="PAIRS_FILE names it.")
+    gone_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when neither PAIRS_FILE nor the primary's own list names it."
+    )
 
     last_ping_at = models.DateTimeField(null=True, blank=True)
     last_ping_accepted = models.BooleanField(null=True, blank=True)
     last_ping_reason = models.TextField(blank=True)
     ping_count = models.PositiveIntegerField(default=0)
+    pings_ever = models.PositiveBigIntegerField(default=0, help_text="In all its failovers: only grows.")
     next_ping_at = models.DateTimeField(null=True, blank=True)
 
     rank = models.GeneratedField(
@@ -46,7 +63,7 @@ class EntityHealth(models.Model):
             models.When(state="failed_over", then=models.Value(0)),
             models.When(state="failing", then=models.Value(1)),
             models.When(waiting__gt=0, then=models.Value(2)),
-            default=models.Value(3),
+            default=models.Value(AT_REST),
         ),
         output_field=models.PositiveSmallIntegerField(),
         db_persist=True,
@@ -54,9 +71,14 @@ class EntityHealth(models.Model):
     )
 
     waiting = models.PositiveBigIntegerField(null=True, blank=True, help_text="Messages for it in the backlog.")
-    waiting_is_complete = models.BooleanField(default=True, help_text="False: at least so many.")
+    waiting_is_complete = models.BooleanField(default=True, help_text="False: an estimate.")
     waiting_at = models.DateTimeField(null=True, blank=True)
     oldest_waiting_at = models.DateTimeField(null=True, blank=True)
+    dead_lettered = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Its own dead letters, in the primary; empty: not known."
+    )
+
+    objects = Entities.as_manager()
 
     class Meta:
         ordering = ("path",)
@@ -76,6 +98,27 @@ class EntityHealth(models.Model):
                 condition=models.Q(held_by__isnull=True) | models.Q(state="failed_over"),
                 name="only_failed_over_is_held",
             ),
+            models.CheckConstraint(
+                condition=models.Q(expires__isnull=True) | models.Q(held_by__isnull=False),
+                name="only_what_is_held_expires",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(last_ping_at__isnull=True, last_ping_accepted__isnull=True)
+                | models.Q(last_ping_at__isnull=False, last_ping_accepted__isnull=False),
+                name="a_ping_is_accepted_or_not",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(oldest_waiting_at__isnull=True) | models.Q(waiting__gt=0),
+                name="the_oldest_is_one_that_waits",
+            ),
+            models.CheckConstraint(condition=models.Q(origin__in=("organic", "forced")), name="entity_origin_is_known"),
+            models.CheckConstraint(
+                condition=models.Q(processes__isnull=True, failed_over_in__isnull=True)
+                | models.Q(
+                    processes__isnull=False, failed_over_in__isnull=False, failed_over_in__lte=models.F("processes")
+                ),
+                name="some_of_all_processes",
+            ),
         )
         indexes = (
             models.Index(fields=("pair", "state"), name="entity_by_state"),
@@ -88,6 +131,11 @@ class EntityHealth(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("entity-detail", args=[self.pair.name, self.path])
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is none of those to look at."""
+        return self.gone_at is not None and self.rank == AT_REST
 
     @property
     def disagreement(self) -> str:

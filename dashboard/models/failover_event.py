@@ -23,6 +23,7 @@ class FailoverEvent(models.Model):
         SYPHON_STOPPED = "syphon_stopped"
         CAPACITY_WARNING = "capacity_warning"
         ORDER_AT_RISK = "order_at_risk"
+        LEDGER_UNBALANCED = "ledger_unbalanced"
 
     event_id = models.CharField(max_length=36, unique=True)
     time = models.DateTimeField()
@@ -32,6 +33,7 @@ class FailoverEvent(models.Model):
     reason = models.TextField(blank=True)
     process = models.CharField(max_length=300, blank=True)
     operator = models.CharField(max_length=150, null=True, blank=True)
+    alerted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="When alerts took note of it.")
 
     class Meta:
         ordering = ("-time", "-id")
@@ -44,6 +46,7 @@ class FailoverEvent(models.Model):
             models.Index(fields=("pair", "-time"), name="event_by_pair"),
             models.Index(fields=("pair", "entity", "-time"), name="event_by_entity"),
             models.Index(fields=("kind", "-time"), name="event_by_kind"),
+            models.Index(fields=("time",), condition=models.Q(alerted_at__isnull=True), name="event_without_alert"),
         )
 
     def __str__(self) -> str:

@@ -9,6 +9,9 @@ class Heartbeat(models.Model):
     process = models.CharField(max_length=300, unique=True)
     role = models.CharField(max_length=60)
     seen_at = models.DateTimeField()
+    problems = models.JSONField(
+        default=dict, blank=True, help_text="What keeps it from its work, by pair or by backlog queue."
+    )
 
     class Meta:
         ordering = ("role", "process")

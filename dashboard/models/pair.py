@@ -20,6 +20,7 @@ class Pair(models.Model):
     is_emulated = models.BooleanField(default=False, help_text="Both namespaces run on this machine.")
     is_configured = models.BooleanField(default=True, help_text="PAIRS_FILE names it.")
     synced_at = models.DateTimeField()
+    dead_letters_at = models.DateTimeField(null=True, blank=True, help_text="When those of its queues were counted.")
 
     class Meta:
         ordering = ("name",)
@@ -29,6 +30,10 @@ class Pair(models.Model):
         )
         constraints = (
             models.CheckConstraint(condition=models.Q(backlog_queue_count__gte=1), name="pair_has_a_backlog_queue"),
+            models.CheckConstraint(
+                condition=models.Q(failover_interval_s__gte=0, ping_primary_interval_s__gt=0),
+                name="pair_has_its_intervals",
+            ),
             models.CheckConstraint(
                 condition=~models.Q(primary_namespace=models.F("secondary_namespace")),
                 name="pair_has_two_namespaces",

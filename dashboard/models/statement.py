@@ -44,3 +44,23 @@ class BilledDay(models.Model):
 
     def __str__(self) -> str:
         return f"{self.date} {self.meter}"
+
+
+class ConnectionDay(models.Model):
+    """A namespace's peaks of connections on one day: as a statement's metrics measured them, or (no statement) as they
+    were computed here from what processes told.
+    """
+
+    statement = models.ForeignKey(
+        Statement, on_delete=models.CASCADE, related_name="connections", null=True, blank=True
+    )
+    date = models.DateField()
+    scope = models.CharField(max_length=200, blank=True)
+    namespace = models.CharField(max_length=260)
+    peaks = models.JSONField(help_text="Of each hour (UTC), from 0 to 23; null where nothing was told.")
+
+    class Meta:
+        ordering = ("date", "namespace")
+
+    def __str__(self) -> str:
+        return f"{self.date} {self.namespace}"

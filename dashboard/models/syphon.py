@@ -8,7 +8,7 @@ WHOLE_PAIR = "*"
 
 
 class SyphonPause(models.Model):
-    """An operator's wish that a pair's syphon (queue `*`), or one backlog queue's, stand still. Redis carries it."""
+    """An operator's wish that a pair's syphon (queue `*`), one backlog queue's or an entity's stand still, by path."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="pauses")
     queue = models.CharField(max_length=300, default=WHOLE_PAIR)
@@ -22,6 +22,27 @@ class SyphonPause(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pair}: {self.queue}"
+
+
+class SyphonPace(models.Model):
+    """An operator's limit for a pair's syphon (target `*`), for one backlog queue's or the way home to an entity."""
+
+    pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="paces")
+    target = models.CharField(max_length=300, default=WHOLE_PAIR)
+    rate = models.FloatField(help_text="Messages a second, at most.")
+    by = models.CharField(max_length=150)
+    reason = models.TextField(blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("pair", "target")
+        constraints = (
+            models.UniqueConstraint(fields=("pair", "target"), name="paced_once"),
+            models.CheckConstraint(condition=models.Q(rate__gt=0), name="pace_is_above_zero"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.pair}: {self.target}"
 
 
 class SyphonLedger(models.Model):
@@ -52,3 +73,44 @@ class SyphonLedger(models.Model):
 
     def __str__(self) -> str:
         return f"{self.queue} {self.began_at:%Y-%m-%d %H:%M}"
+
+
+class SyphonRun(models.Model):
+    """One process's time with one backlog queue: from the lease it took to the one it gave up or lost."""
+
+    pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="syphon_runs")
+    queue = models.CharField(max_length=300)
+    holder = models.CharField(max_length=300, help_text="The process that had the lease.")
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField(help_text="When it was last seen to hold it.")
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_because = models.TextField(blank=True)
+    moved = models.PositiveBigIntegerField(default=0, help_text="Messages brought home.")
+    dead_lettered = models.PositiveBigIntegerField(default=0)
+    otherwise = models.PositiveBigIntegerField(default=0, help_text="Expired, discarded or set aside.")
+    busy_s = models.FloatField(default=0, help_text="Of its time, how long messages were moving.")
+
+    class Meta:
+        ordering = ("-started_at", "queue")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("pair", "queue"), condition=models.Q(ended_at__isnull=True), name="one_syphon_serves_a_queue"
+            ),
+            models.UniqueConstraint(fields=("pair", "queue", "started_at"), name="one_run_begins_at_once"),
+            models.CheckConstraint(
+                condition=models.Q(ended_at__isnull=True, ended_because="")
+                | (
+                    models.Q(ended_at__isnull=False, ended_at__gte=models.F("started_at")) & ~models.Q(ended_because="")
+                ),
+                name="run_ends_for_a_reason",
+            ),
+        )
+        indexes = (models.Index(fields=("pair", "-started_at"), name="run_by_pair"),)
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.started_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def pace(self) -> float | None:
+        """Messages brought home a second while any were; None where none was."""
+        return self.moved / self.busy_s if self.moved and self.busy_s else None

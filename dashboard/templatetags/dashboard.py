@@ -3,14 +3,17 @@
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.template.context import RequestContext
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard import charts
+from dashboard.models import FailoverEvent
 from dashboard.status import MEANINGS, Status
 
 register = template.Library()
@@ -64,7 +67,10 @@ EVENTS = {
     "syphon_stopped": ("unknown", "Syphon stopped"),
     "capacity_warning": ("failing", "Backlog filling up"),
     "order_at_risk": ("failing", "Order at risk"),
+    "ledger_unbalanced": ("failed-over", "Ledger unbalanced"),
 }
+
+OF_ENTITIES = ("failing", "failed_over", "recovered", "forced", "held", "released", "order_at_risk")
 
 
 @register.simple_tag
@@ -93,6 +99,28 @@ def event_word(kind: str) -> str:
     return EVENTS.get(kind, ("unknown", kind))[1]
 
 
+@register.simple_tag(takes_context=True)
+def with_query(context: RequestContext, name: str, value: str) -> str:
+    """The query of the address, with one thing changed, from the first page on."""
+    query = context["request"].GET.copy()
+    query.pop("page", None)
+    query.pop(name, None)
+    if value:
+        query[name] = value
+    return str(query.urlencode())
+
+
+@register.simple_tag
+def about(event: FailoverEvent) -> str:
+    """The page of what an event is about: of the entity, or else its like among the events."""
+    try:
+        if event.kind in OF_ENTITIES:
+            return reverse("entity-detail", args=[event.pair, event.entity])
+    except NoReverseMatch:
+        pass  # of a pair that PAIRS_FILE does not name
+    return f"{reverse('events')}?{urlencode({'pair': event.pair, 'entity': event.entity})}"
+
+
 @register.simple_tag
 def moment(at: datetime | None, empty: str = "—") -> SafeString:
     """A time, relative for reading and absolute (UTC) for copying; a small script adds the reader's own zone."""
@@ -100,7 +128,11 @@ def moment(at: datetime | None, empty: str = "—") -> SafeString:
         return format_html('<span class="quiet">{}</span>', empty)
     exact = at.strftime("%Y-%m-%d %H:%M:%S UTC")
     return format_html(
-        '<time datetime="{}" title="{}" data-relative>{}</time>', at.isoformat(), exact, relative(at, timezone.now())
+        '<time datetime="{}" title="{}" data-relative="{}">{}</time>',
+        at.isoformat(),
+        exact,
+        exact,
+        relative(at, timezone.now()),
     )
 
 
@@ -133,8 +165,10 @@ def short(value: int | None) -> str:
 
 
 @register.filter
-def verb(name: str) -> str:
-    """The words for a verb on a button."""
+def verb(name: str, status: str = "") -> str:
+    """The words for a verb on a button, of what looks so: to hold what is held gives the hold another end."""
+    if (name, status) == ("hold", Status.HELD):
+        return "Change the end"
     return VERBS.get(name, name.replace("_", " ").capitalize())
 
 

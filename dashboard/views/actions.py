@@ -15,13 +15,13 @@ from django.views.decorators.http import require_http_methods
 from dashboard import control, several
 from dashboard.access import Right, require
 from dashboard.boards import last_heartbeat, status_of
-from dashboard.forms import EXPIRIES, ActionForm
+from dashboard.forms import EXPIRIES, MOST_SELECTED, ActionForm
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.pacing import pace_syphon, paces
 from dashboard.status import Status, is_silent
 from dashboard.views import cleanup
-from dashboard.views.answers import page_or_part, wants_part
+from dashboard.views.answers import asked_again, page_or_part, wants_part
 from dashboard.views.cleanup import QUEUE_ACTIONS
 
 
@@ -39,13 +39,18 @@ class Action:
     asks_rate: bool = False
     is_severe: bool = False
 
+    def told_of(self, name: str) -> str:
+        """The preview, about what is named."""
+        sentence = self.preview.format(it=name)
+        return sentence[:1].upper() + sentence[1:] if self.preview.startswith("{it} ") and " " in name else sentence
+
 
 ACTIONS = {
     "fail_over": Action(
         "Force failover",
         "Fail over",
-        "Every process of the fleet stops sending to it in the primary namespace; its messages go to backlog queues of "
-        "the secondary and come home after the release. Pings go on and are shown, but do not bring it back.",
+        "Every process of the fleet stops sending to {it} in the primary namespace; the messages go to backlog queues "
+        "of the secondary and come home after the release. Pings go on and are shown, but do not end the failover.",
         control.fail_over,
         asks_expiry=True,
         is_severe=True,
@@ -53,34 +58,35 @@ ACTIONS = {
     "hold": Action(
         "Hold",
         "Hold",
-        "It stays failed over until somebody releases it, also when a ping is accepted.",
+        "{it} stays failed over, also when a ping is accepted, until somebody releases the hold or its time is over.",
         control.hold,
+        asks_expiry=True,
     ),
     "release": Action(
         "Release",
         "Release",
-        "The hold ends. It is pinged at once, and an accepted ping makes it healthy; until then it stays failed over.",
+        "The hold of {it} ends. A ping is sent at once, and an accepted one ends the failover; until then it goes on.",
         control.release,
     ),
     "mark_healthy": Action(
         "Mark healthy",
         "Mark healthy",
-        "Hold and failover end together, without asking the primary: sends go there from now on. If it is still out of "
-        "order, sends raise until the failover interval is over once more.",
+        "Hold and failover of {it} end together, without asking the primary: sends go there from now on. If the "
+        "primary is still out of order, sends raise until the failover interval is over once more.",
         control.mark_healthy,
         is_severe=True,
     ),
     "pause_syphon": Action(
         "Pause syphon",
         "Pause",
-        "Within two seconds no message is brought home any more. Nothing is lost: messages wait in the backlog.",
+        "Within two seconds no message of {it} is brought home any more. Nothing is lost: they wait in the backlog.",
         control.pause_syphon,
         about_queues=True,
     ),
     "resume_syphon": Action(
         "Resume syphon",
         "Resume",
-        "Messages are brought home again, to every entity that is not failed over.",
+        "Messages of {it} are brought home again, to every entity that is not failed over.",
         control.resume_syphon,
         about_queues=True,
         asks_reason=False,
@@ -88,8 +94,8 @@ ACTIONS = {
     "pace_syphon": Action(
         "Pace syphon",
         "Set the pace",
-        "From now on the syphons of the whole fleet together bring home at most so many messages a second: all of the "
-        "pair, those of one backlog queue, or those for one entity. Empty: as fast as they can.",
+        "From now on the syphons of the whole fleet together bring home at most so many messages of {it} a second. "
+        "Empty: as fast as they can.",
         pace_syphon,
         about_queues=True,
         asks_rate=True,
@@ -108,8 +114,12 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
         raise Http404
     require(request.user, Right.OPERATE)
     row = get_object_or_404(Pair, name=pair)
-    form = ActionForm(_with_default_path(request, what))
+    form = ActionForm(_with_default_path(request, what), needs_reason=what.is_severe and request.method == "POST")
     if not form.is_valid():
+        if form.lacks_only_reason:
+            return _ask(request, row, what, form, _targets(row, what, form), status=400)
+        if request.method == "GET" and "path" in form.errors:
+            return _choose_first(request, row)
         return _ask(request, row, what, form, [], status=400)
     targets = _targets(row, what, form)
     if request.method == "GET":
@@ -117,6 +127,12 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     if meanwhile := _meanwhile(request, row, form, targets):
         return _ask(request, row, what, form, targets, status=409, meanwhile=meanwhile)
     return _answer(request, row, _do(request, row, name, what, form, targets))
+
+
+def _choose_first(request: HttpRequest, pair: Pair) -> HttpResponse:
+    """Back to where one can choose, for whoever pressed a button of chosen entities and chose none."""
+    messages.warning(request, f"Choose entities first: 1 to {MOST_SELECTED}, by the boxes beside their names.")
+    return redirect(_next(request, pair))
 
 
 def _with_default_path(request: HttpRequest, what: Action) -> QueryDict:
@@ -133,7 +149,7 @@ def _targets(pair: Pair, what: Action, form: ActionForm) -> list[str]:
     elif path == WHOLE_PAIR or pair.backlog_queues.filter(path=path).exists():
         targets = [path]
     else:
-        targets = [path] if what.asks_rate and pair.entities.filter(path=path).exists() else []
+        targets = [path] if pair.entities.filter(path=path).exists() else []
     if not targets:
         raise Http404
     return targets
@@ -192,7 +208,8 @@ def _ask(
         "form": form,
         "path": path,
         "paths": form.cleaned_data.get("path") or [],
-        "is_whole_pair": path == WHOLE_PAIR,
+        "named": (named := _named(pair, what, path, targets)),
+        "preview": what.told_of(named),
         "targets": targets,
         "entity": entity,
         "status": _status(entity) if entity else None,
@@ -204,11 +221,16 @@ def _ask(
         "meanwhile": meanwhile,
         "next": _next(request, pair),
     }
-    answer = page_or_part(request, "actions/confirm.html", context, part="dialog", status=status)
-    if meanwhile and wants_part(request):
-        answer.status_code = 200  # htmx shows no other
-        answer["HX-Retarget"] = "#dialog"
-    return answer
+    return asked_again(request, page_or_part(request, "actions/confirm.html", context, part="dialog", status=status))
+
+
+def _named(pair: Pair, what: Action, path: str, targets: list[str]) -> str:
+    """What is acted on, in words."""
+    if path and path != WHOLE_PAIR:
+        return path
+    if what.about_queues:
+        return f"all of {pair.name}"
+    return f"all {len(targets):,} entities of {pair.name}" if path else f"{len(targets):,} entities"
 
 
 def _status(entity: EntityHealth) -> Status:

@@ -1,10 +1,13 @@
 """Pages that know to answer with their live part alone."""
 
+import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
+
+from dashboard.alerts.standing import standing
 
 
 def wants_part(request: HttpRequest) -> bool:
@@ -27,5 +30,21 @@ def page_or_part(
     name = f"{template}#{part}" if wants_part(request) else template
     answer = render(request, name, context, status=status)
     answer["Cache-Control"] = "no-store"
+    if part == "live" and wants_part(request):
+        answer["HX-Trigger"] = _news_for_the_menu()
     patch_vary_headers(answer, ["HX-Request"])
     return answer
+
+
+def asked_again(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
+    """The question once more where the answer to it does not do: in the dialog where htmx asked."""
+    if answer.status_code != 200 and wants_part(request):
+        answer.status_code = 200  # htmx shows no other
+        answer["HX-Retarget"] = "#dialog"
+    return answer
+
+
+def _news_for_the_menu() -> str:
+    """The number of open alerts as an event of htmx: the menu is no part of what a page fetches anew."""
+    alerts = standing()
+    return json.dumps({"alerts": {"word": alerts.word, "title": alerts.sentence, "isLoud": alerts.unacknowledged > 0}})

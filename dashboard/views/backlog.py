@@ -1,6 +1,6 @@
 """Backlog queues of all pairs: depth, deviations, orphans, dead letters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     """One table for each pair; htmx gets the live part alone."""
     pairs = Pair.objects.prefetch_related("backlog_queues", "pauses")
     under_way = UnderWay.now()
-    context = {"boards": [_board(pair, under_way) for pair in pairs]}
+    context = {"boards": [_board(pair, under_way, _neighbour(pair, pairs)) for pair in pairs]}
     return page_or_part(request, "backlog/list.html", context)
 
 
@@ -44,11 +44,21 @@ class UnderWay:
         )
 
 
-def _board(pair: Pair, under_way: UnderWay) -> dict[str, object]:
-    queues = [queue for queue in pair.backlog_queues.all() if not queue.is_gone]
+def _neighbour(pair: Pair, pairs: Iterable[Pair]) -> Pair | None:
+    """Of a pair that PAIRS_FILE does not name any more: one that it names and that has the same secondary."""
+    if pair.is_configured:
+        return None
+    same = (one for one in pairs if one.is_configured and one.secondary_namespace == pair.secondary_namespace)
+    return next(same, None)
+
+
+def _board(pair: Pair, under_way: UnderWay, neighbour: Pair | None) -> dict[str, object]:
+    there = [queue for queue in pair.backlog_queues.all() if not queue.is_gone]
+    queues = sorted(there, key=lambda queue: queue.is_orphan)  # its own first, each by number
     paused = {pause.queue: pause for pause in pair.pauses.all()}
     return {
         "pair": pair,
+        "neighbour": neighbour,
         "rows": [_row(queue, paused.get(queue.path), under_way) for queue in queues],
         "paused": paused.get(WHOLE_PAIR),
         "messages": sum(queue.messages for queue in queues),
@@ -61,13 +71,15 @@ def _board(pair: Pair, under_way: UnderWay) -> dict[str, object]:
 
 def _row(queue: BacklogQueue, pause: SyphonPause | None, under_way: UnderWay) -> dict[str, object]:
     key = (queue.pair_id, queue.path)
-    return {
-        "queue": queue,
+    notes = {
         "pause": pause,
         "deletion": under_way.deletions.get(key),
         "drain": under_way.drains.get(key),
         "needs_repair": _deviates(queue),
     }
+    holds = queue.messages or queue.dead_lettered
+    is_calm = not holds and not queue.is_orphan and queue.status == "Active" and not any(notes.values())
+    return {"queue": queue, **notes, "is_calm": is_calm}
 
 
 def _deviates(queue: BacklogQueue) -> bool:

@@ -19,7 +19,7 @@ from dashboard.models import BacklogQueue, Pair, QueueDeletion
 from dashboard.namespaces import NamespaceError, namespace
 from dashboard.orphans import REPAIRABLE, Proof, Use
 from dashboard.redis import RedisError
-from dashboard.views.answers import page_or_part, wants_part
+from dashboard.views.answers import asked_again, page_or_part, wants_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,12 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     what = QUEUE_ACTIONS[verb]
     require(request.user, Right.OPERATE)
     row = get_object_or_404(Pair, name=pair)
-    form = QueueActionForm(request.POST if request.method == "POST" else request.GET)
-    if not form.is_valid() or not known(row, form.cleaned_data["path"]):
+    is_sent = request.method == "POST"
+    form = QueueActionForm(request.POST if is_sent else request.GET, needs_reason=what.is_severe and is_sent)
+    if not (form.is_valid() or form.lacks_only_reason) or not known(row, form.cleaned_data["path"]):
         raise Http404
+    if form.errors:
+        return asked_again(request, _ask(request, row, what, form, status=400))
     if request.method == "GET":
         return _ask(request, row, what, form)
     try:
@@ -119,20 +122,23 @@ def _do(request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionFo
     return what.deed(wish)
 
 
-def _ask(request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionForm) -> HttpResponse:
+def _ask(
+    request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionForm, *, status: int = 200
+) -> HttpResponse:
     path = form.cleaned_data["path"]
-    proof, use, trouble = _looked(pair, path) if what.proves else (None, Use(), "")
+    proof, use, trouble = looked(pair, path) if what.proves else (None, Use(), "")
     is_deletion = what.deed is cleanup.delete_queue
     context = {
         "pair": pair,
         "path": path,
+        "form": form,
         "action": what,
         "proof": proof,
         "use": use,
         "trouble": trouble,
         "is_deletion": is_deletion,
         "is_repair": what.deed is cleanup.repair_queue,
-        "hindrance": trouble or _hindrance(what, proof, use, may(request.user, Right.ADMINISTER)),
+        "hindrance": trouble or hindrance(what, proof, use, may(request.user, Right.ADMINISTER)),
         "deviations": _compared(proof),
         "confirmed": cleanup.summary(proof) if proof else "",
         "window": undo_window(),
@@ -140,10 +146,11 @@ def _ask(request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionF
         "request_id": uuid.uuid4(),
         "next": _next(request),
     }
-    return page_or_part(request, "actions/queue.html", context, part="dialog")
+    return page_or_part(request, "actions/queue.html", context, part="dialog", status=status)
 
 
-def _looked(pair: Pair, path: str) -> tuple[Proof | None, Use, str]:
+def looked(pair: Pair, path: str) -> tuple[Proof | None, Use, str]:
+    """What the namespace and the fleet say of a queue now, and why nothing can be said if so."""
     try:
         with namespace(pair.name) as here:
             proof = orphans.look(here, path)
@@ -157,7 +164,7 @@ def _looked(pair: Pair, path: str) -> tuple[Proof | None, Use, str]:
         return None, Use(), "Redis does not answer, so nobody knows who uses the queue. Try again when it is back."
 
 
-def _hindrance(what: QueueAction, proof: Proof | None, use: Use, is_administrator: bool) -> str:
+def hindrance(what: QueueAction, proof: Proof | None, use: Use, is_administrator: bool) -> str:
     """Why it cannot be done now; empty where it can."""
     if proof is None or what.deed in (cleanup.repair_queue, cleanup.reopen_queue):
         return ""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from io import BytesIO
-from typing import Any
+from typing import Any, NoReturn
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -45,9 +46,10 @@ def report(request: HttpRequest) -> HttpResponse:
         "all_pairs": Pair.objects.values_list("name", flat=True),
     }
     if (found := context["report"]) is not None:
+        days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
         context |= {
             "standings": standings(month, found.rule, found.pair),
-            "backlog_days": BacklogRollup.objects.filter(month=month, is_day=True, queue="*"),
+            "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
         }
     return render(request, "costs/report.html", context)
@@ -118,9 +120,9 @@ def _rule(request: HttpRequest, month: str) -> str:
     return run.rule if run else "published"
 
 
-def no_month() -> HttpResponse:
+def no_month() -> NoReturn:
     """The answer to a month that is none."""
-    return HttpResponseBadRequest("Write the month as YYYY-MM, for example 2026-10.", content_type="text/plain")
+    raise BadRequest("There is no such month. Write it as YYYY-MM, for example 2026-10.")
 
 
 @require_POST

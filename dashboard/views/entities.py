@@ -8,13 +8,18 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.boards import entity_rows, last_heartbeat
-from dashboard.depth import HOUR, entity_chart, last_hour, waiting_samples
-from dashboard.models import EntityHealth, FailoverEvent
+from dashboard.depth import HOUR, entity_chart, entity_chart_over, last_hour, waiting_samples
+from dashboard.incidents import drain
+from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
+from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.pacing import limits
+from dashboard.peaks import SPANS
 from dashboard.status import is_silent
 from dashboard.telling import together
 from dashboard.views.answers import page_or_part
 from dashboard.views.incidents import of_entity
+
+MOST_SUBSCRIPTIONS = 50
 
 
 @require_GET
@@ -23,14 +28,30 @@ def detail(request: HttpRequest, pair: str, path: str) -> HttpResponse:
     entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=path)
     now = timezone.now()
     samples = waiting_samples([entity], now - HOUR)
-    window = last_hour(now, samples)
+    window, points = last_hour(now, samples), samples.get(entity.pk, ())
+    span = SPANS.get(request.GET.get("span", ""), SPANS[""])
+    found = of_entity(entity, now - timedelta(days=7))
+    pauses = list(entity.pair.pauses.filter(queue__in=(path, WHOLE_PAIR)).order_by("queue"))
     context = {
         "entity": entity,
         "pair": entity.pair,
         "row": entity_rows([entity], samples, window, is_silent(last_heartbeat(), now))[0],
-        "chart": entity_chart(entity, samples.get(entity.pk, ()), window),
+        "chart": entity_chart_over(entity, span, now) if span.step_s else entity_chart(entity, points, window),
+        "span": span,
+        "spans": SPANS.values(),
         "limits": limits(pair, path),
-        "incidents": of_entity(entity, now - timedelta(days=7)),
+        "pauses": pauses,
+        "subscriptions": _subscriptions(entity),
+        "own_pause": any(pause.queue == path for pause in pauses),
+        "incidents": found,
+        "left": None if pauses or not found else drain(found[0], points, now).left,
         "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }
     return page_or_part(request, "entities/detail.html", context)
+
+
+def _subscriptions(entity: EntityHealth) -> list[TopicSubscription]:
+    """Of a topic, those with the most dead letters first."""
+    if entity.kind != EntityHealth.Kind.TOPIC:
+        return []
+    return list(entity.subscriptions.select_related("topic").order_by("-dead_lettered", "name")[:MOST_SUBSCRIPTIONS])

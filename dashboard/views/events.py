@@ -7,6 +7,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
+from dashboard.cells import cell
 from dashboard.forms import EventFilter
 from dashboard.models import FailoverEvent, Pair
 from dashboard.views.answers import page_or_part, query_without_page
@@ -38,14 +39,8 @@ def as_csv(request: HttpRequest) -> StreamingHttpResponse:
         writer = csv.writer(_Echo())
         yield writer.writerow(COLUMNS)
         for row in events.values_list(*COLUMNS).iterator(chunk_size=2000):
-            yield writer.writerow([row[0].isoformat(), *(_cell(value) for value in row[1:])])
+            yield writer.writerow([row[0].isoformat(), *(cell(value) for value in row[1:])])
 
     answer = StreamingHttpResponse(lines(), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = 'attachment; filename="events.csv"'
     return answer
-
-
-def _cell(value: str | None) -> str:
-    """Text from outside must not become a formula in somebody's spreadsheet."""
-    text = value or ""
-    return f"'{text}" if text[:1] in "=+-@\t\r" and text != "" else text

@@ -10,10 +10,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard import present
-from dashboard.forecast import forecast
-from dashboard.forecast_form import BeforeFailoverForm, ForecastForm, assumed
+from dashboard.forecast_form import BeforeFailoverForm, ForecastForm, assumed, forecasts
 from dashboard.jobs import JobFailed
 from dashboard.models import Pair
+from dashboard.tariffs import Tariff, tariff
 
 
 @require_GET
@@ -25,16 +25,17 @@ def before_failover(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"pair": pair, "path": path, "form": form}
     if form.is_valid():
         traffic = present.traffic(pair, now, "" if path == "*" else path)
-        fields = assumed(traffic, present.queues(pair)) | present_numbers(form, traffic)
-        whole = ForecastForm(fields)
         try:
             prices = present.prices(f"{now:%Y-%m}")
+            priced = tariff(pair, prices, f"{now:%Y-%m}")
         except JobFailed as error:
             context["problem"] = str(error)
         else:
+            whole = ForecastForm(assumed(traffic, present.configured(pair), priced) | present_numbers(form, traffic))
             if whole.is_valid():
-                both = [forecast(whole.outage(), prices.ladder, settlements) for settlements in (False, True)]
+                both = forecasts(whole, traffic.used, priced)
                 context |= {"published": both[0], "settlements": both[1], "prices": prices, "traffic": traffic}
+                context["is_unpriced"] = priced.crossings and priced.per_gigabyte is None
     answer = render(request, "costs/before_failover.html", context)
     answer["Cache-Control"] = "no-store"
     return answer
@@ -55,18 +56,18 @@ def page(request: HttpRequest) -> HttpResponse:
     """The forecast for the fields of the query; what is missing there comes from the present."""
     now = timezone.now()
     pair = request.GET.get("pair", "")
-    traffic = present.traffic(pair, now)
-    fields = assumed(traffic, present.queues(pair))
+    traffic, priced = present.traffic(pair, now), Tariff()
+    context: dict[str, Any] = {"pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
+    try:
+        context["prices"] = present.prices(f"{now:%Y-%m}")
+        priced = tariff(pair, context["prices"], f"{now:%Y-%m}")
+    except JobFailed as error:
+        context["problem"] = str(error)
+    fields = assumed(traffic, present.configured(pair), priced)
     form = ForecastForm(fields | {name: value for name, value in request.GET.items() if name in fields})
-    context = {"form": form, "pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
     if form.is_valid():
-        try:
-            prices = present.prices(f"{now:%Y-%m}")
-        except JobFailed as error:
-            context["problem"] = str(error)
-        else:
-            outage = form.outage()
-            both = [forecast(outage, prices.ladder, settlements) for settlements in (False, True)]
-            context |= {"published": both[0], "settlements": both[1], "both": both, "prices": prices}
+        both = forecasts(form, traffic.used, priced)
+        context |= {"published": both[0], "settlements": both[1], "both": both}
+    context |= {"form": form, "tariff": priced}
     template = "costs/forecast_answer.html" if request.headers.get("HX-Request") else "costs/forecast.html"
     return render(request, template, context)

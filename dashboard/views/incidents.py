@@ -10,14 +10,29 @@ from django.views.decorators.http import require_GET
 
 from dashboard.charts import Point, Window
 from dashboard.depth import entity_chart
-from dashboard.incidents import Drain, Incident, drain, drained, incidents
+from dashboard.incident_estimates import estimate
+from dashboard.incident_estimates import told as price_told
+from dashboard.incidents import BEGINNINGS, Drain, Incident, drain, drained, incidents
 from dashboard.ledgers import during
-from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, PairDepth, SyphonLedger, WaitingSample
+from dashboard.models import (
+    AuditEntry,
+    DepthPeak,
+    EntityHealth,
+    FailoverEvent,
+    PairDepth,
+    SyphonLedger,
+    SyphonPause,
+    WaitingSample,
+)
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.pacing import limits
+from dashboard.peaks import COARSE_S, FINE_S, Step, begin_of, filled
+from dashboard.pruning import KEPT
 from dashboard.several import SEPARATOR
 from dashboard.telling import together
 from dashboard.views.answers import page_or_part
+from pairing.backlog import parse_backlog_path
+from pairing.shared_health import Pace
 
 MARGIN = timedelta(minutes=10)
 ORDER_TO_EVENT = timedelta(seconds=5)
@@ -28,35 +43,60 @@ MOST_EVENTS, MOST_SHOWN = 2000, 20
 @require_GET
 def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     """The page; htmx gets the live part alone."""
-    entity, incident, samples = _find(pair, event_id)
+    entity, incident, samples = find(pair, event_id)
     now = timezone.now()
     window = _window(incident, now)
+    progress = drain(incident, samples, now)
     context = {
         "pair": entity.pair,
         "entity": entity,
         "incident": incident,
         "lasted": incident.ended_at(now) - incident.began_at,
-        "drain": drain(incident, samples, now),
+        "drain": progress,
+        "price": estimate(entity, incident, progress, now),
         "chart": entity_chart(entity, _within(samples, window), window),
         "events": together(reversed(incident.events)),
         "deeds": _deeds(incident, now),
         "limits": limits(pair, entity.path),
         "books": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
-        "pause": entity.pair.pauses.filter(queue=WHOLE_PAIR).first() or entity.pair.pauses.first(),
+        "pause": _pause(entity),
+        "pings": _pings(entity, incident),
     }
     return page_or_part(request, "incidents/detail.html", context)
+
+
+def _pause(entity: EntityHealth) -> SyphonPause | None:
+    """What keeps its messages from coming home: the pair's pause, its own, or one of a queue, which may hold some."""
+    pauses = {pause.queue: pause for pause in entity.pair.pauses.all()}
+    others = (pauses[queue] for queue in sorted(pauses) if parse_backlog_path(queue) is not None)
+    return pauses.get(WHOLE_PAIR) or pauses.get(entity.path) or next(others, None)
 
 
 @require_GET
 def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
     """Everything the page shows, for a ticket or a post-mortem."""
-    entity, incident, samples = _find(pair, event_id)
-    now = timezone.now()
-    document = _document(incident, drain(incident, samples, now), samples, now)
-    books = during(entity.pair, incident.began_at, incident.ended_at(now))
-    answer = JsonResponse({**document, "pings": _pings(entity), "ledgers": [_ledger(one) for one in books]})
-    answer["Content-Disposition"] = f'attachment; filename="incident-{incident.id[:8]}.json"'
+    document = told(pair, event_id)
+    answer = JsonResponse(document)
+    answer["Content-Disposition"] = f'attachment; filename="incident-{document["id"][:8]}.json"'
     return answer
+
+
+def told(pair: str, event_id: str) -> dict[str, Any]:
+    """The incident that an event belongs to, as JSON takes it; raises Http404."""
+    entity, incident, samples = find(pair, event_id)
+    now = timezone.now()
+    progress = drain(incident, samples, now)
+    document = _document(incident, progress, samples, now)
+    price = estimate(entity, incident, progress, now)
+    books = during(entity.pair, incident.began_at, incident.ended_at(now))
+    cost = price_told(price) if price else None
+    return {
+        **document,
+        **_slowed(entity, incident),
+        "cost": cost,
+        "pings": _pings(entity, incident),
+        "ledgers": [_ledger(one) for one in books],
+    }
 
 
 def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
@@ -68,13 +108,14 @@ def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
     return [_seen_home(entity, incident, samples) for incident in newest]
 
 
-def _find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
+def find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
+    """The incident that an event belongs to, with its entity's depths; raises Http404."""
     event = get_object_or_404(FailoverEvent, pair=pair, event_id=event_id)
     entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=event.entity)
     events = FailoverEvent.objects.filter(pair=pair, entity=entity.path, time__gte=event.time - 6 * MARGIN)
     for incident in incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity)):
         if any(one.event_id == event_id for one in incident.events):
-            samples = _samples(entity, incident.began_at - MARGIN)
+            samples = _remembered(entity, incident)
             return entity, _seen_home(entity, incident, samples), samples
     raise Http404
 
@@ -96,14 +137,40 @@ def _interval(entity: EntityHealth) -> timedelta:
     return timedelta(seconds=entity.pair.failover_interval_s)
 
 
-def _samples(entity: EntityHealth, since: datetime) -> list[Point]:
+def _samples(entity: EntityHealth, since: datetime, until: datetime | None = None) -> list[Point]:
     rows = WaitingSample.objects.filter(entity=entity, at__gte=since).order_by("at")
+    rows = rows.filter(at__lt=until) if until else rows
     return list(rows.values_list("at", "waiting"))
 
 
+def _remembered(entity: EntityHealth, incident: Incident) -> list[Point]:
+    """The depths of an incident, from the peaks of its time where samples have been forgotten.
+
+    Whole hours are compared, so that a peak is only taken for a forgotten one if no sample of its step tells of it.
+    """
+    since = begin_of(incident.began_at - MARGIN, COARSE_S)
+    until = begin_of(_until(entity, incident), COARSE_S) + timedelta(seconds=COARSE_S)
+    samples = _samples(entity, since, until)
+    peaks = DepthPeak.objects.filter(pair=entity.pair_id, path=entity.path, at__gte=since, at__lt=until).order_by("at")
+    for step_s in (FINE_S, COARSE_S):
+        known = [Step(*row) for row in peaks.filter(step_s=step_s).values_list("at", "peak", "last")]
+        samples = filled(samples, known, step_s, incident.began_at)
+    return [(at, waiting) for at, waiting in samples if at >= incident.began_at - MARGIN]
+
+
+def _until(entity: EntityHealth, incident: Incident) -> datetime:
+    """A little after the first look that found nothing left; now where there was none."""
+    looks = WaitingSample.objects.filter(entity=entity, waiting=0, at__gte=incident.recovered_at or incident.began_at)
+    home = looks.order_by("at").values_list("at", flat=True).first() if incident.recovered_at else None
+    return home + max(MARGIN, (home - incident.began_at) / 10) if home else timezone.now()
+
+
 def _seen_home(entity: EntityHealth, incident: Incident, samples: list[Point]) -> Incident:
-    looks = PairDepth.objects.filter(pair=entity.pair_id, at__gte=incident.recovered_at or incident.began_at)
-    return drained(incident, samples, looks.order_by("at").values_list("at", flat=True).first())
+    looks = PairDepth.objects.filter(pair=entity.pair_id).order_by("at").values_list("at", flat=True)
+    first = looks.filter(at__gte=incident.recovered_at or incident.began_at).first()
+    if incident.recovered_at and incident.recovered_at < timezone.now() - KEPT[PairDepth][1]:
+        first = incident.recovered_at  # when anybody looked is forgotten; what was found is not
+    return drained(incident, samples, first)
 
 
 def _deeds(incident: Incident, now: datetime) -> list[AuditEntry]:
@@ -114,14 +181,43 @@ def _deeds(incident: Incident, now: datetime) -> list[AuditEntry]:
     return [deed for deed in deeds.order_by("at")[:MOST_EVENTS] if meant & set(deed.target.split(SEPARATOR))]
 
 
-def _pings(entity: EntityHealth) -> dict[str, Any]:
-    """The last ping, and how many there were."""
+def _pings(entity: EntityHealth, incident: Incident) -> dict[str, Any] | None:
+    """The last ping of this failover, and how many there were; None where those of a later one have replaced them."""
+    at = entity.last_ping_at
+    if at is None or at < incident.failed_over_at:
+        return {"count": 0, "last_at": None, "accepted": None, "reason": ""}
+    if (later := _next_failover(incident)) and at >= later:
+        return None
     return {
         "count": entity.ping_count,
-        "last_at": entity.last_ping_at.isoformat() if entity.last_ping_at else None,
+        "last_at": at.isoformat(),
         "accepted": entity.last_ping_accepted,
         "reason": entity.last_ping_reason,
     }
+
+
+def _next_failover(incident: Incident) -> datetime | None:
+    """When the entity failed over again."""
+    if incident.recovered_at is None:
+        return None
+    events = FailoverEvent.objects.filter(pair=incident.pair, entity=incident.entity, kind__in=BEGINNINGS)
+    later = events.filter(time__gt=incident.recovered_at).order_by("time")
+    return later.values_list("time", flat=True).first()
+
+
+def _slowed(entity: EntityHealth, incident: Incident) -> dict[str, Any]:
+    """What operators hold up its messages with, while these come home."""
+    is_draining = incident.recovered_at is not None and not incident.is_over
+    pause = _pause(entity) if is_draining else None
+    paces = limits(entity.pair.name, entity.path) if is_draining else []
+    return {
+        "pause": {"queue": pause.queue, **_wish(pause)} if pause else None,
+        "paces": [{"target": target, "messages_per_s": pace.rate, **_wish(pace)} for target, pace in paces],
+    }
+
+
+def _wish(of: SyphonPause | Pace) -> dict[str, str]:
+    return {"by": of.by, "reason": of.reason, "at": of.at.isoformat()}
 
 
 def _ledger(books: SyphonLedger) -> dict[str, Any]:

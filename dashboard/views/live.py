@@ -1,8 +1,15 @@
 """The stream open pages listen to."""
 
+from functools import partial
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth import get_user
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
+from dashboard.access import Right, may
 from dashboard.live import stream as changes
+from dashboard.sessions import is_over_by_now
 
 
 async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:
@@ -10,4 +17,15 @@ async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:
     if not hasattr(request, "scope"):
         return HttpResponse("Live updates need an ASGI server.\n", status=501, content_type="text/plain")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingHttpResponse(changes(), content_type="text/event-stream", headers=headers)
+    told = changes(sync_to_async(partial(_is_member_still, request), thread_sensitive=False))
+    return StreamingHttpResponse(told, content_type="text/event-stream", headers=headers)
+
+
+def _is_member_still(request: HttpRequest) -> bool:
+    """Whether this session, as it is by now, would still be let in. A database that does not answer ends no stream."""
+    again = HttpRequest()
+    try:
+        again.session = type(request.session)(request.session.session_key)
+        return may(get_user(again), Right.VIEW) and not is_over_by_now(again.session)
+    except DatabaseError:
+        return True

@@ -16,11 +16,11 @@ from dashboard import browsing, control, dead_letters
 from dashboard.access import Right, require
 from dashboard.backlog_forms import DeadLetterForm, MessageFilter
 from dashboard.browsing import Slice, Wanted
-from dashboard.models import DeadLetterJob, Pair
+from dashboard.models import DeadLetterJob, Pair, TopicSubscription
 from dashboard.namespaces import NamespaceError, namespace
-from dashboard.views.answers import page_or_part, wants_part
-
-MOST_DOWNLOADED = 1_000
+from dashboard.orphans import meant_for
+from dashboard.places import Place, counted, in_the_primary, place
+from dashboard.views.answers import asked_again, page_or_part, wants_part
 
 
 @require_GET
@@ -30,15 +30,18 @@ def listing(request: HttpRequest, pair: str) -> HttpResponse:
     form.is_valid()
     queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
     queues = _queues(row, dead)
-    if queue and not row.backlog_queues.filter(path=queue).exists():
-        raise Http404
-    found = _found(row, form, queue, queues, dead)
+    at = _place(row, queue, dead)
+    found, own = _found(row, form, queue, queues, dead), in_the_primary(row) if dead else []
     context = {
         "pair": row,
         "form": form,
         "queue": queue,
         "queues": queues,
         "dead": dead,
+        "at": at,
+        "at_primary": at.role == "primary",
+        "own": own,
+        "is_listed": queue in queues or any(queue == path for path, _ in own),
         "found": found,
         "jobs": _jobs(row, queue),
         "goes_on": _with(request, after=found.goes_on_at) if found.goes_on_at is not None else "",
@@ -58,21 +61,25 @@ def jobs(request: HttpRequest, pair: str) -> HttpResponse:
 
 @require_GET
 def download(request: HttpRequest, pair: str) -> HttpResponse:
-    """Messages with their whole bodies as JSON; for operators, and written down. `number` chooses some."""
+    """Messages with their whole bodies as JSON; for operators, and written down. `number` chooses some.
+
+    Where `goes_on_at` is a number, there may be more: the same with `after` as that number gets them.
+    """
     require(request.user, Right.OPERATE)
     row, form = get_object_or_404(Pair, name=pair), MessageFilter(request.GET)
     form.is_valid()
     queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
-    if not row.backlog_queues.filter(path=queue).exists():
-        raise Http404
-    chosen = set(_numbers(request.GET))
-    wanted = _wanted(form)
+    at, chosen = _place(row, queue, dead, is_named=True), _numbers(request.GET)
+    after = form.cleaned_data.get("after") or 0
     try:
-        rows = list(_downloaded(row, queue, dead, chosen, wanted))
+        with namespace(row.name, at.role) as here:
+            found = browsing.take(here, queue, _wanted(form), dead=dead, after=after, chosen=chosen)
     except NamespaceError as error:
         raise control.ControlError(str(error)) from error
+    rows = [_as_json(one, body) for one, body in found.messages]
     control.note(request.user, row, "download", queue, f"{len(rows)} {'dead letters' if dead else 'messages'}")
-    answer = JsonResponse({"pair": row.name, "queue": queue, "dead_lettered": dead, "messages": rows})
+    about = {"pair": row.name, "queue": queue, "dead_lettered": dead, "goes_on_at": found.goes_on_at}
+    answer = JsonResponse(about | {"messages": rows})
     answer["Content-Disposition"] = f'attachment; filename="{row.name}-messages.json"'
     answer["Cache-Control"] = "no-store"
     return answer
@@ -82,16 +89,20 @@ def download(request: HttpRequest, pair: str) -> HttpResponse:
 def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     """GET asks, POST wants a worker to do it: `resubmit`, `discard` or `stop`."""
     row, data = get_object_or_404(Pair, name=pair), request.POST if request.method == "POST" else request.GET
-    form = DeadLetterForm(data)
-    if not form.is_valid() or not row.backlog_queues.filter(path=form.cleaned_data["queue"]).exists():
+    needs_reason = request.method == "POST" and data.get("verb") == "discard"
+    form = DeadLetterForm(data, needs_reason=needs_reason)
+    if not (form.is_valid() or form.lacks_only_reason):
         raise Http404
+    at = _place(row, form.cleaned_data["queue"], dead=True, is_named=True)
     given, numbers = form.cleaned_data, _numbers(data)
     require(request.user, Right.ADMINISTER if given["verb"] == "discard" else Right.OPERATE)
     back = f"{reverse('backlog-messages', args=[row.name])}?{_query(queue=given['queue'], show='dead')}"
     if given["which"] != "all" and given["verb"] != "stop" and not numbers:
         return _told(request, "Choose at least one dead letter first.", back, changed=False)
+    if form.errors:
+        return asked_again(request, _ask(request, row, given, numbers, back, at, str(form.errors["reason"][0])))
     if request.method == "GET":
-        return _ask(request, row, given, numbers, back)
+        return _ask(request, row, given, numbers, back, at)
     wish = control.Request(
         user=request.user,
         pair=row,
@@ -119,19 +130,30 @@ def _do(wish: control.Request, given: dict[str, Any], numbers: list[int]) -> con
             return dead_letters.stop(wish)
 
 
-def _ask(request: HttpRequest, pair: Pair, given: dict[str, Any], numbers: list[int], back: str) -> HttpResponse:
-    queue = pair.backlog_queues.get(path=given["queue"])
+def _ask(
+    request: HttpRequest,
+    pair: Pair,
+    given: dict[str, Any],
+    numbers: list[int],
+    back: str,
+    at: Place,
+    missing: str = "",
+) -> HttpResponse:
     context = {
         "pair": pair,
         "given": given,
+        "missing": missing,
         "numbers": numbers,
-        "count": queue.dead_lettered if given["which"] == "all" else len(numbers),
+        "count": counted(pair, given["queue"]) if given["which"] == "all" else len(numbers),
+        "at": at,
+        "subscriptions": list(_others(pair, at)),
+        "stranger": "" if at.home else meant_for(pair, given["queue"]),
         "entities": pair.entities.order_by("path").values_list("path", flat=True)[:500],
         "request_id": uuid.uuid4(),
         "is_dialog": wants_part(request),
         "back": back,
     }
-    return page_or_part(request, "actions/dead_letters.html", context, part="dialog")
+    return page_or_part(request, "actions/dead_letters.html", context, part="dialog", status=400 if missing else 200)
 
 
 def _told(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> HttpResponse:
@@ -146,7 +168,7 @@ def _told(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> H
 def _found(pair: Pair, form: MessageFilter, queue: str, queues: list[str], dead: bool) -> Slice:
     wanted = _wanted(form)
     try:
-        with namespace(pair.name) as here:
+        with namespace(pair.name, _place(pair, queue, dead).role) as here:
             if queue:
                 return browsing.scan(here, queue, wanted, dead=dead, after=form.cleaned_data.get("after") or 0)
             return browsing.scan_all(here, queues, wanted, dead=dead)
@@ -165,21 +187,6 @@ def _wanted(form: MessageFilter) -> Wanted:
     )
 
 
-def _downloaded(pair: Pair, queue: str, dead: bool, chosen: set[int], wanted: Wanted) -> Iterator[dict[str, Any]]:
-    """As JSON takes them; at most MOST_DOWNLOADED."""
-    number, given = min(chosen, default=0), 0
-    with namespace(pair.name) as here:
-        while page := here.peek(queue, number, 100, dead=dead):
-            for message in page:
-                one = browsing.shown(queue, message)
-                number = one.number + 1
-                if (one.number in chosen) if chosen else wanted.fits(one):
-                    given += 1
-                    yield _as_json(one, browsing.body_bytes(message))
-                if given >= MOST_DOWNLOADED or (chosen and one.number >= max(chosen)):
-                    return
-
-
 def _as_json(one: browsing.Shown, body: bytes) -> dict[str, Any]:
     return {
         "sequence_number": one.number,
@@ -194,6 +201,21 @@ def _as_json(one: browsing.Shown, body: bytes) -> dict[str, Any]:
         "properties": dict(one.properties),
         "body_base64": base64.b64encode(body).decode(),
     }
+
+
+def _place(pair: Pair, queue: str, dead: bool, *, is_named: bool = False) -> Place:
+    """Where to look. Of the primary's own queues and subscriptions only dead letters are shown. Raises Http404."""
+    at = place(pair, queue) if queue or is_named else Place("secondary")
+    if at is None or (at.role == "primary" and not dead):
+        raise Http404
+    return at
+
+
+def _others(pair: Pair, at: Place) -> Iterator[str]:
+    """The subscriptions that get what is sent to the topic of this one, as far as workers know them."""
+    if at.subscription:
+        known = TopicSubscription.objects.filter(topic__pair=pair, topic__path=at.home)
+        yield from known.exclude(name=at.subscription).values_list("name", flat=True)[:20]
 
 
 def _queues(pair: Pair, dead: bool) -> list[str]:

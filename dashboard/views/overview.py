@@ -36,4 +36,4 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 def worst_first() -> QuerySet[EntityHealth]:
     """All entities, those in trouble on the first page."""
-    return EntityHealth.objects.order_by("rank", "pair_id", "path").defer("process", "last_ping_reason")
+    return EntityHealth.objects.present().order_by("rank", "pair_id", "path").defer("process", "last_ping_reason")

@@ -7,9 +7,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from dashboard.boards import board, watched_pairs
+from dashboard.depth import pair_chart_over
 from dashboard.folders import folders
 from dashboard.forms import EntityFilter
 from dashboard.pacing import paces
+from dashboard.peaks import SPANS
 from dashboard.telling import recent_events
 from dashboard.views.answers import page_or_part, query_without_page
 from dashboard.views.overview import PAGE, worst_first
@@ -23,18 +25,24 @@ def detail(request: HttpRequest, pair: str) -> HttpResponse:
     entities = form.apply(worst_first().filter(pair=row))
     grouped = folders(entities) if form.is_grouped else None
     page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
-    shown = board(timezone.now(), [row], page.object_list)
+    now = timezone.now()
+    shown = board(now, [row], page.object_list)
+    span = SPANS.get(request.GET.get("span", ""), SPANS[""])
     context = {
         "board": shown,
         "one": shown.pairs[0],
         "pair": row,
         "folders": grouped,
+        "chart": pair_chart_over(row, span, now) if span.step_s else shown.pairs[0].chart,
+        "span": span,
+        "spans": SPANS.values(),
         "form": form,
         "page": page,
         "query": query_without_page(request),
         "events": recent_events(pair, limit=20),
         "queues": row.backlog_queues.filter(is_gone=False),
         "books": row.ledgers.all()[:12],
+        "runs": row.syphon_runs.all()[:12],
         "paces": sorted(paces(pair).items()),
         "demo": shown.pairs[0].demo,
     }

@@ -67,7 +67,13 @@ def _workers() -> str:
     return f"not heard of since {seen.isoformat()}" if seen else "never heard of"
 
 
+FORWARDED = ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via")
+
+
 def _is_local(request: HttpRequest) -> bool:
+    """Whether this machine itself asks: what a proxy on it passes on comes from anywhere."""
+    if any(name in request.headers for name in FORWARDED):
+        return False
     try:
         return ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
     except ValueError:
@@ -76,4 +82,5 @@ def _is_local(request: HttpRequest) -> bool:
 
 def _has_token(request: HttpRequest) -> bool:
     token = settings.METRICS_TOKEN
-    return bool(token) and secrets.compare_digest(request.headers.get("Authorization", ""), f"Bearer {token}")
+    told = request.headers.get("Authorization", "")
+    return bool(token) and secrets.compare_digest(told.encode(), f"Bearer {token}".encode())

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_POST
 
-from dashboard import cost_report
+from dashboard import cost_report, measured_connections
 from dashboard.access import Right, require
 from dashboard.models import Statement
 from dashboard.reconciliation import against_bill, against_metrics, read_bounded, take_statement
@@ -39,6 +39,7 @@ def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200
         "statements": Statement.objects.filter(month=month),
         "against": against_bill(month, report.currency) if report else None,
         "seen": against_metrics(month) if report else [],
+        "connections": measured_connections.compare(month),
         "problem": problem,
     }
     return render(request, "costs/reconcile.html", context, status=status)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
@@ -57,6 +58,25 @@ class Secondary:
             for body in bodies:
                 message = ServiceBusMessage(body, message_id=f"id-of-{body[:40]}", **properties)
                 sender.send_messages(to_backlog(message, entity))
+
+    def fill_many(self, path: str, count: int, *, entity: str) -> None:
+        """So many small messages for an entity."""
+        with self.client.get_queue_sender(path) as sender:
+            for first in range(0, count, 100):
+                numbers = range(first, min(first + 100, count))
+                sender.send_messages([to_backlog(ServiceBusMessage(str(number)), entity) for number in numbers])
+
+    def schedule(self, path: str, count: int, *, entity: str) -> None:
+        """So many messages that their queue hands out tomorrow."""
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        with self.client.get_queue_sender(path) as sender:
+            sender.schedule_messages([to_backlog(ServiceBusMessage("later"), entity)] * count, tomorrow)
+
+    def take(self, path: str, count: int) -> None:
+        """The first so many messages leave the queue."""
+        with self.client.get_queue_receiver(path, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
+            while count:
+                count -= len(receiver.receive_messages(max_message_count=min(count, 100), max_wait_time=5))
 
     def dead_letter(self, path: str, count: int, reason: str = "RestoreFailed", about: str = "it was refused") -> None:
         """The first messages of the queue become dead letters."""

@@ -1,11 +1,14 @@
 """A control plane as it is deployed: migrated, served by uvicorn, with a Redis and two local namespaces of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from redis import Redis
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "a-password-for-this-test"
@@ -17,6 +20,8 @@ failover_interval_s = 5
 ping_primary_interval_s = 2
 entities = ["orders", "payments", "topic:shipments/eu-west"]
 """
+DATABASE = "control-plane.sqlite3"
+SYNC = "from django.core.management import call_command; call_command('sync_pairs')"
 SEED = f"""
 from datetime import timedelta
 from django.contrib.auth.models import Group, User
@@ -64,10 +69,27 @@ def environment_of(folder: Path, strings: Mapping[str, str], redis_url: str) -> 
 def serve(folder: Path, environment: Mapping[str, str], port: int) -> Iterator[str]:
     """The same, with this environment."""
     (folder / "pairs.toml").write_text(PAIRS)
-    for command in (("migrate", "-v0"), ("sync_pairs",), ("shell", "-v0", "-c", SEED)):
-        subprocess.run((sys.executable, "manage.py", *command), cwd=ROOT, env=environment, check=True, timeout=120)
+    with Redis.from_url(environment["REDIS_URL"]) as client:
+        client.flushall()  # what tests before this one have said of these entities is not true of this site
+    _lay_out_database(folder.parent, environment)
+    _manage(environment, "shell", "-v0", "-c", f"{SYNC}\n{SEED}")
     with _web(environment, port) as address:
         yield address
+
+
+def _lay_out_database(run: Path, environment: Mapping[str, str]) -> None:
+    """An empty database with all its tables: migrated once in a run of tests, which has this folder, then copied."""
+    template, state = run / "migrated.sqlite3", Path(environment["STATE_DIR"])
+    if not template.exists():
+        made = run / "migrating"
+        _manage({**environment, "STATE_DIR": str(made)}, "migrate", "-v0")
+        (made / DATABASE).rename(template)
+    state.mkdir(parents=True, exist_ok=True)
+    shutil.copy(template, state / DATABASE)
+
+
+def _manage(environment: Mapping[str, str], *words: str) -> None:
+    subprocess.run((sys.executable, "manage.py", *words), cwd=ROOT, env=environment, check=True, timeout=120)
 
 
 @contextmanager

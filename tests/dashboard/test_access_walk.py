@@ -4,22 +4,41 @@ import pytest
 from django.urls import URLPattern, get_resolver, reverse
 
 from dashboard import projection
+from dashboard.drills.course import Course, Step
+from dashboard.models import Drill
 from tests.dashboard.conftest import NOW
 from tests.dashboard.test_projection import event
 
 QUEUE = "contoso/x-servicebus-transfer/0"
 SENT = {"path": "orders", "reason": "x", "queue": QUEUE, "verb": "resubmit", "which": "all"}
-FILLED = {"pair": "contoso", "path": "orders", "event_id": "a" * 32}
+FILLED = {
+    "pair": "contoso",
+    "path": "orders",
+    "event_id": "a" * 32,
+    "prefix": "0123456789",
+    "alert": 1,
+    "rule": 1,
+    "channel": "mail",
+    "drill": 1,
+}
 OPEN = {"login", "logout", "healthz", "readyz", "metrics"}
-OPERATORS_READ = {"backlog-download", "dead-letters", "pair-demo", "pair-action"}
-"""Addresses whose page asks for an operator; all others are for everybody in a group."""
-VIEWERS_POST: set[str] = {"costs-forecast", "costs-before-failover"}
-"""What viewers may send without changing anything: questions."""
+OPERATORS_READ = {
+    "backlog-download",
+    "dead-letters",
+    "pair-demo",
+    "pair-action",
+    "alert-rule",
+    "alert-rule-new",
+    "drill-start",
+}
+"""Addresses whose page asks for an operator, or an administrator; all others are for everybody in a group."""
+VIEWERS_POST: set[str] = {"costs-forecast", "costs-before-failover", "token-make", "token-revoke"}
+"""What viewers may send: questions, and what concerns tokens of their own."""
 VERBS = ("fail_over", "hold", "release", "mark_healthy", "pause_syphon", "resume_syphon", "pace_syphon")
 
 
 def patterns():
-    """All but Django's admin, whose tests are in test_access.py."""
+    """All but Django's admin and the API, whose tests are in test_access.py and test_api.py."""
     return [one for one in get_resolver().url_patterns if isinstance(one, URLPattern) and one.name]
 
 
@@ -35,6 +54,9 @@ def address(name: str, verb: str = "hold") -> str:
 def place(pair, redis_here, alive):
     projection.record_events([event()])
     pair.backlog_queues.create(path=QUEUE, index=0, seen_at=NOW)
+    pair.readinesses.create(entity="orders", score=50, checked_at=NOW)
+    drill = {"by": "ada", "at": NOW, "expires_at": NOW, "course": Course(Step.PREPARING, NOW, 9).as_json()}
+    Drill.objects.create(pk=1, pair=pair, path="orders", request_id="1", **drill)
     return pair
 
 

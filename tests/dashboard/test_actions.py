@@ -1,5 +1,7 @@
 """Actions over the web: asked for, done, refused, and answered to htmx (docs/contract.md, section 6)."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -82,6 +84,22 @@ def test_a_forced_failover_ends_when_it_was_said_to(pair, shared, as_role):
     assert 890 < (told.expires - told.since).total_seconds() < 910
 
 
+@pytest.mark.parametrize("page", ["/", "/pairs/contoso/", "/pairs/contoso/entities/orders/"])
+def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, shared, as_role, page):
+    operator = as_role("operator")
+    act(operator, "fail_over", expires_in="15")
+    link = r'href="/pairs/contoso/actions/hold/\?path=orders"[^>]*>Change the end</a>'
+    assert re.search(link, operator.get(page).text)
+
+    asked = operator.get("/pairs/contoso/actions/hold/", {"path": "orders"}).text
+    assert "<dt>Held by</dt><dd>operator, ends" in asked
+    assert 'name="expires_in"' in asked
+    act(operator, "hold", expires_in="240")
+
+    told = shared.health()["orders"]
+    assert 239 < (told.expires - told.since).total_seconds() / 60 < 241
+
+
 def test_the_same_form_sent_twice_is_one_deed(pair, shared, as_role):
     operator = as_role("operator")
     once = {"request_id": "11111111-2222-4333-8444-555555555555"}
@@ -90,6 +108,34 @@ def test_the_same_form_sent_twice_is_one_deed(pair, shared, as_role):
     act(operator, "fail_over", **once)
 
     assert FailoverEvent.objects.count() == AuditEntry.objects.count() == 1
+
+
+def test_a_form_that_failed_can_be_sent_again_as_it_says(pair, shared, as_role, settings, redis_url):
+    operator = as_role("operator")
+    once = {"request_id": "11111111-2222-4333-8444-555555555555"}
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    for _ in range(2):
+        assert "try again when it is back" in act(operator, "fail_over", **once).text
+
+    settings.REDIS_URL = redis_url
+    assert act(operator, "fail_over", **once).status_code == 302
+    act(operator, "fail_over", **once)
+
+    assert shared.health()["orders"].held_by == "operator"
+    assert list(AuditEntry.objects.order_by("pk").values_list("outcome", flat=True)) == ["failed", "failed", "done"]
+
+
+@pytest.mark.parametrize("verb", ["fail_over", "mark_healthy"])
+@pytest.mark.parametrize("reason", ["", "  \n "])
+def test_what_is_severe_is_not_done_without_a_reason_and_nothing_typed_is_lost(pair, shared, as_role, verb, reason):
+    page = act(as_role("operator"), verb, reason=reason, expires_in="60")
+
+    assert (page.status_code, "Say why" in page.text) == (400, True)
+    assert ('<option value="60" selected>' in page.text) == (verb == "fail_over")
+    assert 'name="path" value="orders"' in page.text
+    assert shared.health() == {}
+    in_dialog = act(as_role("operator"), verb, reason=reason, headers=HTMX)
+    assert (in_dialog.status_code, in_dialog["HX-Retarget"], "Say why" in in_dialog.text) == (200, "#dialog", True)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -129,6 +175,33 @@ def test_what_does_not_exist_is_not_found(pair, shared, as_role, verb, path):
 
 def test_an_action_without_a_path_asks_again(pair, shared, as_role):
     assert act(as_role("operator"), "fail_over", path="").status_code == 400
+
+
+def test_a_dialog_that_was_filled_in_wrongly_is_shown_again_with_what_is_wrong(pair, shared, as_role):
+    answer = act(as_role("operator"), "pace_syphon", rate="-1", headers=HTMX)
+
+    assert (answer.status_code, answer["HX-Retarget"]) == (200, "#dialog")
+    assert 'role="alert"' in answer.text
+    assert shared.paces() == {}
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "fragment"])
+def test_a_form_that_was_open_too_long_is_refused_in_one_sentence(pair, shared, people, headers):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people["operator"])
+
+    answer = act(client, "fail_over", headers=headers)
+
+    assert ("<html" in answer.text, "load the page again" in answer.text) == (not headers, True)
+
+
+def test_a_button_pressed_with_nothing_chosen_leads_back_and_says_so(pair, shared, as_role):
+    operator = as_role("operator")
+
+    answer = operator.get("/pairs/contoso/actions/release/", headers={"Referer": "http://testserver/?q=or"})
+
+    assert (answer.status_code, answer["Location"]) == (302, "http://testserver/?q=or")
+    assert "Choose entities first" in operator.get(answer["Location"]).text
 
 
 def test_a_pair_s_syphon_is_paused_without_naming_a_queue(pair, shared, as_role):

@@ -20,6 +20,8 @@ PAGES = (
     "/events/",
     "/backlog/",
     "/costs/",
+    "/costs/forecast/",
+    "/costs/reconcile/",
     "/audit/",
     "/workers/",
 )
@@ -243,3 +245,36 @@ def test_what_is_ticked_stays_ticked_through_a_refresh_and_is_failed_over_togeth
 
     expect(row(operator, "payments")).to_contain_text("operator")
     assert {path for path, known in shared.health().items() if known.held_by == "operator"} == {"orders", "payments"}
+
+
+def test_a_slider_moves_its_number_and_the_forecast_answers_at_once(browser: Browser, site):
+    with browser.new_context() as context:
+        page = sign_in(context, site, "viewer")
+        page.goto(f"{site}/costs/forecast/?hours=3&messages_per_hour=1000")
+        slider, hours = (
+            page.get_by_label("Hours it lasts, as a slider"),
+            page.get_by_label("Hours it lasts", exact=True),
+        )
+        expect(page.locator("#room")).to_be_visible()
+        expect(page.get_by_text("3,000 messages")).to_be_visible()
+        place = slider.input_value()
+
+        hours.fill("168")
+        expect(slider).to_have_value("200")
+        slider.press("Home")
+
+        expect(hours).to_have_value("0.25")
+        expect(page.get_by_text("250 messages")).to_be_visible()
+        expect(page).to_have_url(re.compile("hours=0.25"))
+        expect(slider).to_have_attribute("aria-valuetext", "0.25")
+        assert 0 < int(place) < 200
+        assert page.get_by_label("Operations used this month, as a slider").count() == 0
+
+
+def test_the_forecast_has_no_dead_sliders_without_scripts(browser: Browser, site):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = sign_in(context, site, "viewer")
+        page.goto(f"{site}/costs/forecast/")
+
+        expect(page.locator("input[type='range']").first).to_be_hidden()
+        expect(page.get_by_label("Hours it lasts", exact=True)).to_be_editable()

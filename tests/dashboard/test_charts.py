@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dashboard.charts import Series, Window, ceiling, depth_chart, short_number, small_chart, sparkline, thin
+from dashboard.depth import spark
+from dashboard.models import EntityHealth
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 HOUR = Window.last(timedelta(hours=1), NOW)
@@ -100,9 +102,35 @@ def test_a_sparkline_without_anything_waiting_is_flat():
     assert "spark-flat" not in sparkline([(ago(5), 3)], HOUR, "orders: 3 waiting")
 
 
+def test_a_sparkline_s_area_begins_where_its_line_does():
+    drawn = sparkline([(ago(30), 3), (ago(5), 4)], HOUR, "orders: 4 waiting", width=120, height=28)
+
+    assert 'points="60.0,26 60.0,' in drawn
+
+
 def test_on_a_phone_the_words_are_as_large_as_the_screen_allows_and_do_not_meet():
     svg = small_chart([Series("total", [(ago(1), 500)], "total")], HOUR, "Messages")
 
     assert 'viewBox="0 0 340 180"' in svg
     assert svg.count('class="tick"') == 6
     assert 'class="name' not in svg
+
+
+def test_a_backlog_that_emptied_in_the_moment_of_its_peak_is_not_drawn_as_a_plateau():
+    points = [(ago(40.2), 0), (ago(40.1), 900), (ago(40.05), 0), (ago(2), 0)]
+
+    values = [value for _, value in thin(points, HOUR, 60)]
+
+    assert values == [900, 0, 0]
+
+
+def test_an_entity_s_line_begins_with_nothing_waiting_where_nothing_was_measured():
+    drawn = spark(EntityHealth(path="orders"), [(ago(30), 7), (ago(10), 0)], HOUR)
+
+    assert 'points="0.0,26.0 60.0,26.0 60.0,2.0' in drawn
+
+
+def test_a_long_axis_is_told_in_days():
+    week = Window.last(timedelta(days=7), NOW)
+
+    assert "−7 d" in texts(depth_chart([Series("total", [], "total")], week, "Messages"))

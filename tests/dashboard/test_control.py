@@ -97,6 +97,30 @@ def test_an_organic_failover_can_be_held(wish, shared, orders):
     assert orders.held_by == "operator"
 
 
+def test_a_hold_is_given_another_end(wish, shared, orders):
+    soon, later = timezone.now() + timedelta(minutes=15), timezone.now() + timedelta(hours=4)
+    control.fail_over(wish(), expires=soon)
+
+    assert control.hold(wish(), expires=later).outcome == "done"
+    assert control.hold(wish(), expires=later).outcome == "unchanged"
+
+    orders.refresh_from_db()
+    told = shared.health()["orders"]
+    assert (told.expires, orders.expires, orders.version) == (later, later, told.version)
+    assert kinds() == ["forced", "held"]
+
+
+@pytest.mark.parametrize("role", ["operator", "administrator"])
+def test_until_released_is_an_end_as_well_whoever_wishes_for_it(wish, shared, orders, role):
+    control.fail_over(wish(), expires=timezone.now() + timedelta(minutes=15))
+
+    assert control.hold(wish(role=role)).outcome == "done"
+
+    orders.refresh_from_db()
+    told = shared.health()["orders"]
+    assert (told.held_by, told.expires, orders.expires) == (role, None, None)
+
+
 def test_a_healthy_entity_cannot_be_held(wish, shared):
     with pytest.raises(control.ControlError, match="not failed over"):
         control.hold(wish())
@@ -115,7 +139,49 @@ def test_marking_healthy_ends_hold_and_failover_together(wish, shared, orders):
     assert control.mark_healthy(wish()).outcome == "unchanged"
 
 
-@pytest.mark.parametrize("target", ["*", "contoso/x-servicebus-transfer/3"])
+@pytest.fixture
+def forgotten(wish, shared, orders):
+    """The page shows a hold that Redis has lost, and no process remembers it."""
+    control.fail_over(wish())
+    shared.redis.flushall()
+    orders.refresh_from_db()
+    return orders
+
+
+def test_a_hold_that_redis_has_forgotten_can_be_released(wish, shared, forgotten):
+    assert control.release(wish()).outcome == "done"
+
+    version = forgotten.version
+    forgotten.refresh_from_db()
+    assert (forgotten.state, forgotten.held_by, forgotten.version > version) == ("failed_over", None, True)
+    assert (shared.health()["orders"].state, shared.health()["orders"].held_by) == ("failed_over", None)
+    assert shared.claim_ping("orders", 60)
+
+
+def test_a_failover_that_redis_has_forgotten_can_be_marked_healthy(wish, shared, forgotten):
+    assert control.mark_healthy(wish()).outcome == "done"
+
+    forgotten.refresh_from_db()
+    assert (forgotten.state, forgotten.held_by, shared.health()["orders"].state) == ("healthy", None, "healthy")
+
+
+def test_a_hold_that_redis_has_forgotten_can_be_lengthened(wish, shared, forgotten):
+    end = timezone.now() + timedelta(hours=4)
+
+    assert control.hold(wish(), expires=end).outcome == "done"
+
+    assert (shared.health()["orders"].held_by, shared.health()["orders"].expires) == ("operator", end)
+
+
+def test_what_redis_knows_better_than_the_page_stays_as_it_is(wish, shared, forgotten):
+    shared.fail_over("orders", "again", operator="grace", process="web", hold=False)
+    shared.mark_healthy("orders", operator="grace", process="web")
+
+    assert control.release(wish()).outcome == "unchanged"
+    assert shared.health()["orders"].state == "healthy"
+
+
+@pytest.mark.parametrize("target", ["*", "contoso/x-servicebus-transfer/3", "orders"])
 def test_a_syphon_is_paused_and_resumed(wish, shared, target):
     assert control.pause_syphon(wish(target)).outcome == "done"
     assert control.pause_syphon(wish(target)).outcome == "unchanged"

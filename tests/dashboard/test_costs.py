@@ -5,17 +5,20 @@ import io
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Group, User
+from django.db import IntegrityError
 from django.test import Client
 from django.utils import timezone
 
 from dashboard.charges import ChargesRequest, close_month, compute_month, store
 from dashboard.jobs import JobFailed
-from dashboard.models import Adjustment, Charge, ChargeRun, Invoice
+from dashboard.models import Adjustment, Charge, ChargeRun, ClosedMonth, Invoice
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
@@ -158,6 +161,10 @@ def test_the_newest_month_with_charges_is_shown_first(viewer: Client, stored: Ca
 
 def test_a_month_without_charges_says_what_to_run(viewer: Client) -> None:
     page = viewer.get("/costs/", {"month": "2026-02"}).content.decode()
+    assert "An operator can have them computed now." in page
+
+    User.objects.get().groups.add(Group.objects.get(name="operator"))
+    page = viewer.get("/costs/", {"month": "2026-02"}).content.decode()
     assert "python manage.py compute_charges --month 2026-02" in page
 
 
@@ -215,6 +222,27 @@ def test_a_job_that_fails_is_told_in_its_own_words_and_recorded(tmp_path: Path) 
     assert (run.status, str(missing) in run.error) == (ChargeRun.Status.FAILED, True)
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device."),
+        (IntegrityError("UNIQUE constraint failed\nDETAIL: row"), "IntegrityError: UNIQUE constraint failed."),
+        (OSError("postgres://u:hush@host is away"), "OSError: postgres://…@host is away."),
+        (KeyboardInterrupt(), "It was interrupted."),
+        (SystemExit(143), "It was interrupted."),
+    ],
+)
+def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: BaseException, told: str) -> None:
+    def breaks(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("dashboard.charges.run_job", breaks)
+    with pytest.raises(type(error)):
+        compute_month(ChargesRequest(month=MONTH))
+    run = ChargeRun.objects.get()
+    assert (run.status, run.error) == (ChargeRun.Status.FAILED, told)
+
+
 def test_names_from_outside_are_shown_as_text(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
     stored([RUN, invoice("published", 560), line("send", 560, entity="<script>alert(1)</script>")])
     assert "<script>alert" not in viewer.get("/costs/", {"month": MONTH}).content.decode()
@@ -234,8 +262,46 @@ def test_a_closed_month_changes_by_adjustments_only(viewer: Client, stored: Call
     assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_660
 
 
+def test_what_two_pairs_use_of_one_namespace_is_told_apart_and_one_row_of_the_csv(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    alpha, beta = (line("send_backlog", 280, units=10) | {"pair": name} for name in ("alpha", "beta"))
+    stored([RUN, invoice("published", 1_560), alpha, beta, BASE, DAY])
+    assert '<p class="sum">2.80' in viewer.get("/costs/", {"month": MONTH, "pair": "beta"}).content.decode()
+    rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).content.decode())))
+    told = {row["kind"]: (row["operations"], row["billing_units"], row["charge"]) for row in rows}
+    assert (told["send_backlog"], len(rows)) == (("20", "20", "5.60"), 2)
+
+    close_month(MONTH, timezone.now())
+    stored([RUN, invoice("published", 1_570), alpha, beta | {"cents": 290}, BASE, DAY])
+    assert [(each.pair, each.cents) for each in Adjustment.objects.all()] == [("beta", 10)]
+
+
 def test_what_disappears_from_a_closed_month_is_taken_back(stored: Callable[..., ChargeRun]) -> None:
     stored(SEPTEMBER)
     close_month(MONTH, timezone.now())
     stored([RUN])
     assert sum(each.cents for each in Adjustment.objects.all()) == -1_560
+
+
+@pytest.mark.parametrize("before", [SEPTEMBER, [RUN]], ids=["with another scope", "while it was empty"])
+def test_what_comes_late_of_a_new_scope_is_an_adjustment_of_the_closed_month(
+    stored: Callable[..., ChargeRun], before: list[dict[str, Any]]
+) -> None:
+    stored(before)
+    close_month(MONTH, timezone.now())
+    late = [invoice("published", 560, "sub-2"), line("send", 560, units=20_000_000), DAY]
+    for _ in range(2):  # the second finds nothing new
+        stored([*before, *late])
+    made = Invoice.objects.get(scope="sub-2")
+    assert (made.cents, made.units, made.closed_at is not None) == (0, 0, True)
+    assert [(each.invoice, each.kind, each.cents) for each in Adjustment.objects.all()] == [(made, "send", 560)]
+    assert not made.charges.exists()
+    assert not made.days.exists()
+
+
+def test_a_month_that_was_closed_before_months_were_remembered_stays_closed(stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    Invoice.objects.update(closed_at=timezone.now())
+    import_module("dashboard.migrations.0035_closed_months").from_invoices(apps, None)
+    assert ClosedMonth.objects.get().month == MONTH

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -12,8 +13,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from dashboard.charges import store
-from dashboard.models import AuditEntry, ChargeRun, Statement
-from dashboard.reconciliation import Range, against_bill, against_metrics
+from dashboard.models import Adjustment, AuditEntry, ChargeRun, Invoice, Statement
+from dashboard.reconciliation import CENT, WHOLE, Range, against_bill, against_metrics, take_statement
 from tests.dashboard.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.test_costs_statements import RESOURCE, SYSTEM, metric, rows
 from tests.dashboard.test_costs_statements import line as billed
@@ -142,17 +143,100 @@ def test_the_form_asks_for_the_token(people) -> None:
     assert not Statement.objects.exists()
 
 
+def measured(*totals: tuple[str, int], on: str = "2026-10-03") -> str:
+    """The answer of the metrics API for a day."""
+    return json.dumps({"value": [metric(*each) for each in totals]}).replace("2026-10-02", on)
+
+
 @pytest.mark.parametrize(
     ("sent", "verdict"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "explanation")]
 )
 def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent: int, verdict: str) -> None:
     size = (MILLION - sent) * 65_536 if sent in (900_000,) else 0
-    answer = {"value": [metric("IncomingMessages", sent - 1), metric("IncomingBytes", size)]}
-    assert give(as_role("operator"), json.dumps(answer), "metrics").status_code == 302
+    assert give(as_role("operator"), measured(("IncomingMessages", sent - 1), ("IncomingBytes", size)), "metrics")
     seen = {each.range.label: each for each in against_metrics(MONTH)}
     assert list(seen) == ["Sent, in operations"], "of what no metric was given nothing is said"
     assert verdict in seen["Sent, in operations"].verdict
     assert "Against Azure Monitor" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+
+
+def test_the_base_charge_of_another_subscription_is_not_ours(computed, as_role) -> None:
+    other = billed("Standard Base Unit", "1/Hour", "72", resource=SYSTEM).replace("S1", "S2")
+    give(as_role("operator"), bill("1.5", other))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert [meter.quantity.billed for meter in against.meters if meter.unit == "unit hours"] == [72]
+    assert [(namespace, meter, quantity) for namespace, meter, quantity, _ in against.elsewhere] == [
+        ("$system", "Standard Base Unit", 72)
+    ]
+
+
+@pytest.mark.parametrize(("off", "is_explained"), [("0.009", True), ("0.02", False), ("1", False)])
+def test_of_money_a_cent_may_be_cut_off_and_no_more(computed, off: str, is_explained: bool) -> None:
+    found = Range(label="", least=Fraction(5), most=Fraction(20), billed=20 + Fraction(off), tolerance=CENT)
+    assert found.is_explained == is_explained
+    assert replace(found, tolerance=WHOLE).is_explained
+    text = bill("1.5", billed("Data Transfer Out", "1 GB", "0", category="Bandwidth", cost="1"))
+    take_statement(MONTH, "export", "bill.csv", text.encode(), "olga", timezone.now())
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert {meter.cost.tolerance for meter in against.meters} | {against.cost.tolerance} == {CENT}
+
+
+def shared_days(folder: Path) -> None:
+    """Two namespaces of one scope: a million sent on the 3rd and two on the 20th, half a million of all by `other`."""
+    records = [
+        RUN,
+        invoice("settlements", 0),
+        line("send", 0, units=5 * MILLION // 2),
+        line("send", 0, namespace="other", units=MILLION // 2),
+        day("send", MILLION, "0"),
+        day("send", 2 * MILLION, "0", on="2026-10-20"),
+    ]
+    result = folder / "result.jsonl"
+    result.write_text("\n".join(map(json.dumps, records)))
+    now = timezone.now()
+    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), result)
+
+
+@pytest.mark.parametrize(
+    ("sent", "on", "verdict"),
+    [
+        (MILLION, "2026-10-03", "within"),
+        (MILLION // 2, "2026-10-03", "within"),  # the other half may be the other namespace's
+        (MILLION // 3, "2026-10-03", "explanation"),
+        (MILLION + 9, "2026-10-03", "fewer"),
+        (2 * MILLION, "2026-10-20", "within"),
+        (5, "2026-10-05", "fewer"),
+    ],
+)
+def test_metrics_of_some_days_are_compared_with_what_was_made_in_them(
+    tmp_path: Path, as_role, sent: int, on: str, verdict: str
+) -> None:
+    shared_days(tmp_path)
+    give(as_role("operator"), measured(("IncomingMessages", sent - 1), on=on), "metrics")
+    (seen,) = against_metrics(MONTH)
+    assert (seen.since, seen.until) == (date.fromisoformat(on), date.fromisoformat(on))
+    assert verdict in seen.verdict
+    if on == "2026-10-03":
+        assert (seen.computed.least, seen.computed.most) == (MILLION // 2, MILLION)
+        assert "500,000–1,000,000" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+
+
+def test_adjustments_of_a_closed_month_are_in_the_money_that_the_bill_is_compared_with(computed, as_role) -> None:
+    made = Invoice.objects.get(rule="published")
+    place = {"pair": "contoso", "entity": "orders", "kind": "send", "cents": 100, "made_at": timezone.now()}
+    Adjustment.objects.create(invoice=made, run=made.run, namespace="late", **place)
+    give(as_role("operator"), bill("1.5", billed(quantity="1", resource=RESOURCE.replace("Contoso", "late"))))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert not against.elsewhere
+    operations = against.meters[0]
+    assert (operations.cost.least, operations.cost.most) == (Fraction("1.6"), Fraction("1.8"))
+    assert (
+        "has the adjustments of the closed month"
+        in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+    )
 
 
 def test_a_file_can_be_pointed_to(computed, tmp_path: Path) -> None:

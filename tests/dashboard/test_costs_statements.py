@@ -8,7 +8,8 @@ from fractions import Fraction
 import pytest
 
 from dashboard import statements
-from dashboard.statements import Parsed, StatementError, read_export, read_metrics
+from dashboard.azure_metrics import read_metrics
+from dashboard.statements import Parsed, StatementError, read_export
 
 MONTH = "2026-10"
 RESOURCE = "/subscriptions/S1/resourceGroups/g/providers/Microsoft.ServiceBus/namespaces/Contoso"

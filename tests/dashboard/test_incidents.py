@@ -7,9 +7,12 @@ import pytest
 from django.utils import timezone
 
 from dashboard import projection
-from dashboard.incidents import drain, drained, incidents
+from dashboard.incidents import LONGEST, drain, drained, incidents
 from dashboard.models import AuditEntry, FailoverEvent
+from dashboard.peaks import roll_up
+from dashboard.pruning import prune
 from dashboard.redis import shared_state
+from pairing.shared_health import PingRecord
 from tests.dashboard.conftest import NOW
 from tests.dashboard.test_projection import Queue, event
 
@@ -109,6 +112,21 @@ def test_a_backlog_that_does_not_shrink_has_no_time_left(samples):
     assert (told.rate, told.left) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("samples", "left"),
+    [
+        (depth((60, 2**62 + 4096), (80, 2**62)), LONGEST),
+        (depth((70, 100), (70, 60)), None),
+        (depth((80, 60), (80, 60), (80, 60)), None),
+    ],
+    ids=["more than time can tell", "two looks at one moment", "one look thrice"],
+)
+def test_no_number_of_messages_and_no_two_looks_at_one_moment_break_the_page(samples, left):
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    assert drain(one, samples, NOW + timedelta(seconds=81)).left == left
+
+
 @pytest.fixture
 def story(pair, redis_here, alive):
     """An outage half an hour ago that is over; the id of its failover."""
@@ -160,8 +178,19 @@ def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, a
         target="orders",
         reason="because of ticket 7",
     ).save()
+    AuditEntry(
+        request_id="3",
+        at=forced + timedelta(seconds=5),
+        operator="ada",
+        verb="pace_syphon",
+        pair="contoso",
+        outcome="done",
+        detail="The syphon of contoso brings home at most 5 messages a second.",
+    ).save()
 
-    assert "because of ticket 7" in as_role("viewer").get(f"/pairs/contoso/incidents/{'4' * 32}/").text
+    page = as_role("viewer").get(f"/pairs/contoso/incidents/{'4' * 32}/").text
+    assert "because of ticket 7" in page
+    assert "at most 5 messages a second" in page
 
 
 def test_a_pace_of_the_whole_pair_is_told_where_one_entity_waits_for_it(pair, redis_here, alive, as_role):
@@ -172,12 +201,15 @@ def test_a_pace_of_the_whole_pair_is_told_where_one_entity_waits_for_it(pair, re
             event("6" * 32, "recovered", time=recovered),
         ]
     )
-    projection.record_waiting("contoso", {"orders": 90}, recovered)
+    projection.record_waiting("contoso", {"orders": 180}, recovered)
+    projection.record_waiting("contoso", {"orders": 90}, recovered + timedelta(seconds=30))
     shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
 
     entity, incident = "/pairs/contoso/entities/orders/", f"/pairs/contoso/incidents/{'5' * 32}/"
 
-    assert "whole pair at most 3 a second, set by ada" in as_role("viewer").get(entity).text
+    page = as_role("viewer").get(entity).text
+    assert "whole pair at most 3 a second, set by ada" in page
+    assert "in about 30\N{NO-BREAK SPACE}s at this rate" in page
     assert "the whole pair paced by ada to 3 a second" in as_role("viewer").get(incident).text
 
 
@@ -190,6 +222,78 @@ def test_the_json_has_what_a_post_mortem_needs(story, as_role):
     assert [one["kind"] for one in told["events"]] == ["failing", "failed_over", "recovered"]
     assert told["actions"][0]["operator"] == "ada"
     assert [waiting for _, waiting in told["depth"]] == [40, 400, 100, 0]
+
+
+def test_pings_are_told_of_the_failover_they_belong_to_alone(story, as_role):
+    def told(identity):
+        return as_role("viewer").get(f"/pairs/contoso/incidents/{identity}.json").json()["pings"]
+
+    now = timezone.now()
+    earlier = PingRecord(now - timedelta(minutes=29, seconds=30), False, "", 4, None)
+    projection.record_pings("contoso", {"orders": earlier})
+    assert told(story)["count"] == 4
+
+    projection.record_events([event("7" * 32, "failed_over", time=now - timedelta(minutes=2))])
+    assert (told(story)["count"], told("7" * 32)["count"]) == (4, 0)
+
+    projection.record_pings("contoso", {"orders": PingRecord(now, False, "tonight's", 1, None)})
+    assert (told(story), told("7" * 32)["reason"]) == (None, "tonight's")
+    assert "orders has failed over again since" in as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
+
+
+def test_the_json_says_what_holds_up_the_way_home(pair, redis_here, alive, as_role):
+    recovered = timezone.now() - timedelta(minutes=1)
+    beginning = event("5" * 32, "failed_over", time=recovered - timedelta(seconds=9))
+    projection.record_events([beginning, event("6" * 32, "recovered", time=recovered)])
+    projection.record_waiting("contoso", {"orders": 180}, recovered)
+    shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
+    pair.pauses.create(queue="orders", by="bob", reason="ticket 8", at=recovered)
+
+    told = as_role("viewer").get(f"/pairs/contoso/incidents/{'5' * 32}.json").json()
+
+    assert (told["pause"]["queue"], told["pause"]["by"], told["pause"]["reason"]) == ("orders", "bob", "ticket 8")
+    assert [(one["target"], one["messages_per_s"], one["by"]) for one in told["paces"]] == [("*", 3.0, "ada")]
+
+
+FORGOTTEN = {"10 days later": 10, "40 days later": 40, "399 days later": 399}
+
+
+@pytest.fixture(params=FORGOTTEN.values(), ids=FORGOTTEN)
+def long_ago(request, pair, orders, redis_here, alive):
+    """An outage whose samples are forgotten; the id of its failover."""
+    began = timezone.now().replace(minute=20, second=0, microsecond=0) - timedelta(days=request.param)
+    then = began + timedelta(seconds=60)
+    known = [("1", "failed_over", began), ("2", "recovered", then)]
+    projection.record_events([event(identity * 32, kind, time=at) for identity, kind, at in known])
+    for second, waiting in ((-1200, 0), (10, 40), (59, 400), (65, 100), (75, 0), (3000, 0)):
+        projection.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
+        projection.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
+    roll_up(pair)
+    assert prune(timezone.now())["WaitingSample"] == 3
+    return "1" * 32
+
+
+def test_an_incident_whose_samples_are_forgotten_still_tells_its_peak_and_its_end(long_ago, as_role):
+    told = as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}.json").json()
+
+    assert (told["peak_messages"], told["lasted_s"]) == (400, 75.0)
+    assert max(waiting for _, waiting in told["depth"]) == 400
+    assert told["depth"][-1][1] == 0
+    assert "No depth has been measured" not in as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}/").text
+
+
+def test_an_earlier_outage_in_the_same_hour_lends_it_no_peak(pair, orders, redis_here, alive, as_role):
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
+    for minute, kind in ((5, "failed_over"), (10, "recovered"), (40, "failed_over"), (45, "recovered")):
+        projection.record_events([event(f"{minute:032}", kind, time=hour + timedelta(minutes=minute))])
+    for minute, waiting in ((6, 900), (11, 0), (41, 20), (46, 0)):
+        projection.record_depths("contoso", [Queue(active=waiting)], hour + timedelta(minutes=minute))
+        projection.record_waiting("contoso", {"orders": waiting}, hour + timedelta(minutes=minute))
+    roll_up(pair)
+
+    told = as_role("viewer").get(f"/pairs/contoso/incidents/{40:032}.json").json()
+
+    assert told["peak_messages"] == 20
 
 
 @pytest.mark.parametrize("end", ["/", ".json"])

@@ -7,12 +7,13 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from dashboard import ledgers
+from dashboard import ledgers, projection
 from dashboard.models import AuditEntry, FailoverEvent, SyphonLedger, SyphonPause
 from pairing.ledger import Ledger
 from tests.dashboard.conftest import NOW
 from tests.dashboard.test_actions import act
 from tests.dashboard.test_incidents import story
+from tests.dashboard.test_projection import Queue
 
 __all__ = ["story"]
 QUEUE = "contoso/x-servicebus-transfer/0"
@@ -56,9 +57,36 @@ def test_what_redis_forgets_stays(pair):
     assert SyphonLedger.objects.count() == 1
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"incidents": [{}]}', '{"incidents": 5}'])
+ODD = {"began_at": "2026-11-01T00:00:00Z", "enqueued": 1, "fates": {"restored": 1}, "ended_at": None}
+WILD: list[dict[str, object]] = [
+    {},
+    {"began_at": "yesterday"},
+    ODD | {"began_at": "0001-01-01T00:00:00+14:00"},
+    ODD | {"ended_at": "9999-12-31T23:59:59-14:00"},
+    ODD | {"enqueued": -1},
+    ODD | {"enqueued": 10**30},
+    ODD | {"enqueued": float("nan")},
+    ODD | {"fates": 5},
+    ODD | {"fates": {"restored": -1}},
+    ODD | {"fates": {"restored": "many"}},
+    ODD | {"fates": {"restored": 2**62, "expired": 2**62}},
+    ODD | {"fates": {str(number): 1 for number in range(1_000)}},
+    ODD | {"ended_at": "2026-11-01T00:00:00Z", "missing": 10**30},
+]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"incidents": 5}', *(json.dumps({"incidents": [one]}) for one in WILD)]
+)
 def test_books_that_cannot_be_read_stop_nobody(pair, text):
     assert ledgers.keep("contoso", {"a": text, **books(1)}, NOW) == 1
+
+
+def test_books_with_letters_that_no_database_takes_are_kept_with_others(pair):
+    odd = ODD | {"fates": {"re\0stored": 1}}
+    told = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
+
+    assert ledgers.keep("contoso", told | books(1), NOW) == 2
 
 
 def test_nothing_is_said_to_be_missing_before_the_end(pair):
@@ -76,31 +104,90 @@ def test_the_pair_s_page_shows_its_books(pair, redis_here, alive, as_role):
     assert '<b class="good">0</b>' in page
 
 
+def holding(entity: str, since, queue: str = QUEUE) -> None:
+    """The sampler saw messages for the entity in a backlog queue, first at `since`, and looked again just now."""
+    for at in (since, timezone.now()):
+        projection.record_depths("contoso", [Queue(queue, active=1)], at)
+        projection.record_deliverable("contoso", {queue: {entity: 1}}, at)
+
+
 @pytest.mark.parametrize(
     ("later", "state", "paused", "said"),
     [
-        (timedelta(minutes=5), "healthy", False, True),
-        (timedelta(seconds=30), "healthy", False, False),
-        (timedelta(minutes=5), "failed_over", False, False),
-        (timedelta(minutes=5), "healthy", True, False),
+        (timedelta(minutes=5), "healthy", "", True),
+        (timedelta(minutes=5), "healthy", f"{QUEUE}0", True),
+        (timedelta(seconds=30), "healthy", "", False),
+        (timedelta(minutes=5), "failed_over", "", False),
+        (timedelta(minutes=5), "failing", "", False),
+        (timedelta(minutes=5), "healthy", "*", False),
+        (timedelta(minutes=5), "healthy", QUEUE, False),
     ],
-    ids=["nothing moved", "it is early", "it waits for the entity", "it is paused"],
+    ids=["nothing moved", "another is paused", "early", "failed over", "failing", "all is paused", "it is paused"],
 )
 def test_a_syphon_that_receives_but_does_not_deliver_is_told(pair, redis_here, as_role, later, state, paused, said):
     began = timezone.now() - later
-    pair.entities.filter(path="orders").update(state=state, since=NOW, waiting=1)
+    pair.entities.filter(path="orders").update(state=state, since=NOW)
+    holding("orders", began)
     ledgers.keep("contoso", books(3, lost=1), began)
     if paused:
-        SyphonPause.objects.create(pair=pair, queue="*", by="ada", at=NOW)
+        SyphonPause.objects.create(pair=pair, queue=paused, by="ada", at=NOW)
 
     for page in ("/", "/pairs/contoso/"):
         assert ("receives but does not deliver" in as_role("viewer").get(page).text) == said
 
 
+def test_what_a_frozen_sampler_saw_does_not_overwrite_what_was_seen_since(pair):
+    began, now = timezone.now() - timedelta(minutes=9), timezone.now()
+    holding("orders", began)
+
+    projection.record_deliverable("contoso", {QUEUE: {}}, began)
+    assert pair.backlog_queues.get().deliverable_since == began
+
+    projection.record_deliverable("contoso", {}, timezone.now())
+    projection.record_depths("contoso", [Queue(QUEUE)], timezone.now())
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, now)
+    assert pair.backlog_queues.get().deliverable_since is None
+
+
 def test_a_message_that_moves_is_a_sign_of_life(pair, redis_here, as_role):
-    pair.entities.filter(path="orders").update(state="healthy", since=NOW, waiting=1)
+    holding("orders", timezone.now() - timedelta(minutes=9))
     ledgers.keep("contoso", books(3, lost=1), timezone.now() - timedelta(minutes=9))
     ledgers.keep("contoso", books(4, lost=1), timezone.now())
+
+    assert "receives but does not deliver" not in as_role("viewer").get("/").text
+
+
+def test_a_queue_that_waits_for_an_entity_is_not_stalled_because_another_entity_drains(pair, redis_here, as_role):
+    """`payments` comes home through one queue; another holds messages for `orders` alone, which is failed over."""
+    long_ago = timezone.now() - timedelta(minutes=9)
+    pair.entities.filter(path="orders").update(state="failed_over", since=NOW, waiting=3)
+    pair.entities.filter(path="payments").update(state="healthy", since=NOW, waiting=3)
+    holding("orders", long_ago)
+    ledgers.keep("contoso", books(3, lost=1), long_ago)
+
+    assert "receives but does not deliver" not in as_role("viewer").get("/").text
+
+
+def test_a_queue_is_not_stalled_the_moment_its_entity_recovers(pair, redis_here, as_role):
+    long_ago = timezone.now() - timedelta(minutes=9)
+    pair.entities.filter(path="orders").update(state="failed_over", since=NOW)
+    holding("orders", long_ago)
+    ledgers.keep("contoso", books(3, lost=1), long_ago)
+    pair.entities.filter(path="orders").update(state="healthy")
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+
+    assert "receives but does not deliver" not in as_role("viewer").get("/").text
+
+
+@pytest.mark.parametrize("paused", ["*", QUEUE])
+def test_a_queue_is_not_stalled_the_moment_a_long_pause_is_over(pair, redis_here, as_role, paused):
+    long_ago = timezone.now() - timedelta(minutes=9)
+    holding("orders", long_ago)
+    ledgers.keep("contoso", books(3, lost=1), long_ago)
+    pause = SyphonPause.objects.create(pair=pair, queue=paused, by="ada", at=long_ago)
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+    pause.delete()
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
 
     assert "receives but does not deliver" not in as_role("viewer").get("/").text
 
@@ -146,3 +233,27 @@ def test_a_backlog_that_is_paused_is_said_to_be_paused_and_by_whom(pair, shared,
     assert "paused by ada" in page
     assert "storage first" in page
     assert "not shrinking" not in page
+
+
+def test_books_that_do_not_balance_are_told_once_and_shown_where_the_books_are(pair, redis_here, alive, as_role):
+    ledgers.keep("contoso", books(5, lost=2), NOW)
+    assert not FailoverEvent.objects.exists(), "what is not drained may still come home"
+
+    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW)
+    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW + timedelta(minutes=1))
+    SyphonLedger.objects.all().delete()  # a database of yesterday is told again
+    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW + timedelta(minutes=2))
+
+    event = FailoverEvent.objects.get()
+    assert (event.kind, event.entity, event.pair) == ("ledger_unbalanced", QUEUE, "contoso")
+    assert event.reason.startswith("2 of 7 messages since ")
+    page = as_role("viewer").get("/pairs/contoso/").text
+    assert "Ledger unbalanced" in page
+    assert "kind=ledger_unbalanced" in page
+    link = page[page.index("/events/?entity=") :].split('"')[0].replace("&amp;", "&")
+    assert "2 of 7 messages" in as_role("viewer").get(link).text
+
+
+def test_books_that_balance_are_no_event(pair):
+    ledgers.keep("contoso", books(5, drained=True), NOW)
+    assert not FailoverEvent.objects.exists()

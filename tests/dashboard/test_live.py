@@ -76,6 +76,18 @@ async def test_a_second_page_shares_the_subscription(stream, redis_here):
 
 
 @pytest.mark.django_db(transaction=True)
+async def test_a_page_that_opens_as_the_last_one_closes_is_told_of_changes(pair, redis_here):
+    broadcast = live.Broadcast()
+    broadcast.leave(broadcast.join())
+
+    woken = broadcast.join()
+
+    async with asyncio.timeout(DEADLINE_S):
+        await woken.wait()
+    broadcast.leave(woken)
+
+
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("channel", "text"),
     [

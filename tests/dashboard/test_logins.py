@@ -48,6 +48,21 @@ def test_too_many_wrong_passwords_close_the_name_for_that_address(either, people
     assert sign_in(name="viewer", address=address).status_code == 302
 
 
+def test_only_wrong_passwords_keep_it_closed(redis_here, people):
+    """Whoever tries again meanwhile, or is let in, does not begin the pause anew."""
+
+    guess(MOST_OF_A_NAME)
+    closed = redis_here.keys("dashboard:logins:*")
+    for key in closed:
+        redis_here.expire(key, 100)
+
+    assert LOCKED in sign_in().text
+    assert sign_in(name="viewer").status_code == 302
+    assert all(redis_here.ttl(key) <= 100 for key in closed)
+    guess(1, name="viewer")
+    assert any(redis_here.ttl(key) > 100 for key in closed)
+
+
 def test_too_many_names_close_the_address(redis_here, people):
     for number in range(MOST_OF_AN_ADDRESS):
         guess(1, name=f"guess-{number}")
@@ -64,6 +79,32 @@ def test_a_name_opens_again_after_the_pause():
     now[0] += PAUSE_S
 
     assert memory.read("key") == 0
+
+
+def test_a_button_pressed_after_the_session_ended_leads_back_to_its_page_and_says_that_nothing_was_done(
+    redis_here, pair, as_role
+):
+    stranger = as_role("stranger")
+    told = {"Referer": "http://testserver/pairs/contoso/actions/fail_over/?path=orders"}
+
+    answer = stranger.post("/pairs/contoso/actions/fail_over/", {"path": "orders"}, headers=told)
+
+    assert answer["Location"] == "/login/?next=/pairs/contoso/actions/fail_over/%3Fpath%3Dorders"
+    assert "Nothing was done" in stranger.get(answer["Location"]).text
+
+
+@pytest.mark.parametrize("referrer", ["", "https://evil.example/alerts/", "//evil.example/", "javascript:alert(1)"])
+def test_a_button_pressed_by_nobody_knows_whom_leads_to_the_overview(redis_here, pair, as_role, referrer):
+    answer = as_role("stranger").post("/alerts/acknowledge/", headers={"Referer": referrer})
+
+    assert answer["Location"] == "/login/?next=/"
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_part_of_a_page_asked_for_after_the_session_ended_loads_the_page_anew(redis_here, pair, as_role, method):
+    answer = getattr(as_role("stranger"), method)("/alerts/acknowledge/", headers={"HX-Request": "true"})
+
+    assert (answer.status_code, answer["HX-Refresh"]) == (204, "true")
 
 
 def test_signing_out_takes_a_post(redis_here, as_role):

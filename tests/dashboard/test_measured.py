@@ -9,6 +9,7 @@ def test_pages_of_many_entities_and_samples_are_measured():
     assert found["overview"]["queries"] <= 12
     assert found["search"]["queries"] <= 12
     assert all(found[page]["median_ms"] > 0 for page in ("by_folder", "pair_with_charts", "entity_with_chart"))
+    assert all(found[f"pair_over_{span}"]["median_ms"] > 0 for span in bench_dashboard.SPANS)
 
 
 def test_every_open_page_is_told_of_a_change_and_shows_it():

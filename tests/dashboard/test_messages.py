@@ -138,6 +138,8 @@ def test_a_namespace_that_cannot_be_asked_is_told(queue, settings, tmp_path, as_
 
     assert answer.status_code == 200
     assert 'role="alert"' in answer.text
+    assert "nobody knows what is there" in answer.text
+    assert "is empty" not in answer.text
 
 
 def test_a_queue_nobody_has_seen_is_not_found(queue, as_role):
@@ -165,6 +167,51 @@ def test_dead_letters_are_downloaded_whole_and_that_is_on_record(dead, as_role):
     assert one["entity"] == "orders"
     entry = AuditEntry.objects.get()
     assert (entry.verb, entry.target, entry.detail) == ("download", ORPHAN, "1 dead letters")
+
+
+def bodies(told: dict) -> list[str]:
+    return [base64.b64decode(one["body_base64"]).decode() for one in told["messages"]]
+
+
+@pytest.mark.parametrize(("limit", "bound"), [("MOST_WHOLE", 2), ("MOST_BYTES", 4), ("MOST_SCANNED", 1), ("SCAN_S", 0)])
+def test_a_download_is_bounded_and_tells_where_it_goes_on(queue, reachable, as_role, monkeypatch, limit, bound):
+    reachable.fill(ORPHAN, "1st", "2nd", "3rd")
+    monkeypatch.setattr(browsing, limit, bound)
+    monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 2)
+    operator, got, after = as_role("operator"), [], 0
+
+    while after is not None:
+        told = operator.get("/backlog/contoso/messages.json", {"queue": ORPHAN, "after": after}).json()
+        got.append(bodies(told))
+        after = told["goes_on_at"]
+
+    assert [part for part in got if part] == [["1st", "2nd"], ["3rd"]]
+
+
+def test_a_filter_that_matches_nothing_does_not_read_a_long_queue_to_its_end(queue, reachable, as_role, monkeypatch):
+    reachable.fill(ORPHAN, "1st", "2nd", "3rd")
+    monkeypatch.setattr(browsing, "SCAN_S", 0)
+    monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 1)
+
+    told = as_role("operator").get("/backlog/contoso/messages.json", {"queue": ORPHAN, "q": "nothing"}).json()
+
+    assert (told["messages"], told["goes_on_at"]) == ([], 2)
+
+
+def test_what_lies_between_chosen_ones_is_not_read(dead, reachable, as_role, monkeypatch):
+    reachable.fill(ORPHAN, "third")
+    reachable.dead_letter(ORPHAN, 1)
+    first, _, third = numbers()
+    monkeypatch.setattr(browsing, "MOST_SCANNED", 2)
+    monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 1)
+
+    told = (
+        as_role("operator")
+        .get("/backlog/contoso/messages.json", {"queue": ORPHAN, "show": "dead", "number": [first, third]})
+        .json()
+    )
+
+    assert (bodies(told), told["goes_on_at"]) == (["plain", "third"], None)
 
 
 # Resubmitting and discarding ----------------------------------------------------------------------------------------
@@ -235,6 +282,9 @@ def test_only_administrators_discard(dead, as_role):
 
     assert as_role("operator").get(ACT, wish).status_code == 403
     assert as_role("operator").post(ACT, wish).status_code == 403
+    unreasoned = as_role("administrator").post(ACT, {**wish, "reason": " "})
+    assert (unreasoned.status_code, "Say why" in unreasoned.text) == (400, True)
+    assert not DeadLetterJob.objects.exists()
     assert as_role("administrator").post(ACT, wish).status_code == 302
     assert DeadLetterJob.objects.get().kind == "discard"
 

@@ -192,6 +192,20 @@ def test_a_deletion_can_be_taken_back_while_the_window_lasts(reachable, wish):
     assert cleanup.take_back(wish()).outcome == "unchanged"
 
 
+@pytest.mark.parametrize("request_id", ["7", f"{7:032x}-1"], ids=["of a shell", "of a try again"])
+@pytest.mark.parametrize("verb", ["queue_deleted", "queue_returned"])
+def test_a_deletion_ends_on_record_whatever_its_request_is_called(reachable, wish, request_id, verb):
+    reachable.make()
+    cleanup.delete_queue(wish(request_id=request_id))
+    if verb == "queue_returned":
+        assert cleanup.take_back(wish()).outcome == "done"
+
+    later()
+
+    assert AuditEntry.objects.get(verb=verb).target == ORPHAN
+    assert QueueDeletion.objects.get().ended_at is not None
+
+
 def test_a_deletion_that_is_being_carried_out_cannot_be_taken_back(reachable, wish):
     reachable.make()
     cleanup.delete_queue(wish())

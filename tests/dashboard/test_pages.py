@@ -12,6 +12,7 @@ from dashboard import projection
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.templatetags.dashboard import verb
 from pairing.events import Event
+from pairing.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.test_projection import Queue, event
 
@@ -137,7 +138,7 @@ def test_charts_tell_their_numbers_in_words(viewer, alive):
 
 def test_an_entity_s_page_tells_its_pings_and_its_past(viewer, alive):
     projection.apply_health("contoso", health(reason="no answer for 5 s", process="web-3:77:abcd"))
-    projection.record_ping("contoso", "orders", at=NOW, accepted=False, reason="the link was refused", count=41)
+    projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "the link was refused", 41, None)})
     projection.record_events([event(), event("b" * 32, kind="failing", time=NOW - timedelta(seconds=5))])
 
     page = viewer.get("/pairs/contoso/entities/orders/").text
@@ -227,7 +228,9 @@ def test_a_paused_syphon_is_told_wherever_its_backlog_is_shown(viewer, alive, pa
     projection.record_waiting("contoso", {"orders": 3}, timezone.now())
     pair.pauses.create(queue="*", by="ada", reason="look first", at=timezone.now())
 
-    assert "paused by <b>ada</b>" in viewer.get("/backlog/").text
+    page = viewer.get("/backlog/").text
+    assert "paused by <b>ada</b>" in page
+    assert "Resume syphon" not in page
     assert "backlog waits: the syphon is paused" in row(viewer.get("/").text, "orders")
 
 
@@ -270,8 +273,8 @@ def test_metrics_tell_states_depths_and_heartbeats(pair, redis_here, alive, clie
 
     text = client.get("/metrics").text
 
-    assert 'paired_entity_state{pair="contoso",entity="orders",state="failed_over"} 1\n' in text
-    assert 'paired_entity_state{pair="contoso",entity="orders",state="healthy"} 0\n' in text
+    assert 'paired_entities{pair="contoso",state="failed_over"} 1\n' in text
+    assert 'paired_entities{pair="contoso",state="healthy"} 0\n' in text
     assert 'paired_backlog_messages{pair="contoso",queue="contoso/x-servicebus-transfer/0",state="active"} 7\n' in text
     assert 'paired_failover_events_total{pair="contoso",kind="failed_over"} 1\n' in text
     assert 'paired_worker_heartbeat_age_seconds{process="host:1:aaaa",role="pings"} ' in text

@@ -37,6 +37,12 @@ def test_status_names_what_is_not_healthy_and_why(shell, shared):
     assert {row["entity"] for row in json.loads(shell("status", "--all", "--json"))} == {"orders", "payments"}
 
 
+def test_a_hold_from_the_shell_may_end_by_itself(shell, shared):
+    shared.fail_over("orders", "organic", operator="ada", process="far-away:1:bbbb", hold=False)
+    shell(*as_operator("hold", "contoso", "orders", "--minutes", "15"))
+    assert shared.health()["orders"].expires
+
+
 def test_status_of_a_healthy_fleet_says_so(shell):
     assert "All is healthy" in shell("status")
 
@@ -73,11 +79,12 @@ def test_a_syphon_is_paused_and_resumed_as_a_whole_or_by_queue(shell, shared, pa
     ("words", "sentence"),
     [
         (("fail-over", "contoso", "oders", "--user", "operator"), "no entity oders"),
-        (("pause", "contoso", "nothing", "--user", "operator"), "no backlog queue nothing"),
+        (("pause", "contoso", "nothing", "--user", "operator"), "no entity or backlog queue nothing"),
         (("fail-over", "fabrikam", "orders", "--user", "operator"), "the known ones are: contoso"),
         (("fail-over", "contoso", "orders", "--user", "mallory"), "Nobody signs in as mallory"),
         (("fail-over", "contoso", "orders", "--user", "viewer"), "needs the group operator"),
         (("fail-over", "contoso", "orders", "--user", "operator", "--minutes", "-1"), "--minutes"),
+        (("fail-over", "contoso", "orders", "--user", "operator", "--request-id", 37 * "7"), "at most 36 characters"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_what_to_do(shell, shared, words, sentence):

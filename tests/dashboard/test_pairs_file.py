@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.pairs import EntityConfig, PairsFileError, load_pairs
+from dashboard.pairs import DrillConfig, EntityConfig, PairsFileError, load_pairs
 
 VARIABLES = {
     "PRIMARY": "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=secret",
@@ -135,3 +135,35 @@ def test_a_broken_file_is_one_sentence_that_names_the_file(tmp_path, text, sente
 def test_a_missing_file_says_what_to_write(tmp_path):
     with pytest.raises(PairsFileError, match="there is no such file"):
         load_pairs(tmp_path / "none.toml", VARIABLES)
+
+
+DRILLS = {
+    "by hand only": ('{ entity = "pairing-canary" }', DrillConfig("pairing-canary")),
+    "every month": ('{ entity = "pairing-canary", every_days = 30 }', DrillConfig("pairing-canary", 30.0)),
+}
+
+
+@pytest.mark.parametrize(("told", "drill"), DRILLS.values(), ids=DRILLS.keys())
+def test_the_canary_of_drills_is_read(tmp_path, told, drill):
+    assert read(tmp_path, f"{GOOD}drill = {told}")["contoso"].drill == drill
+
+
+def test_without_a_canary_there_is_none(tmp_path):
+    assert read(tmp_path, GOOD)["contoso"].drill is None
+
+
+WRONG_DRILLS = {
+    "a name alone": ('"pairing-canary"', "write a table such as"),
+    "no entity": ("{ every_days = 30 }", "write a table such as"),
+    "an empty entity": ('{ entity = " " }', "write a table such as"),
+    "no number": ('{ entity = "c", every_days = "often" }', "every_days is 'often'"),
+    "never again": ('{ entity = "c", every_days = 0 }', "every_days is 0"),
+    "a flag": ('{ entity = "c", every_days = true }', "every_days is True"),
+    "an unknown key": ('{ entity = "c", weekly = true }', "weekly is not known"),
+}
+
+
+@pytest.mark.parametrize(("told", "sentence"), WRONG_DRILLS.values(), ids=WRONG_DRILLS.keys())
+def test_a_wrong_canary_is_told_in_one_sentence(tmp_path, told, sentence):
+    with pytest.raises(PairsFileError, match=sentence):
+        read(tmp_path, f"{GOOD}drill = {told}")

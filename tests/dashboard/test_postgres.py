@@ -11,23 +11,17 @@ import pytest
 from tests.postgres import cluster, programs
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNS = {
-    "what the database refuses and takes": ["tests/dashboard/test_database.py", "tests/dashboard/test_projection.py"],
-    "pages and charts": [
-        "tests/dashboard/test_pages.py",
-        "tests/dashboard/test_ten_thousand.py",
-        "tests/dashboard/test_incidents.py",
-        "tests/dashboard/test_groups.py",
-        "tests/dashboard/test_ledgers.py",
-    ],
-    "verbs, rights and forgetting": [
-        "tests/dashboard/test_control.py",
-        "tests/dashboard/test_several.py",
-        "tests/dashboard/test_access.py",
-        "tests/dashboard/test_pruning.py",
-    ],
-    "collectors and pauses": ["tests/workers/test_collectors.py", "tests/workers/test_pauses.py"],
+ROOMS = {
+    "tests/dashboard": (
+        "database projection",  # what the database refuses and takes
+        "pages ten_thousand incidents groups ledgers syphon_runs",
+        "control several access pruning",
+        "alerts_rounds alerts_delivery alerts_pages alerts_together metrics",
+        "readiness_keeping readiness_pages",
+    ),
+    "tests/workers": ("collectors pauses",),
 }
+FILES = [f"{room}/test_{name}.py" for room, lines in ROOMS.items() for line in lines for name in line.split()]
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +38,13 @@ def database_url() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("files", RUNS.values(), ids=RUNS)
-def test_on_postgresql(database_url, files):
+@pytest.mark.timeout(600)
+def test_the_same_tests_pass_on_postgresql(database_url):
+    """All in one process: to start one and to migrate a database takes longer than most of these files."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment = {**ours, "DATABASE_URL": database_url}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "--create-db", "-p", "no:cacheprovider", *files]
+    options = ["-q", "--maxfail=5", "-n", "0", "--create-db", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, *FILES]
 
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 

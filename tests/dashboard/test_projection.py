@@ -17,6 +17,7 @@ from dashboard.models import (
     WaitingSample,
 )
 from pairing.events import KINDS, Event
+from pairing.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 
 
@@ -131,19 +132,58 @@ def test_entities_left_out_of_a_complete_count_have_nothing_waiting(pair, orders
     assert list(WaitingSample.objects.filter(entity=orders).order_by("at").values_list("waiting", flat=True)) == [12, 0]
 
 
-def test_a_count_that_stopped_early_says_so(pair, orders):
+def test_an_estimate_says_so(pair, orders):
     projection.record_waiting("contoso", {"orders": 500}, NOW, complete=False)
 
     orders.refresh_from_db()
     assert (orders.waiting, orders.waiting_is_complete) == (500, False)
 
 
-def test_the_latest_ping_stays(pair, orders):
-    assert projection.record_ping("contoso", "orders", at=NOW, accepted=False, reason="silent", count=3)
-    assert not projection.record_ping("contoso", "orders", at=NOW - timedelta(seconds=1), accepted=True, count=2)
+@pytest.mark.parametrize(("all_seen", "left"), [(True, 0), (False, 7)])
+def test_entities_left_out_keep_what_they_had_only_until_all_was_seen(pair, orders, all_seen, left):
+    projection.record_waiting("contoso", {"orders": 7}, NOW, oldest={"orders": NOW})
+    later = NOW + timedelta(seconds=5)
+    projection.record_waiting("contoso", {"payments": 9}, later, complete=False, all_seen=all_seen)
 
     orders.refresh_from_db()
-    assert (orders.last_ping_accepted, orders.ping_count) == (False, 3)
+    assert (orders.waiting, orders.oldest_waiting_at) == (left, None if all_seen else NOW)
+
+
+def test_the_latest_count_of_dead_letters_stays(pair, orders):
+    projection.record_dead_letters("contoso", {"orders": 3}, NOW)
+    projection.record_dead_letters("contoso", {"orders": 7}, NOW - timedelta(seconds=1))
+
+    orders.refresh_from_db()
+    assert orders.dead_lettered == 3
+
+
+def test_the_latest_ping_stays(pair, orders):
+    due = NOW + timedelta(seconds=60)
+    earlier = PingRecord(NOW - timedelta(seconds=1), accepted=True, reason="", count=2, next_due=NOW)
+    assert projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "silent", 3, due)}) == 1
+    assert projection.record_pings("contoso", {"orders": earlier}) == 0
+
+    orders.refresh_from_db()
+    assert (orders.last_ping_at, orders.last_ping_accepted, orders.last_ping_reason) == (NOW, False, "silent")
+    assert (orders.ping_count, orders.next_ping_at) == (3, due)
+
+
+def test_of_two_that_store_pings_at_once_the_later_ping_stays(pair, orders):
+    """Both have read the row before either writes."""
+    later, earlier = ({"last_ping_at": NOW + n * timedelta(seconds=1), "last_ping_accepted": n > 0} for n in (1, 0))
+
+    assert projection._set_later({orders.pk: later}, by="last_ping_at") == 1
+    assert projection._set_later({orders.pk: earlier}, by="last_ping_at") == 0
+
+
+def test_pings_add_up_over_failovers_that_each_count_from_one(pair, orders):
+    for second, count in enumerate((1, 3, 4, 1, 2)):
+        ping = PingRecord(NOW + timedelta(seconds=second), False, "silent", count, None)
+        projection.record_pings("contoso", {"orders": ping})
+    projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "silent", 9, None)})
+
+    orders.refresh_from_db()
+    assert (orders.ping_count, orders.pings_ever) == (2, 6)
 
 
 def test_a_worker_has_one_heartbeat(db):

@@ -74,6 +74,15 @@ def test_an_administrator_is_asked_to_type_the_path(orphan, reachable, as_role):
     assert QueueDeletion.objects.get().counts["active"] == 1
 
 
+def test_a_queue_is_not_deleted_without_a_reason_and_nothing_typed_is_lost(orphan, reachable, as_role):
+    reachable.fill(ORPHAN, "one")
+
+    page = act(as_role("administrator"), "delete_queue", typed=ORPHAN, reason="  ")
+
+    assert (page.status_code, "Say why" in page.text, f'value="{ORPHAN}">' in page.text) == (400, True, True)
+    assert not QueueDeletion.objects.exists()
+
+
 def test_what_was_shown_is_what_is_confirmed(orphan, reachable, as_role):
     administrator = as_role("administrator")
     shown = ask(administrator, "delete_queue").context["confirmed"]
@@ -164,9 +173,18 @@ def test_empty_orphans_are_cleaned_up_in_the_administration_and_others_are_refus
     administrator = as_role("administrator")
     chosen = {"action": "delete_empty_orphans", "_selected_action": [orphan.pk, full.pk]}
 
-    page = administrator.post("/admin/dashboard/backlogqueue/", chosen, follow=True).text
+    asked = administrator.post("/admin/dashboard/backlogqueue/", chosen).text
+    assert "Quarantined now, deleted after the undo window" in asked
+    assert not QueueDeletion.objects.exists()
+    unreasoned = administrator.post("/admin/dashboard/backlogqueue/", {**chosen, "confirmed": "yes"}).text
+    assert "Give a reason" in unreasoned
+
+    answer = {**chosen, "confirmed": "yes", "reason": "the count was lowered", "click": "one-click"}
+    page = administrator.post("/admin/dashboard/backlogqueue/", answer, follow=True).text
+    administrator.post("/admin/dashboard/backlogqueue/", answer)
 
     assert "type its whole path" in page
+    assert AuditEntry.objects.filter(verb="delete_queue", outcome="done", reason="the count was lowered").count() == 1
     assert list(QueueDeletion.objects.values_list("path", flat=True)) == [ORPHAN]
     assert (reachable.status(ORPHAN), reachable.status(full.path)) == ("SendDisabled", "Active")
 

@@ -56,6 +56,12 @@ def test_the_headline_says_the_worst(statuses, backlog, sentence, status):
     assert (said.sentence, said.status) == (sentence, status)
 
 
+def test_the_headline_says_no_backlog_comes_home_while_somebody_paused_the_syphon():
+    said = headline({Status.DRAINING: 1}, 9, is_paused=True)
+
+    assert (said.sentence, said.status) == ("All healthy, but the syphon is paused", Status.DRAINING)
+
+
 @pytest.mark.parametrize(("age_s", "silent"), [(1, False), (20, False), (21, True)])
 def test_a_fleet_not_heard_of_for_twenty_seconds_is_silent(age_s, silent):
     assert is_silent(NOW - timedelta(seconds=age_s), NOW) is silent
@@ -63,6 +69,10 @@ def test_a_fleet_not_heard_of_for_twenty_seconds_is_silent(age_s, silent):
 
 def test_a_fleet_never_heard_of_is_silent():
     assert is_silent(None, NOW)
+
+
+def test_what_is_held_can_be_held_for_longer():
+    assert verbs(Status.HELD) == ("release", "hold", "mark_healthy")
 
 
 @pytest.mark.parametrize("status", Status)

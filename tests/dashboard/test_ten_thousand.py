@@ -1,11 +1,16 @@
-"""Pages of a large pair: what they ask of the database does not grow with it, and folders hold what no page can."""
+"""A large pair: what it asks of the database does not grow with it, and folders hold on pages what no page can."""
 
 import re
+from datetime import timedelta
 
 import pytest
+import redis
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from dashboard import projection
+from dashboard import live, projection
 from dashboard.models import EntityHealth
+from pairing.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 
 
@@ -70,3 +75,36 @@ def test_a_folder_leads_to_its_entities_alone(many, as_role, alive, redis_here):
 
     assert set(re.findall('data-entity="(region-.)', page)) == {"region-1"}
     assert "60 in all" in page
+
+
+# What is written down ------------------------------------------------------------------------------------------------
+
+
+def listed(count: int, second: int, fleet: redis.Redis) -> None:
+    """As a worker lists the primary; each time all are of the other kind."""
+    kind = ("queue", "topic")[second % 2]
+    projection.record_entities("contoso", {f"listed/{n}": kind for n in range(count)})
+
+
+def pinged(count: int, second: int, fleet: redis.Redis) -> None:
+    at = NOW + timedelta(seconds=second)
+    projection.record_pings("contoso", {f"listed/{n}": PingRecord(at, False, "away", 1, None) for n in range(count)})
+
+
+def caught_up(count: int, second: int, fleet: redis.Redis) -> None:
+    """As the first open page does, after so many have changed."""
+    for n in range(count):
+        told = health(f"listed/{n}", version=second + 1)
+        fleet.hset("pairing:{contoso}:health", told.path, told.to_json())
+    live.catch_up()
+
+
+@pytest.mark.parametrize("told", [listed, pinged, caught_up])
+def test_what_is_told_of_all_entities_takes_as_many_queries_as_of_few(pair, redis_here, told):
+    asked = []
+    for second, count in enumerate((400, 30, 400)):
+        with CaptureQueriesContext(connection) as queries:
+            told(count, second, redis_here)
+        asked.append(len(queries))
+
+    assert asked[1] == asked[2] <= 8

@@ -45,7 +45,9 @@ class Command(OneSentenceCommand):
             "--usage", default="", help="folder or URL with usage/ and connections/ (default: USAGE_DIR)"
         )
         parser.add_argument("--prices", default="", help="answer of the Retail Prices API (default: PRICES_FILE)")
-        parser.add_argument("--region", default="", help="armRegionName, where the price list has several")
+        parser.add_argument(
+            "--region", default="", help="armRegionName, where the price list has several (default: PRICES_REGION)"
+        )
         parser.add_argument(
             "--rule",
             choices=("published", "settlements"),

@@ -6,23 +6,26 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from dashboard import present
-from dashboard.forecast import Forecast, forecast
-from dashboard.forecast_form import ForecastForm, assumed
+from dashboard.forecast import Forecast
+from dashboard.forecast_form import ForecastForm, assumed, forecasts
 from dashboard.jobs import JobFailed
 from dashboard.management.one_sentence import OneSentenceCommand
 from dashboard.money import cents, money
+from dashboard.tariffs import tariff
 
 OPTIONS = {
     "hours": "how long it lasts (default 3)",
     "messages-per-hour": "traffic (default: what the pair sent in the newest computed month)",
     "message-bytes": "size of a message (default: the average of that month)",
     "entities": "how many entities fail over (default 1)",
+    "pingers": "clients that ping each by themselves, without coordination (default 1: one ping serves the fleet)",
     "ping-interval-s": "seconds between two pings of an entity (default 60)",
     "queues": "backlog queues (default: the pair's)",
     "syphon-hosts": "hosts that run a syphon (default 1)",
     "used": "operations the month has used already (default: as computed)",
-    "crossings": "how often a message crosses regions on its way (default 1)",
-    "per-gigabyte": "price of a GB that crosses (default 0.02)",
+    "used-secondary": "those of the secondary's subscription, where it is another one (default: as computed)",
+    "crossings": "how often a message crosses regions on its way (default: 2 where PAIRS_FILE has two regions, else 0)",
+    "per-gigabyte": "price of a GB that crosses (default: as in the report)",
 }
 
 
@@ -38,20 +41,23 @@ class Command(OneSentenceCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
-        fields = assumed(present.traffic(options["pair"], now), present.queues(options["pair"]))
+        pair, month = options["pair"], f"{now:%Y-%m}"
+        try:
+            prices = present.prices(month)
+            priced = tariff(pair, prices, month)
+        except JobFailed as error:
+            raise CommandError(str(error)) from None
+        traffic = present.traffic(pair, now)
+        fields = assumed(traffic, present.configured(pair), priced)
         given = {name: options[name] for name in fields if options[name] is not None}
         form = ForecastForm(fields | given)
         if not form.is_valid():
             name, errors = next(iter(form.errors.items()))
             raise CommandError(f"--{name.replace('_', '-')} is {given[name]!r}: {errors[0]}")
-        try:
-            prices = present.prices(f"{now:%Y-%m}")
-        except JobFailed as error:
-            raise CommandError(str(error)) from None
-        for rule in ("published", "settlements"):
-            made = forecast(form.outage(), prices.ladder, rule == "settlements")
+        both = forecasts(form, traffic.used, priced)
+        for rule, made in zip(present.BOTH, both, strict=True):
             self._tell(rule, made, prices.currency)
-        self._tell_room(made, prices.currency)
+        self._tell_room(both[0], prices.currency)
         if prices.is_sample:
             self.stdout.write("Priced with the sample list that ships: set PRICES_FILE to your region's prices.")
 

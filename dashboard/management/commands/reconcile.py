@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from dashboard import measured_connections
 from dashboard.management.commands.compute_charges import month
 from dashboard.management.one_sentence import OneSentenceCommand
 from dashboard.models import Invoice, Statement
@@ -52,5 +53,9 @@ class Command(OneSentenceCommand):
             self.stdout.write(f"{found.label}: computed {span(found)}, billed {rounded(found.billed)}, {rest}")
         for seen in against_metrics(its_month):
             bounds = f"{rounded(seen.range.least)} to {rounded(seen.range.most)}"
-            told = f"computed {rounded(seen.range.billed)}, metrics {bounds}: {seen.verdict}"
-            self.stdout.write(f"{seen.namespace}, {seen.range.label.lower()}: {told}")
+            told = f"computed {span(seen.computed)}, metrics {bounds}: {seen.verdict}"
+            self.stdout.write(f"{seen.namespace}, {seen.range.label.lower()}, {seen.since} to {seen.until}: {told}")
+        connections = measured_connections.compare(its_month)
+        for each in connections.namespaces if connections else []:
+            told = f"computed {rounded(each.computed)}, measured {rounded(each.measured)}: {each.verdict}"
+            self.stdout.write(f"{each.namespace}, connections in {len(each.hours)} hours: {told}")

@@ -27,6 +27,8 @@
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
   setInterval(refresh, POLL_MS);
 
+  const isWholePage = (xhr) => /<html\b/i.test(xhr.responseText);
+
   // A refresh must not close what the reader has opened.
   let open = [];
   const chosen = new Set();
@@ -34,6 +36,11 @@
   body.addEventListener("change", ({ target }) => {
     if (target.matches("input.select")) chosen[target.checked ? "add" : "delete"](target.id);
   });
+  // What was acted on is chosen no longer: the next deed would be about it once more.
+  const untick = () => {
+    chosen.clear();
+    document.querySelectorAll("input.select:checked, .pick input:checked").forEach((box) => { box.checked = false; });
+  };
   body.addEventListener("htmx:afterSwap", tick);
   body.addEventListener("htmx:beforeSwap", (event) => {
     const isRefresh = event.detail.target.id === "live" && event.detail.requestConfig?.triggeringEvent?.type === "refresh";
@@ -43,8 +50,8 @@
       return;
     }
     if (event.detail.target.id === "live") open = [...document.querySelectorAll("#live details[open]")].map((each) => each.id);
-    // Refusals (403) and failures (503) come with a sentence to show.
-    if ([403, 503].includes(event.detail.xhr.status)) {
+    // Refusals (403) and failures (503) of ours come with a sentence to show; a whole page is a proxy's.
+    if ([403, 503].includes(event.detail.xhr.status) && !isWholePage(event.detail.xhr)) {
       event.detail.shouldSwap = true;
       event.detail.isError = false;
     }
@@ -55,21 +62,97 @@
     tellTimes();
   });
 
-  // Dialogs: an action's question opens over the page; its answer is a toast.
+  // A refreshed part is silent; what is new in its headlines is said once, when the reader has finished.
+  const news = document.getElementById("news");
+  const headlines = () => [...document.querySelectorAll("#live [data-news]")].map((each) => each.textContent.trim().replace(/\s+/g, " "));
+  let said = headlines();
+  body.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.target?.id !== "live") return;
+    const now = headlines(), fresh = now.filter((each) => !said.includes(each));
+    said = now;
+    if (fresh.length) news.textContent = fresh.join(". ");
+  });
+
+  // Who asked keeps their place: a deed replaces the very button it began with.
+  let asker = null;
+  body.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    if (detail.target === dialog) asker = { id: detail.elt.id, place: placeOf(detail.elt) };
+  });
+  const placeOf = (button) => {
+    const row = button.closest("[data-entity]");
+    return row ? `tr[data-entity="${CSS.escape(row.dataset.entity)}"]` : "#live";
+  };
+  const keepPlace = () => {
+    if (dialog.open || !asker || document.activeElement !== body) return;
+    const next = document.getElementById(asker.id) || document.querySelector(`${asker.place} .acts a`) || document.querySelector(`${asker.place} a`);
+    next?.focus();
+  };
+  body.addEventListener("htmx:afterSettle", (event) => { if (event.detail.target?.id === "live") keepPlace(); });
+
+  // The menu's number of open alerts comes with every part that is fetched anew.
+  body.addEventListener("alerts", ({ detail: { word, title, isLoud } }) => {
+    const place = document.querySelector("[data-alerts]");
+    place.hidden = !word;
+    place.title = title;
+    place.classList.toggle("loud", isLoud);
+    place.firstElementChild.textContent = word;
+  });
+
+  // Once a worker is through with dead letters, the list of them is no longer true.
+  let atWork = document.querySelectorAll("#jobs .job").length;
+  body.addEventListener("htmx:afterSettle", () => {
+    const now = document.querySelectorAll("#jobs .job").length;
+    if (now < atWork) body.dispatchEvent(new CustomEvent("jobs-over"));
+    atWork = now;
+  });
+
+  // Dialogs: an action's question opens over the page; its answer is a toast. What was done vanishes; the rest is to be read.
   const dialog = document.getElementById("dialog"), toasts = document.getElementById("toasts");
   let fade = null;
+  const closeable = (sentence) => {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "plain", textContent: "Close" });
+    button.addEventListener("click", () => { sentence.remove(); keepPlace(); });
+    sentence.append(" ", button);
+  };
   body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target === dialog && !dialog.open) dialog.showModal();
     if (event.detail.target === toasts) {
       dialog.close();
       clearTimeout(fade);
-      fade = setTimeout(() => toasts.replaceChildren(), 8000);
+      if (toasts.querySelector(".toast:not(.quiet)")) {
+        untick();
+        fade = setTimeout(() => toasts.replaceChildren(), 8000);
+      } else toasts.querySelectorAll("p").forEach(closeable);
     }
   });
+
+  // No answer of ours to what somebody asked for: said beside the button that asked, for the rest of the page is inert then.
+  const unanswered = ({ xhr, requestConfig: { verb, triggeringEvent } }) => {
+    const what = xhr.status ? `The server answered with error ${xhr.status}` : "The server did not answer";
+    if (xhr.status >= 400 && xhr.status < 500) return `${what}: nothing was done. What this is about may be gone; load the page anew.`;
+    if (verb === "get") return `${what}: nothing was done. Try again in a moment.`;
+    const deed = triggeringEvent.submitter?.textContent.trim();
+    return `${what}: it is not known whether ${deed ? `“${deed}”` : "this"} was carried out. Look at the state, then click again; a second click does no harm.`;
+  };
+  const tellTrouble = ({ detail }) => {
+    if (!detail.requestConfig.triggeringEvent?.isTrusted) return; // nobody waits for a refresh, and the next one is near
+    const sentence = document.createElement("p");
+    Object.assign(sentence, { className: "alert", textContent: unanswered(detail) });
+    sentence.setAttribute("role", "alert");
+    dialog.querySelectorAll("[data-trouble]").forEach((before) => before.remove());
+    clearTimeout(fade);
+    toasts.replaceChildren();
+    (dialog.open ? dialog.querySelector("form") ?? dialog : toasts).append(sentence);
+    sentence.dataset.trouble = "";
+    closeable(sentence);
+    sentence.scrollIntoView({ block: "nearest" });
+  };
+  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) body.addEventListener(name, tellTrouble);
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog || event.target.closest("[data-close]")) { event.preventDefault(); dialog.close(); }
   });
-  dialog.addEventListener("close", () => dialog.replaceChildren());
+  dialog.addEventListener("close", () => { dialog.replaceChildren(); keepPlace(); });
 
   // Times: relative by the reader's clock, exact in the reader's zone beside UTC.
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];

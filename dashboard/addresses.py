@@ -1,0 +1,14 @@
+"""Where somebody asks from."""
+
+from ipaddress import IPv6Address, ip_address, ip_network
+
+
+def whereabouts(address: str) -> str:
+    """What one machine cannot change at will: its IPv4 address, of an IPv6 one the network of 64 bits. Pure."""
+    try:
+        known = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(known, IPv6Address):
+        return str(known)
+    return str(known.ipv4_mapped or ip_network((known, 64), strict=False))

@@ -1,0 +1,33 @@
+"""Mattermost, by an incoming webhook."""
+
+from datetime import datetime
+
+from dashboard.alerts.channels.base import Integration, Post, Target, json_post
+from dashboard.alerts.channels.teams import ACTIVE
+from dashboard.alerts.message import Message
+
+COLOURS = {"critical": "#b3261e", "warning": "#a15c00", "info": "#1b5eab"}
+DONE = "#1b7f4b"
+
+
+def build(target: Target, message: Message, now: datetime) -> Post:
+    """An attachment with all sentences."""
+    text = "\n".join(f"- {escaped(one)}" for one in message.sentences)
+    attachment = {
+        "fallback": message.summary,
+        "color": DONE if message.phase == "resolved" else COLOURS[message.severity],
+        "title": escaped(message.summary),
+        "text": text,
+    }
+    if message.url:
+        attachment["title_link"] = message.url
+    return json_post(target, {"attachments": [attachment]})
+
+
+def escaped(text: str) -> str:
+    """Foreign text that formats nothing and mentions (`@all`) nobody."""
+    marked = "".join(f"\\{char}" if char in ACTIVE else char for char in text)
+    return marked.replace("@", "@\N{ZERO WIDTH SPACE}")
+
+
+INTEGRATION = Integration("mattermost", "Mattermost", keys=("url_env",), required=("url_env",), build=build)

@@ -1,0 +1,194 @@
+"""Sends what is due, a channel at a time, under a claim that lapses: killed anywhere, it is sent again with its id."""
+
+from __future__ import annotations
+
+import smtplib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage, get_connection
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from dashboard.alerts import transport
+from dashboard.alerts.channels.base import Mail, Post, Request
+from dashboard.alerts.config import Channel, ChannelsFileError, NotReady, load_channels
+from dashboard.alerts.message import Known, Message, compose, one_line
+from dashboard.alerts.transport import Answer
+from dashboard.alerts.verdicts import judge
+from dashboard.models import ChannelState, Notice, NoticeItem
+
+CLAIM_S = 120.0
+"""Longer than any attempt lasts: a mail server is given ten seconds for each word of its own."""
+log = structlog.get_logger(__name__)
+Send = Callable[[Request], Answer]
+
+
+def due_channels(now: datetime) -> list[str]:
+    """The channels that have something to send now."""
+    return sorted(set(_due(now).order_by().values_list("channel", flat=True)))
+
+
+def deliver(channel: str, now: Callable[[], datetime] = timezone.now, send: Send | None = None) -> int:
+    """Sends what one channel has due, the oldest first; how many were tried."""
+    tried = 0
+    known = set[int]()
+    while notice := _due(now()).filter(channel=channel).exclude(pk__in=known).order_by("due_at", "pk").first():
+        known.add(notice.pk)
+        if notice.claim(now(), CLAIM_S):
+            tried += 1
+            attempt(notice, now, send or send_for_real)
+    return tried
+
+
+def _due(now: datetime) -> QuerySet[Notice]:
+    """What may be sent: a later word about an alert waits until the earlier one is through, or was given up."""
+    same_alerts = NoticeItem.objects.filter(notice=OuterRef(OuterRef("pk"))).values("alert")
+    earlier = Notice.open_ones().filter(
+        channel=OuterRef("channel"), pk__lt=OuterRef("pk"), items__alert__in=same_alerts
+    )
+    return Notice.unclaimed(now).exclude(Exists(earlier))
+
+
+def attempt(notice: Notice, now: Callable[[], datetime], send: Send) -> None:
+    """One attempt for a claimed notice: written, sent, and what came of it kept."""
+    message = _sealed(notice, now())
+    if message is None:
+        notice.keep(state=Notice.State.DROPPED, ended_at=now(), reason="Nothing was left to tell.")
+        return
+    answer = _answer(notice, message, now(), send)
+    _record(notice, answer, now())
+
+
+def _sealed(notice: Notice, now: datetime) -> Message | None:
+    """What it says, decided before the first attempt: from then on no alert joins it. None: nothing."""
+    with transaction.atomic():
+        locked = Notice.objects.select_for_update().get(pk=notice.pk)
+        if locked.message is None:
+            alerts = [] if locked.phase == Notice.Phase.TEST else _known(locked)
+            if not alerts and locked.phase != Notice.Phase.TEST:
+                return None
+            message = (
+                compose(str(locked.notice_id), locked.phase, alerts, page(), now) if alerts else _test(locked, now)
+            )
+            Notice.objects.filter(pk=notice.pk).update(message=message.to_json())
+            return message
+    return Message.from_json(locked.message)
+
+
+def _known(notice: Notice) -> list[Known]:
+    names = ("pair", "entity", "kind", "severity", "title", "detail", "began_at", "ended_at")
+    over = notice.phase == Notice.Phase.RESOLVED
+    rows = notice.alerts.values(*names)
+    return [Known(**{**row, "ended_at": row["ended_at"] if over else None}) for row in rows]
+
+
+def _test(notice: Notice, now: datetime) -> Message:
+    return Message(
+        id=str(notice.notice_id),
+        phase="test",
+        kind="test",
+        severity="info",
+        pair="*",
+        title=f"{notice.by or 'somebody'} tries whether this channel works",
+        lines=(),
+        url=page(),
+        at=now.isoformat(),
+    )
+
+
+def page() -> str:
+    """The address of the alerts, where PUBLIC_URL tells the control plane's own; else empty."""
+    return settings.PUBLIC_URL.rstrip("/") + reverse("alerts") if settings.PUBLIC_URL else ""
+
+
+def _answer(notice: Notice, message: Message, now: datetime, send: Send) -> Answer:
+    if ChannelState.objects.filter(channel=notice.channel, disabled_at__isnull=False).exists() and not _is_test(notice):
+        return Answer(410, "The channel is disabled: it said that it is gone for good.", is_permanent=True)
+    try:
+        channel = _channel(notice.channel)
+        return send(channel.integration.build(channel.target(), message, now))
+    except (NotReady, ChannelsFileError) as error:
+        return Answer(problem=str(error))
+
+
+def _is_test(notice: Notice) -> bool:
+    return notice.phase == Notice.Phase.TEST
+
+
+def _channel(name: str) -> Channel:
+    found = load_channels().get(name)
+    if found is None:
+        raise NotReady(f"CHANNELS_FILE has no channel {name}.")
+    return found
+
+
+def _record(notice: Notice, answer: Answer, now: datetime) -> None:
+    verdict = judge(answer, notice.attempts + 1, notice.created_at if _is_test(notice) else _first_due(notice), now)
+    is_over = verdict.state != Notice.State.WAITING
+    changes = {
+        "attempts": F("attempts") + 1,
+        "status": answer.status,
+        "reason": one_line(answer.problem),
+        "state": verdict.state,
+        "ended_at": now if is_over else None,
+    }
+    if verdict.due_at:
+        changes["due_at"] = verdict.due_at
+    with transaction.atomic():
+        if not notice.keep(**changes):
+            return
+        _fare(notice.channel, verdict.fare, answer, now)
+    said = log.info if verdict.fare == "well" else log.warning
+    said("alert sent" if verdict.fare == "well" else "alert not sent", channel=notice.channel, problem=answer.problem)
+
+
+def _first_due(notice: Notice) -> datetime:
+    """When it could first be sent; `due_at` moves with each attempt. Quiet hours do not use up a message's day."""
+    return notice.created_at + (timedelta(hours=25) if notice.is_quiet else timedelta(0))
+
+
+def _fare(channel: str, fare: str, answer: Answer, now: datetime) -> None:
+    if fare == "as before":
+        return
+    row, _ = ChannelState.objects.get_or_create(channel=channel)
+    if fare == "well":
+        row.failing_since, row.disabled_at, row.reason, row.sent_at = None, None, "", now
+    else:
+        row.failing_since, row.reason = row.failing_since or now, one_line(answer.problem)
+        row.disabled_at = row.disabled_at or (now if fare == "disabled" else None)
+    row.save()
+
+
+def send_for_real(request: Request) -> Answer:
+    """Over HTTP or by mail."""
+    if isinstance(request, Post):
+        return transport.post(request, settings.ALERT_ALLOWED_NETWORKS)
+    return _mail(request)
+
+
+def _mail(mail: Mail) -> Answer:
+    sender = mail.sender or settings.DEFAULT_FROM_EMAIL
+    written = EmailMessage(mail.subject, mail.text, sender, list(mail.to), headers=dict(mail.headers))
+    try:
+        written.connection = get_connection()
+        written.send()
+    except smtplib.SMTPRecipientsRefused as error:
+        codes = {code for code, _ in error.recipients.values()}
+        return _refused(max(codes))
+    except smtplib.SMTPResponseException as error:
+        return _refused(error.smtp_code)
+    except (smtplib.SMTPException, OSError) as error:
+        what = error.strerror.lower() if isinstance(error, OSError) and error.strerror else type(error).__name__
+        return Answer(problem=f"The mail server did not answer as it should: {what}.")
+    return Answer()
+
+
+def _refused(code: int) -> Answer:
+    """What SMTP says with 5xx is for good, but for a login: that is mended in the settings, and the mail still goes."""
+    is_permanent = 500 <= code < 600 and code not in (530, 534, 535, 538)
+    return Answer(problem=f"The mail server refused it with {code}.", is_permanent=is_permanent)

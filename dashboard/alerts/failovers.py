@@ -1,0 +1,82 @@
+"""When an entity's failover became an alert and when it was over: from events and the state it is in. Pure.
+
+Events tell of failovers that came and went between two looks; the state tells of those whose event was lost. Both may
+be late, told by several processes, and by clocks that differ a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+SETTLED = timedelta(seconds=60)
+"""From then on the state counts, whatever the times say: the projection runs every five seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event about the entity: away, or back."""
+
+    at: datetime
+    is_away: bool
+    reason: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of the entity now. `known_at` is when the control plane wrote that down."""
+
+    is_away: bool
+    since: datetime | None
+    known_at: datetime | None
+    reason: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """An alert is to be opened."""
+
+    at: datetime
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The open alert is over."""
+
+    at: datetime
+
+
+def follow(
+    began: datetime | None, ended: datetime | None, told: Iterable[Told], state: State | None, now: datetime
+) -> list[Began | Ended]:
+    """What to do, in order: `began` is when the open alert began (None: none is open), `ended` when the last was over.
+
+    Whatever came of them, one alert is opened for each failover and ended once.
+    """
+    steps: list[Began | Ended] = []
+    for one in sorted(told, key=lambda one: one.at):
+        if one.is_away and began is None and (ended is None or one.at > ended):
+            steps.append(Began(one.at, one.reason, one.by))
+            began = one.at
+        elif not one.is_away and began is not None and one.at >= began:
+            steps.append(Ended(one.at))
+            began, ended = None, one.at
+    if state is not None and (step := _by_state(began, ended, state, now)):
+        steps.append(step)
+    return steps
+
+
+def _by_state(began: datetime | None, ended: datetime | None, state: State, now: datetime) -> Began | Ended | None:
+    since = state.since or now
+    if state.is_away and began is None:
+        is_settled = state.known_at is not None and now - state.known_at >= SETTLED
+        return Began(since, state.reason, state.by) if ended is None or since > ended or is_settled else None
+    if not state.is_away and began is not None:
+        is_settled = now - began >= SETTLED and (state.known_at is None or now - state.known_at >= SETTLED)
+        return Ended(max(since, began)) if state.since and since >= began else Ended(now) if is_settled else None
+    return None

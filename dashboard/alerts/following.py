@@ -1,0 +1,136 @@
+"""Failovers, which have a history: alerts of them follow the events of an entity and the state it is in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from django.db.models import Max
+
+from dashboard.alerts.changes import AT_ONCE, KEY, Changes, alert_of, fit, open_alerts, parts, save
+from dashboard.alerts.conditions import Condition, key_of
+from dashboard.alerts.failovers import Began, Ended, State, Told, follow
+from dashboard.fitting import fitted
+from dashboard.models import Alert, EntityHealth, FailoverEvent
+
+MOST_EVENTS = 5_000
+AWAY, BACK = ("failed_over", "forced"), ("recovered",)
+Where = tuple[str, str]
+
+
+def follow_failovers(changes: Changes, now: datetime) -> None:
+    """Open and resolve alerts of failovers, and mark the events as looked at. To be called in a transaction.
+
+    Entities that are as the alerts say cost two columns each.
+    """
+    unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
+    events = list(unheard.filter(kind__in=(*AWAY, *BACK)).order_by("time", "pk")[:MOST_EVENTS])
+    told, away = _told(events), _away()
+    known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).values_list("key", flat=True))
+    keys = sorted(told.keys() | (known ^ away.keys()))
+    open_ones, ended = _open_ones(keys, known), _last_ends([key for key in keys if key not in known])
+    wheres = {key: away.get(key) or _where(key, told.get(key, ()), open_ones.get(key)) for key in keys}
+    states = _states(wheres)
+    for key, where in wheres.items():
+        alert, heard = open_ones.get(key), [one for _, one in told.get(key, ())]
+        steps = follow(alert.began_at if alert else None, ended.get(key), heard, states.get(key), now)
+        _take(changes, steps, alert, key, where, now)
+    _write(changes)
+    for part in parts([event.pk for event in events]):
+        FailoverEvent.objects.filter(pk__in=part).update(alerted_at=now)
+    unheard.exclude(kind__in=(*AWAY, *BACK)).update(alerted_at=now)
+
+
+def _take(
+    changes: Changes, steps: Iterable[Began | Ended], alert: Alert | None, key: str, where: Where, now: datetime
+) -> None:
+    for step in steps:
+        if isinstance(step, Began):
+            alert = alert_of(_failover(key, *where, step), now)
+            changes.opened.append(alert)
+        elif alert is not None:
+            alert.ended_at, alert.resolved_at = step.at, now
+            changes.resolved.append(alert)
+
+
+def _write(changes: Changes) -> None:
+    """One that began and ended between two looks is one row, with both times."""
+    Alert.objects.bulk_create(changes.opened, batch_size=AT_ONCE)
+    fresh = {id(alert) for alert in changes.opened}
+    save([alert for alert in changes.resolved if id(alert) not in fresh], "ended_at", "resolved_at")
+
+
+def _away() -> dict[str, Where]:
+    """The entities that are failed over, by the key of their alert."""
+    rows = EntityHealth.objects.filter(state="failed_over").order_by().values_list("pair__name", "path")
+    return {_failover_key(pair, path): (pair, path) for pair, path in rows}
+
+
+def _open_ones(keys: Iterable[str], known: Collection[str]) -> dict[str, Alert]:
+    found: dict[str, Alert] = {}
+    for part in parts([key for key in keys if key in known]):
+        found |= {alert.key: alert for alert in open_alerts().filter(key__in=part)}
+    return found
+
+
+def _told(events: Iterable[FailoverEvent]) -> dict[str, list[tuple[FailoverEvent, Told]]]:
+    found: dict[str, list[tuple[FailoverEvent, Told]]] = defaultdict(list)
+    for event in events:
+        one = Told(event.time, event.kind in AWAY, event.reason, event.operator or "")
+        found[_failover_key(event.pair, event.entity)].append((event, one))
+    return found
+
+
+def _states(wheres: Mapping[str, Where]) -> dict[str, State]:
+    """What is known of entities now, by the key of their alert."""
+    keys = {where: key for key, where in wheres.items()}
+    columns = ("pair__name", "path", "state", "since", "applied_at", "reason", "origin", "held_by")
+    found: dict[str, State] = {}
+    for part in parts(sorted({path for _, path in keys})):
+        rows = EntityHealth.objects.filter(path__in=part).exclude(state="unknown").values_list(*columns)
+        for pair, path, state, since, known_at, reason, origin, held_by in rows:
+            if key := keys.get((pair, path)):
+                found[key] = State(state == "failed_over", since, known_at, reason, _by(origin, held_by))
+    return found
+
+
+def _by(origin: str, held_by: str | None) -> str:
+    return (held_by or "an operator") if origin == "forced" else ""
+
+
+def _last_ends(keys: Sequence[str]) -> Mapping[str, datetime]:
+    found: dict[str, datetime] = {}
+    for part in parts(keys):
+        rows = Alert.objects.filter(key__in=part, resolved_at__isnull=False).order_by()
+        found |= dict(rows.values_list("key").annotate(ended=Max("ended_at")))
+    return found
+
+
+def _failover_key(pair: str, entity: str) -> str:
+    return fitted(key_of("failover", pair, entity), KEY)
+
+
+def _where(key: str, of: Sequence[tuple[FailoverEvent, Told]], alert: Alert | None) -> Where:
+    if alert is not None:
+        return alert.pair, alert.entity
+    if of:
+        return of[0][0].pair, of[0][0].entity
+    _, pair, entity = key.split(":", 2)
+    return pair, entity
+
+
+def _failover(key: str, pair: str, entity: str, step: Began) -> Condition:
+    how = f"{entity} was failed over by {step.by}" if step.by else f"{entity} failed over"
+    return fit(
+        Condition(
+            key=key,
+            kind="failover",
+            severity="warning" if step.by else "critical",
+            pair=pair,
+            entity=entity,
+            title=how,
+            detail=step.reason,
+            began_at=step.at,
+        )
+    )

@@ -1,0 +1,98 @@
+"""The form of a rule, and the filter of the history."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+
+from dashboard.models import Alert, AlertRule, Severity
+
+MOST_MINUTES, MOST_SECONDS = 7 * 24 * 60, 3600
+
+
+class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # it takes none when it runs
+    """What an administrator writes down. Channels are those of CHANNELS_FILE, and those the rule names already."""
+
+    kinds = forms.MultipleChoiceField(required=False, choices=Alert.Kind.choices, widget=forms.CheckboxSelectMultiple)
+    channels = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
+    escalation = forms.CharField(required=False, max_length=500)
+    request_id = forms.UUIDField(required=False)
+
+    class Meta:
+        model = AlertRule
+        fields = (
+            "name",
+            "is_enabled",
+            "pair",
+            "entity",
+            "kinds",
+            "least_severity",
+            "threshold",
+            "channels",
+            "escalation",
+            "escalate_after_min",
+            "group_s",
+            "quiet_from",
+            "quiet_until",
+            "time_zone",
+            "wakes_from",
+            "tells_resolved",
+        )
+
+    def __init__(self, *args: Any, known: tuple[str, ...] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = dict.fromkeys([*known, *(self.instance.channels or [])])
+        self.fields["channels"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+        self.known = {*names, *(self.instance.escalation or [])}
+        if isinstance(self.initial.get("escalation"), list):
+            self.initial["escalation"] = ", ".join(self.initial["escalation"])
+
+    def clean_escalation(self) -> list[str]:
+        names = [name.strip() for name in self.cleaned_data["escalation"].split(",") if name.strip()]
+        unknown = [name for name in names if name not in self.known]
+        if unknown:
+            raise forms.ValidationError(f"There is no channel {unknown[0]}.")
+        return names
+
+    def clean_time_zone(self) -> str:
+        name: str = self.cleaned_data["time_zone"]
+        if name not in available_timezones():
+            raise forms.ValidationError("Write a time zone such as Europe/Berlin.")
+        return name
+
+    def clean_escalate_after_min(self) -> int:
+        return self._at_most("escalate_after_min", MOST_MINUTES, least=1)
+
+    def clean_group_s(self) -> int:
+        return self._at_most("group_s", MOST_SECONDS)
+
+    def _at_most(self, name: str, most: int, least: int = 0) -> int:
+        value: int = self.cleaned_data[name]
+        if not least <= value <= most:
+            raise forms.ValidationError(f"Write a number from {least} to {most}.")
+        return value
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or self.cleaned_data
+        if (said.get("quiet_from") is None) != (said.get("quiet_until") is None):
+            self.add_error("quiet_until", "Quiet hours need a beginning and an end.")
+        if said.get("threshold") is None and said.get("kinds") == [Alert.Kind.BACKLOG]:
+            self.add_error("threshold", "Say from how many messages on a backlog is an alert.")
+        if said.get("threshold") == 0:
+            self.add_error("threshold", "Write at least 1.")
+        return said
+
+
+class HistoryFilter(forms.Form):
+    """Which alerts that are over. What makes no sense is ignored."""
+
+    pair = forms.CharField(required=False, max_length=63)
+    kind = forms.ChoiceField(required=False, choices=[("", "any kind"), *Alert.Kind.choices])
+    severity = forms.ChoiceField(required=False, choices=[("", "any"), *Severity.choices])
+
+    @property
+    def given(self) -> dict[str, str]:
+        self.is_valid()
+        return {name: value for name, value in self.cleaned_data.items() if value}

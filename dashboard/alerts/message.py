@@ -1,0 +1,153 @@
+"""What is told, in words: the same for every channel, which only puts it into its own form. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+MOST_LINES = 20
+PHASES = {"opened": "", "escalated": "Not acknowledged: ", "resolved": "Resolved: ", "test": "Test: "}
+LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One alert of a message."""
+
+    pair: str
+    entity: str
+    severity: str
+    title: str
+    detail: str
+    began_at: str
+    ended_at: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message about one alert or several of a kind. Written down before it is first sent, so it never changes."""
+
+    id: str
+    phase: str
+    kind: str
+    severity: str
+    pair: str
+    title: str
+    lines: tuple[Line, ...]
+    more: int = 0
+    url: str = ""
+    at: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As the database keeps it and webhooks carry it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Message:
+        """The message that `to_json` wrote."""
+        lines = tuple(Line(**line) for line in told["lines"])
+        return cls(**{**told, "lines": lines})
+
+    @property
+    def summary(self) -> str:
+        """One line: a subject, a notification on a phone."""
+        return one_line(PHASES[self.phase] + self.title)
+
+    @property
+    def sentences(self) -> list[str]:
+        """One for each alert, and how many more there are."""
+        said = [sentence(line) for line in self.lines]
+        return [*said, f"… and {self.more:,} more."] if self.more else said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a message is made of: an alert's fields."""
+
+    pair: str
+    entity: str
+    kind: str
+    severity: str
+    title: str
+    detail: str
+    began_at: datetime
+    ended_at: datetime | None
+
+
+def compose(identity: str, phase: str, alerts: Sequence[Known], url: str, now: datetime) -> Message:
+    """The message about these alerts, the worst and oldest first; at least one."""
+    ranks = ("critical", "warning", "info")
+    ordered = sorted(alerts, key=lambda one: (ranks.index(one.severity), one.began_at, one.entity))
+    first = ordered[0]
+    return Message(
+        id=identity,
+        phase=phase,
+        kind=first.kind,
+        severity=first.severity,
+        pair=first.pair,
+        title=first.title if len(ordered) == 1 else _together(ordered, phase),
+        lines=tuple(_line(one) for one in ordered[:MOST_LINES]),
+        more=max(0, len(ordered) - MOST_LINES),
+        url=url,
+        at=now.isoformat(),
+    )
+
+
+MANY = {
+    "failover": "{count:,} entities of {pair} failed over",
+    "forced_expiring": "{count:,} forced failovers of {pair} are about to end",
+    "backlog": "{count:,} backlogs of {pair} are over their threshold",
+    "capacity": "{count:,} backlog queues of {pair} are filling up",
+    "books": "the books of {count:,} backlog queues of {pair} do not add up",
+    "dead_letters": "{count:,} backlog queues of {pair} have dead letters",
+    "budget": "{count:,} budgets are reached",
+    "readiness": "{count:,} entities of {pair} are less ready to fail over",
+    "workers": "{count:,} kinds of work are done by no worker",
+}
+
+
+def _together(alerts: Sequence[Known], phase: str) -> str:
+    pair = alerts[0].pair
+    if phase == "resolved" and alerts[0].kind == "failover":
+        return f"{len(alerts):,} entities of {pair} are back"
+    return MANY.get(alerts[0].kind, "{count:,} alerts about {pair}").format(count=len(alerts), pair=pair)
+
+
+def _line(one: Known) -> Line:
+    ended = one.ended_at.isoformat() if one.ended_at else None
+    return Line(
+        pair=one.pair,
+        entity=one.entity,
+        severity=one.severity,
+        title=one_line(one.title),
+        detail=one_line(one.detail),
+        began_at=one.began_at.isoformat(),
+        ended_at=ended,
+    )
+
+
+def sentence(line: Line) -> str:
+    """`Title, since 2026-11-02 03:00 UTC. Detail`, or how long it lasted where it is over."""
+    began = datetime.fromisoformat(line.began_at)
+    since = f"since {began:%Y-%m-%d %H:%M} UTC"
+    if line.ended_at:
+        lasted = datetime.fromisoformat(line.ended_at) - began
+        return f"{line.title}: over after {lasting(lasted)}, {since}."
+    return f"{line.title}, {since}. {line.detail}".strip()
+
+
+def lasting(span: timedelta) -> str:
+    """45 s, 12 min, 3 h 5 min."""
+    seconds = max(0, round(span.total_seconds()))
+    if seconds < 120:
+        return f"{seconds} s"
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and whatever else steers a display, at most LONGEST characters."""
+    clean = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"

@@ -1,0 +1,89 @@
+"""A look at all conditions: alerts are opened and resolved, and what is to be told is written with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from dashboard.alerts import notices, watch
+from dashboard.alerts.changes import AT_ONCE, CHANGING, Changes, alert_of, fit, open_alerts, save
+from dashboard.alerts.conditions import Condition, compared
+from dashboard.alerts.following import follow_failovers
+from dashboard.alerts.rules import Rule, rank
+from dashboard.models import Alert, AlertRound, AlertRule
+
+
+def look(now: datetime) -> Changes:
+    """Bring the alerts up to what is so now. Safe to repeat, and to be killed in: all of it happens, or nothing.
+
+    Two looks at once wait for each other.
+    """
+    with transaction.atomic():
+        AlertRound.objects.get_or_create(pk=1, defaults={"ran_at": now})
+        AlertRound.objects.select_for_update().get(pk=1)
+        rules = [rule_of(row) for row in AlertRule.objects.filter(is_enabled=True)]
+        changes = Changes()
+        follow_failovers(changes, now)
+        _compare(changes, rules, now)
+        notices.tell(changes, rules, now)
+        notices.escalate(rules, now)
+        AlertRound.objects.filter(pk=1).update(ran_at=now)
+    return changes
+
+
+def rule_of(row: AlertRule) -> Rule:
+    """The rule as decisions take it."""
+    return Rule(
+        pk=row.pk,
+        pair=row.pair,
+        entity=row.entity,
+        kinds=tuple(row.kinds),
+        least_severity=row.least_severity,
+        threshold=row.threshold,
+        channels=tuple(row.channels),
+        escalation=tuple(row.escalation),
+        escalate_after=timedelta(minutes=row.escalate_after_min),
+        gathers=timedelta(seconds=row.group_s),
+        quiet_from=row.quiet_from,
+        quiet_until=row.quiet_until,
+        time_zone=row.time_zone,
+        wakes_from=row.wakes_from,
+        tells_resolved=row.tells_resolved,
+    )
+
+
+def _compare(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
+    known = {alert.key: alert for alert in open_alerts().exclude(kind=Alert.Kind.FAILOVER)}
+    fitting = (fit(condition) for condition in watch.conditions(rules, known.keys(), now))
+    fresh, going_on, over = compared(fitting, known.keys())
+    worse = [one for one in going_on if rank(one.severity) > rank(known[one.key].severity)]
+    changes.replaced += _ended([known[one.key] for one in worse], now)
+    _open_all(changes, [*fresh, *worse], now)
+    changes.resolved += _ended([known[key] for key in sorted(over)], now)
+    _renew_all((alert, one) for one in going_on if (alert := known[one.key]).is_open)
+
+
+def _renew_all(going_on: Iterable[tuple[Alert, Condition]]) -> None:
+    """What an open alert says is what is so now: a page shows how many dead letters there are, not were."""
+    altered = []
+    for alert, condition in going_on:
+        said = {name: getattr(condition, name) for name in CHANGING}
+        if any(getattr(alert, name) != value for name, value in said.items()):
+            for name, value in said.items():
+                setattr(alert, name, value)
+            altered.append(alert)
+    save(altered, *CHANGING)
+
+
+def _open_all(changes: Changes, fresh: Iterable[Condition], now: datetime) -> None:
+    alerts = [alert_of(condition, now) for condition in fresh]
+    changes.opened += Alert.objects.bulk_create(alerts, batch_size=AT_ONCE)
+
+
+def _ended(over: Sequence[Alert], now: datetime) -> Sequence[Alert]:
+    for alert in over:
+        alert.ended_at = alert.resolved_at = now
+    save(over, "ended_at", "resolved_at")
+    return over

@@ -1,0 +1,107 @@
+"""Problems as RFC 9457 tells them: every answer that is no success has this shape."""
+
+import json
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI, Schema
+from ninja.errors import HttpError, ValidationError
+from pydantic import Field
+
+from dashboard.access import Refused
+from dashboard.control import ControlError
+from dashboard.namespaces import NamespaceError
+from dashboard.redis import RedisError
+
+MEDIA_TYPE = "application/problem+json"
+STATUSES = frozenset({400, 401, 403, 404, 409, 413, 422, 429, 503})
+log = structlog.get_logger(__name__)
+
+
+class Fault(Schema):
+    """One thing that is wrong with what was sent."""
+
+    place: list[str | int]
+    fault: str
+
+
+class Problem(Schema):
+    """Why it was not done, and what to do."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[Fault] = Field(default_factory=list)
+
+
+PROBLEMS = {STATUSES: Problem}
+"""Added to the responses of each operation."""
+
+
+class ApiError(Exception):
+    """An answer that is a problem."""
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, headers
+
+
+def answer(status: int, detail: str, errors: Sequence[Fault] = (), **headers: str) -> HttpResponse:
+    """The problem as a response; `headers` with `_` for `-`."""
+    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, errors=list(errors))
+    response = HttpResponse(json.dumps(problem.model_dump()), status=status, content_type=MEDIA_TYPE)
+    if status == HTTPStatus.UNAUTHORIZED:
+        response["WWW-Authenticate"] = 'Bearer realm="paired namespaces"'
+    for name, value in headers.items():
+        response[name.replace("_", "-")] = value
+    return response
+
+
+def explain(request: HttpRequest, error: Any) -> HttpResponse:
+    """The answer to an error of an operation. What nobody foresaw is logged, and told without its text."""
+    match error:
+        case ApiError():
+            return answer(error.status, error.detail, (), **error.headers)
+        case ValidationError():
+            return answer(422, "What was sent cannot be taken.", [_fault(each) for each in error.errors])
+        case HttpError():
+            return answer(error.status_code, _sentence(error))
+        case Refused():
+            return answer(403, str(error))
+        case ControlError():
+            return answer(503 if isinstance(error.__cause__, RedisError | NamespaceError) else 409, str(error))
+        case NamespaceError():
+            return answer(503, str(error))
+        case RedisError():
+            return answer(503, "Redis does not answer. Nothing was changed; try again when it is back.")
+        case Http404():
+            return answer(404, str(error) or "There is no such thing.")
+        case RequestDataTooBig():
+            return answer(413, "The request is too large.")
+        case SuspiciousOperation():
+            return answer(400, "The request cannot be read.")
+        case _:
+            log.exception("an operation of the API failed", path=request.path, method=request.method)
+            return answer(500, "Something went wrong here; the log says what.")
+
+
+def install(api: NinjaAPI) -> None:
+    """Let each error of an operation be answered so."""
+    for kind in (Exception, ValidationError, HttpError, Http404):
+        api.add_exception_handler(kind, explain)
+
+
+def _fault(told: dict[str, Any]) -> Fault:
+    """What pydantic found, without the value: it may be a secret in the wrong place."""
+    return Fault(place=[str(each) for each in told.get("loc", ())], fault=str(told.get("msg", "")))
+
+
+def _sentence(error: HttpError) -> str:
+    if error.status_code == HTTPStatus.UNAUTHORIZED:
+        return "Show a token that is valid: Authorization: Bearer pns_…"
+    return str(error)

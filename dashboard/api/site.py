@@ -1,0 +1,104 @@
+"""The API put together: who may come in, its routes, its document."""
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, path
+from ninja import NinjaAPI
+
+from dashboard.api import (
+    alert_deeds,
+    alert_rules,
+    backlog,
+    charges,
+    entity_deeds,
+    health,
+    problems,
+    queue_deeds,
+    records,
+    statements,
+    vigilance,
+)
+from dashboard.api.signing_in import Bearer, Session
+
+VERSION = "1.0"
+ABOUT = (
+    "What the pages of the control plane tell, and what their buttons do. Show a token as `Authorization: Bearer …`; "
+    "a signed-in browser may use its session, with `X-CSRFToken` where it changes things."
+)
+
+
+class ControlPlaneApi(NinjaAPI):
+    """Ninja's, with problems of their own media type in the document."""
+
+    def get_openapi_schema(self, **where: Any) -> Any:
+        document = super().get_openapi_schema(**where)
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                for status, response in operation["responses"].items():
+                    if int(status) >= 400 and "application/json" in response.get("content", {}):
+                        response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
+        return document
+
+
+api = ControlPlaneApi(
+    title="Paired namespaces: control plane",
+    version=VERSION,
+    description=ABOUT,
+    auth=[Bearer(), Session()],
+    openapi_url="",
+    docs_url=None,
+    urls_namespace="api-v1",
+)
+problems.install(api)
+_ROOMS = (
+    health, records, backlog, charges, statements, vigilance, alert_rules, alert_deeds, entity_deeds, queue_deeds
+)  # fmt: skip
+for _room in _ROOMS:
+    api.add_router("", _room.router)
+
+
+@cache
+def document(prefix: str) -> Any:
+    """What the API promises, for addresses that begin so; made once, for that takes a second."""
+    return api.get_openapi_schema(path_prefix=prefix)
+
+
+@api.get("/openapi.json", include_in_schema=False, url_name="openapi")
+def openapi(request: HttpRequest) -> Any:
+    """This API as OpenAPI 3.1 tells it."""
+    return document(request.path.removesuffix("openapi.json"))
+
+
+def _machine(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """For programs: no redirect to a login, nothing kept by caches, and problems also for what is no operation."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        answer = view(request, *args, **kwargs)
+        if answer.status_code == 405:
+            allowed = answer.get("Allow", "")
+            answer = problems.answer(405, f"This takes {allowed} only.", Allow=allowed)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+    answered.login_required = False  # type: ignore[attr-defined]  # the API itself asks who is there
+    answered.csrf_exempt = True  # type: ignore[attr-defined]  # Session asks for the token
+    return answered
+
+
+def _unknown(request: HttpRequest, rest: str = "") -> HttpResponse:
+    return problems.answer(404, "There is no such thing; GET /api/v1/openapi.json lists what there is.")
+
+
+def urls() -> list[URLPattern | URLResolver]:
+    """The API's addresses; whatever is none of them is a problem, too."""
+    patterns, _, _ = api.urls
+    known: list[URLPattern | URLResolver] = []
+    for pattern in patterns:
+        if isinstance(pattern, URLPattern) and pattern.name != "api-root":
+            pattern.callback = _machine(pattern.callback)
+            known.append(pattern)
+    return [*known, path("<path:rest>", _machine(_unknown)), path("", _machine(_unknown))]

@@ -1,0 +1,62 @@
+"""How often one may ask: so many requests a minute for each token and person, and for wrong tokens each address."""
+
+import hashlib
+import time
+
+from django.conf import settings
+
+from dashboard import redis
+from dashboard.addresses import whereabouts
+from dashboard.api.problems import ApiError
+
+WINDOW_S = 60
+MOST_FAILURES = 60
+_memory: dict[str, int] = {}
+"""Counters of this process, for when Redis is away."""
+
+
+def count(kind: str, name: str) -> None:
+    """One more request; raises ApiError 429 beyond API_REQUESTS_PER_MINUTE."""
+    if _add(_key(kind, name)) > settings.API_REQUESTS_PER_MINUTE:
+        raise _impatient()
+
+
+def require_patience(address: str) -> None:
+    """Raise ApiError 429 where too many wrong tokens came from there."""
+    if _read(_key("address", whereabouts(address))) >= MOST_FAILURES:
+        raise _impatient()
+
+
+def note_failure(address: str) -> None:
+    """A wrong token came from there."""
+    _add(_key("address", whereabouts(address)))
+
+
+def _impatient() -> ApiError:
+    left = WINDOW_S - int(time.time()) % WINDOW_S
+    return ApiError(429, f"Too many requests. Wait {left} s.", Retry_After=str(left))
+
+
+def _key(kind: str, name: str) -> str:
+    digest = hashlib.sha256(name.encode()).hexdigest()[:32]
+    return f"dashboard:api:{int(time.time()) // WINDOW_S}:{kind}:{digest}"
+
+
+def _add(key: str) -> int:
+    try:
+        with redis.connection().pipeline() as pipeline:
+            pipeline.incr(key)
+            pipeline.expire(key, 2 * WINDOW_S)
+            return int(pipeline.execute()[0])
+    except redis.RedisError:
+        if len(_memory) > 10_000:
+            _memory.clear()
+        _memory[key] = _memory.get(key, 0) + 1
+        return _memory[key]
+
+
+def _read(key: str) -> int:
+    try:
+        return int(redis.connection().get(key) or 0)
+    except redis.RedisError:
+        return _memory.get(key, 0)

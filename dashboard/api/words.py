@@ -1,0 +1,62 @@
+"""The kinds of values that requests carry, checked where they come in."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404
+from ninja import Schema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+
+from dashboard.models import Pair
+
+_NO_NUL = r"^[^\x00]*$"
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+
+Path = Annotated[str, Field(min_length=1, max_length=300, pattern=_NO_NUL)]
+Word = Annotated[str, Field(max_length=300, pattern=_NO_NUL)]
+Reason = Annotated[str, Field(min_length=1, max_length=500, pattern=_NO_NUL, description="Kept in the audit trail.")]
+Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$", max_length=7, description="YYYY-MM")]
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of numbers: 5.0 is 5."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_whole)
+Number = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
+Rule = Literal["", "published", "settlements"]
+
+
+def _instant(value: Any) -> Any:
+    """A bare number is no moment, whatever it would be to a computer."""
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        raise ValueError("write a moment as RFC 3339 does, with its offset: 2026-11-02T03:00:00Z")
+    return value.upper()
+
+
+def _bounded(value: datetime) -> datetime:
+    """Moments that no row can have, as the nearest that it might."""
+    try:
+        return min(max(value.astimezone(UTC), _FIRST), _LAST)
+    except OverflowError:
+        return _FIRST if value.year < _FIRST.year else _LAST
+
+
+Instant = Annotated[datetime, BeforeValidator(_instant), AfterValidator(_bounded)]
+
+
+class Body(Schema):
+    """What a request says. Misspelt names are refused, and nothing is taken for what it is not."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def pair_or_404(name: str) -> Pair:
+    """The pair of that name."""
+    row = Pair.objects.filter(name=name).first() if "\0" not in name else None
+    if row is None:
+        raise Http404("There is no pair of that name; GET /api/v1/pairs lists them.")
+    return row

@@ -1,0 +1,58 @@
+"""How available a pair was as a whole: the time of all of its entities together. From stored rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dashboard.models import Availability, Outage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairAvailability:
+    """A pair's month. `down_s`: of all entities together; `worst_s`: of the one that was down longest."""
+
+    pair: str
+    entities: int
+    touched: int
+    episodes: int
+    down_s: float
+    worst_s: float
+    period_s: float
+    repair_s: float | None
+
+    @property
+    def percent(self) -> float:
+        """Of the time of all its entities, how much they accepted sends in the primary."""
+        return 100 * (1 - self.down_s / (self.entities * self.period_s)) if self.entities and self.period_s else 100.0
+
+    @property
+    def percent_told(self) -> float:
+        """The same, rounded down to three places: only what was never down is told as 100."""
+        return math.floor(self.percent * 1000) / 1000
+
+
+def by_pair(known: Iterable[Availability], outages: Iterable[Outage]) -> list[PairAvailability]:
+    """Every pair with an entity, by name."""
+    entities: dict[str, list[Availability]] = {}
+    for each in known:
+        entities.setdefault(each.pair, []).append(each)
+    repairs: dict[str, list[float]] = {}
+    for outage in outages:
+        if outage.ended_at is not None:
+            repairs.setdefault(outage.pair, []).append((outage.ended_at - outage.started_at).total_seconds())
+    return [_of(pair, entities[pair], repairs.get(pair, [])) for pair in sorted(entities)]
+
+
+def _of(pair: str, entities: Sequence[Availability], repairs: Sequence[float]) -> PairAvailability:
+    return PairAvailability(
+        pair=pair,
+        entities=len(entities),
+        touched=sum(1 for each in entities if each.episodes),
+        episodes=sum(each.episodes for each in entities),
+        down_s=sum(each.down_s for each in entities),
+        worst_s=max(each.down_s for each in entities),
+        period_s=max(each.period_s for each in entities),
+        repair_s=sum(repairs) / len(repairs) if repairs else None,
+    )

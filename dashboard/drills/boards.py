@@ -1,0 +1,151 @@
+"""What a drill's page shows: its steps, what was seen so far, and its report in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from dashboard.drills.course import WORDS, Course, Step
+from dashboard.models import Drill
+
+SHOWN = (
+    Step.PREPARING,
+    Step.SENDING,
+    Step.FORCING,
+    Step.DIVERTING,
+    Step.RELEASING,
+    Step.RETURNING,
+    Step.HOMECOMING,
+    Step.COUNTING,
+)
+TIMES = {
+    "until_the_worker_knew": "Order to the worker that sends",
+    "until_the_first_diverted_send": "Order to the first send into the backlog",
+    "failed_over": "Failed over in all",
+    "until_healed_after_release": "Release to the accepted ping",
+    "until_all_was_home": "Recovery until all was home",
+}
+OUTCOMES = {"passed": ("healthy", "Passed"), "failed": ("failed-over", "Failed"), "aborted": ("held", "Aborted")}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step as people see it: `done`, `now`, `later`, or `never` where the drill ended before."""
+
+    word: str
+    state: str
+    tone: str
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrillBoard:
+    """One drill."""
+
+    row: Drill
+    course: Course
+    stages: Sequence[Stage]
+    times: Sequence[tuple[str, timedelta | None]]
+
+    @property
+    def propagation(self) -> dict[str, Any]:
+        """How soon other processes heard of it; empty where that was not asked."""
+        found: dict[str, Any] = self.row.report.get("propagation") or {}
+        return found | {"p50": _quick(found.get("p50_s")), "max": _quick(found.get("max_s"))} if found else {}
+
+    @property
+    def status(self) -> str:
+        return OUTCOMES[self.row.outcome][0] if self.row.outcome else "draining"
+
+    @property
+    def word(self) -> str:
+        return OUTCOMES[self.row.outcome][1] if self.row.outcome else WORDS[self.course.step]
+
+    @property
+    def messages(self) -> dict[str, Any]:
+        """The report's numbers, once there is one."""
+        found: dict[str, Any] = self.row.report.get("messages", {})
+        return found
+
+
+def drill_board(row: Drill) -> DrillBoard:
+    """All that its page shows."""
+    course = Course.from_json(row.course)
+    told: dict[str, float | None] = row.report.get("times_s", {})
+    times = [(word, _span(told.get(name))) for name, word in TIMES.items()]
+    return DrillBoard(row, course, stages(course, is_over=row.ended_at is not None), times)
+
+
+def stages(course: Course, *, is_over: bool) -> list[Stage]:
+    """The steps of a good drill, and how far this one is. Pure."""
+    reached = _reached(course)
+    found = [_stage(step, number, reached, course, is_over) for number, step in enumerate(SHOWN)]
+    if course.step is Step.ROLLING_BACK or course.failure or course.aborted_by:
+        state = "now" if course.step is Step.ROLLING_BACK and not is_over else "done"
+        found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", course.failure or _by(course)))
+    return found
+
+
+def _reached(course: Course) -> int:
+    """How many of the steps are behind it, also where it is rolling back."""
+    if course.step in SHOWN:
+        return SHOWN.index(course.step)
+    behind = (
+        course.is_prepared,
+        course.sent >= course.first_part and course.is_prepared,
+        course.known_at is not None,
+        course.seen_in_backlog >= max(1, course.diverted) and course.sent >= course.second_part,
+        course.healed_at is not None,
+        course.sent >= course.total,
+        course.home_at is not None,
+    )
+    return next((number for number, is_behind in enumerate(behind) if not is_behind), len(behind))
+
+
+def _stage(step: Step, number: int, reached: int, course: Course, is_over: bool) -> Stage:
+    is_broken_off = course.step is Step.ROLLING_BACK or bool(course.failure or course.aborted_by)
+    is_whole = is_over and not is_broken_off
+    if step is Step.COUNTING and is_whole and course.lost:
+        return Stage(WORDS[step], "done", "is-failed-over", _told(step, course))
+    if number < reached or is_whole:
+        return Stage(WORDS[step], "done", "is-healthy", _told(step, course))
+    if number > reached or is_broken_off:
+        return Stage(WORDS[step], "never" if is_broken_off or is_over else "later", "is-unknown")
+    return Stage(WORDS[step], "now", "is-draining", course.trouble or _told(step, course))
+
+
+def _told(step: Step, course: Course) -> str:
+    """What is known of a step, in a few words."""
+    match step:
+        case Step.SENDING:
+            return f"{min(course.sent, course.first_part)} of {course.first_part} accepted"
+        case Step.DIVERTING:
+            wanted = course.second_part - course.first_part
+            return f"{course.diverted} of {wanted} accepted, {course.seen_in_backlog} seen in the backlog"
+        case Step.RETURNING:
+            sent, wanted = max(0, course.sent - course.second_part), course.total - course.second_part
+            return f"{sent} of {wanted} accepted"
+        case Step.HOMECOMING if course.home_at:
+            return "none is left in the backlog"
+        case Step.HOMECOMING if course.left_in_backlog is not None:
+            return f"{course.left_in_backlog} left in the backlog"
+        case Step.COUNTING:
+            return f"{len(course.arrived)} of {course.sent} received"
+    return ""
+
+
+def _by(course: Course) -> str:
+    return f"called off by {course.aborted_by}" if course.aborted_by else ""
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def _quick(seconds: float | None) -> str:
+    """Milliseconds below a second: news of a failover takes a few."""
+    if seconds is None:
+        return ""
+    return f"{seconds * 1000:.0f}\N{NO-BREAK SPACE}ms" if seconds < 1 else f"{seconds:.1f}\N{NO-BREAK SPACE}s"

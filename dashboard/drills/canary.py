@@ -1,0 +1,166 @@
+"""The canary: a queue or topic of the primary on which a failover may be tried; what is known, and speaks against it.
+
+A topic's messages are received from a subscription of the drills' own, and a queue with sessions holds each drill's
+messages in a session of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from azure.core.exceptions import ResourceNotFoundError
+
+from dashboard.models import Drill, EntityHealth, Pair, SyphonPause
+from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.namespaces import Namespace, NamespaceError, namespace
+from dashboard.orphans import status_of
+from dashboard.pairs import DrillConfig, PairsFileError, load_pairs
+
+CANARY = "pairing-canary"
+"""What a canary is called that a drill makes itself, and the subscription of a topic that drills receive from."""
+MARK = "drill"
+"""The application property by which a drill knows its messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """What the primary says of a queue or topic; `strangers`: whether it holds messages that no drill has sent."""
+
+    path: str
+    is_there: bool
+    kind: str = Drill.Kind.QUEUE
+    status: str = "Active"
+    forwards_to: str = ""
+    strangers: bool = False
+    lacks_subscription: bool = False
+    """A topic without the subscription that drills receive from."""
+    needs_sessions: bool = False
+    """That subscription requires sessions."""
+    others: tuple[str, ...] = ()
+    """The topic's other subscriptions."""
+    trouble: str = ""
+    """Why it could not be looked at."""
+
+    subscription: ClassVar[str] = CANARY
+
+    @property
+    def word(self) -> str:
+        """What it is, in words."""
+        return str(Drill.Kind(self.kind).label).lower()
+
+    @property
+    def missing(self) -> str:
+        """What a drill would have to make first; empty where nothing."""
+        if self.trouble:
+            return ""
+        if self.lacks_subscription:
+            return f"the subscription {CANARY} of {self.path}"
+        return "" if self.is_there else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What else matters to a drill now."""
+
+    away: tuple[str, ...] = ()
+    """Entities of the pair that are failing or failed over."""
+    paused: bool = False
+    running: str = ""
+    """The canary of a drill that is under way."""
+    is_silent: bool = False
+    """No worker is alive."""
+
+
+def hindrances(canary: Canary, moment: Moment, *, creates: bool = False) -> list[str]:
+    """Why a drill cannot begin now, in sentences; empty where it can. Pure."""
+    told = [
+        (bool(moment.running), f"A drill runs already, on {moment.running}."),
+        (moment.is_silent, "No worker is alive to carry it out."),
+        (bool(moment.away), f"{', '.join(moment.away[:3])} fails or is failed over: this is no time for a drill."),
+        (moment.paused, "The syphon is paused, so nothing would come home. Resume it first."),
+        *_faults(canary, creates),
+    ]
+    return [sentence for is_so, sentence in told if is_so]
+
+
+def _faults(canary: Canary, creates: bool) -> list[tuple[bool, str]]:
+    path, others = canary.path, ", ".join(canary.others[:3])
+    return [
+        (bool(canary.trouble), canary.trouble),
+        (not canary.is_there and not creates and not canary.trouble, f"There is no queue or topic {path}."),
+        (canary.lacks_subscription and not creates, f"{path} has no subscription {CANARY} to receive a drill's from."),
+        (bool(others), f"{path} has other subscriptions, whose receivers would get a drill's messages: {others}."),
+        (canary.needs_sessions, f"The subscription {CANARY} of {path} requires sessions; a drill's must not."),
+        (canary.status != "Active", f"{path} is {canary.status}, not Active."),
+        (bool(canary.forwards_to), f"{path} forwards its messages, so they would not be found in it."),
+        (canary.strangers, f"{path} holds messages of somebody else; a drill would stand in their way."),
+    ]
+
+
+def look(pair: str, path: str) -> Canary:
+    """Ask the primary about the queue or topic; never raises for what it answers."""
+    try:
+        with namespace(pair, "primary") as here:
+            return _queue(here, path) or _topic(here, path) or Canary(path, is_there=False)
+    except NamespaceError as error:
+        return Canary(path, is_there=False, trouble=str(error))
+
+
+def _queue(here: Namespace, path: str) -> Canary | None:
+    try:
+        with here.asked() as administration:
+            queue = administration.get_queue(path)
+    except (ResourceNotFoundError, AttributeError):  # with the latter the SDK tells of a topic that has the name
+        return None
+    found = Canary(path, is_there=True, status=status_of(queue), forwards_to=queue.forward_to or "")
+    if queue.requires_session:
+        return replace(found, kind=Drill.Kind.SESSIONS)  # a drill's own session is in nobody's way
+    return replace(found, strangers=_has_strangers(here, path))
+
+
+def _topic(here: Namespace, path: str) -> Canary | None:
+    try:
+        with here.asked(2) as administration:
+            topic: Any = administration.get_topic(path)
+            subscriptions = {one.name.lower(): one for one in administration.list_subscriptions(path)}
+    except ResourceNotFoundError:
+        return None
+    own: Any = subscriptions.pop(CANARY, None)
+    others = tuple(one.name for one in subscriptions.values())
+    found = Canary(path, is_there=True, kind=Drill.Kind.TOPIC, status=status_of(topic), others=others)
+    if own is None:
+        return replace(found, lacks_subscription=True)
+    return replace(
+        found,
+        status=found.status if found.status != "Active" else status_of(own),
+        forwards_to=own.forward_to or "",
+        needs_sessions=bool(own.requires_session),
+        strangers=not own.requires_session and _has_strangers(here, path, subscription=CANARY),
+    )
+
+
+def _has_strangers(here: Namespace, path: str, *, subscription: str = "") -> bool:
+    seen = here.peek(path, 0, dead=False, subscription=subscription)
+    return None in [(message.application_properties or {}).get(MARK.encode()) for message in seen]
+
+
+def moment(pair: Pair, *, is_silent: bool) -> Moment:
+    """What else matters, from the database."""
+    away = EntityHealth.objects.filter(pair=pair, state__in=("failing", "failed_over")).order_by("rank", "path")
+    running = Drill.open_ones().filter(pair=pair).first()
+    return Moment(
+        away=tuple(away.values_list("path", flat=True)[:4]),
+        paused=SyphonPause.objects.filter(pair=pair, queue=WHOLE_PAIR).exists(),
+        running=running.path if running else "",
+        is_silent=is_silent,
+    )
+
+
+def marked(pair: str) -> DrillConfig | None:
+    """The canary that PAIRS_FILE names for the pair."""
+    try:
+        found = load_pairs().get(pair)
+    except PairsFileError:
+        return None
+    return found.drill if found else None

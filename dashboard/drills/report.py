@@ -1,0 +1,147 @@
+"""What a drill came to: how fast, what came home, in what order, and what it cost. Pure but for the price."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from statistics import median
+from typing import Any
+
+from dashboard.drills.course import Course
+from dashboard.jobs import JobFailed
+from dashboard.ladder import Step as PriceStep
+from dashboard.ladder import charge
+from dashboard.models.charge import PUBLISHED
+from dashboard.present import IN_THE_SECONDARY, Traffic, Used, prices, traffic
+from dashboard.tariffs import tariff
+
+NOT_BILLED = ("settle", "syphon_settle")
+"""Under the counting rule `published`."""
+PREPARING = 2
+"""Management operations that a drill makes in the primary; those in the secondary look at the backlog."""
+
+
+def report(course: Course, began_at: datetime, ended_at: datetime) -> dict[str, Any]:
+    """Everything but the price."""
+    numbers = Counter(one.number for one in course.arrivals)
+    doubled = sorted(number for number, times in numbers.items() if times > 1)
+    return {
+        "lasted_s": _between(began_at, ended_at),
+        "messages": {
+            "planned": course.total,
+            "accepted": course.sent,
+            "diverted": course.diverted,
+            "seen_in_backlog": course.seen_in_backlog,
+            "received": len(numbers),
+            "lost": course.lost,
+            "duplicates": doubled,
+            "duplicates_of_a_restart": [number for number in doubled if number in course.unsure],
+            "in_order": is_in_order(course),
+        },
+        "times_s": {
+            "until_the_worker_knew": _between(course.forced_at, course.known_at),
+            "until_the_first_diverted_send": _between(course.forced_at, course.diverted_at),
+            "failed_over": _between(course.forced_at, course.healed_at),
+            "until_healed_after_release": _between(course.released_at, course.healed_at),
+            "until_all_was_home": _between(course.healed_at, course.home_at),
+        },
+        "propagation": propagation(course),
+        "operations": dict(sorted(operations(course).items())),
+    }
+
+
+def propagation(course: Course) -> dict[str, Any] | None:
+    """How soon the living processes had taken over the forced failover; None where none was forced."""
+    if not course.forced_at:
+        return None
+    told = list(course.heard.values())
+    return {
+        "processes": len(course.fleet),
+        "told": len(told),
+        "p50_s": round(median(told), 3) if told else None,
+        "max_s": max(told, default=None),
+    }
+
+
+def operations(course: Course) -> dict[str, int]:
+    """What it took by kind: what the worker did, and what the syphon did for it."""
+    home = course.diverted if course.home_at else 0
+    moved = {"syphon_receive": home, "syphon_send": home, "syphon_settle": home}
+    told = Counter({**course.operations}) + Counter(moved)
+    if course.released_at and course.forced_at:
+        told["ping"] += 1
+    return dict(told)
+
+
+def is_in_order(course: Course) -> dict[str, bool | None]:
+    """Whether each third arrived as it was sent, None where nothing did; different thirds may come in any order."""
+    thirds = {
+        "before": (1, course.first_part),
+        "during": (course.first_part + 1, course.second_part),
+        "after": (course.second_part + 1, course.total),
+    }
+    return {name: _is_rising(course, *bounds) for name, bounds in thirds.items()}
+
+
+def _is_rising(course: Course, first: int, last: int) -> bool | None:
+    found: dict[int, int] = {}
+    for one in sorted(course.arrivals, key=lambda one: one.sequence):
+        if first <= one.number <= last:
+            found.setdefault(one.number, one.sequence)
+    return list(found) == sorted(found) if found else None
+
+
+def cost(pair: str, told: Mapping[str, int], now: datetime) -> dict[str, Any] | None:
+    """What the operations cost at the margin of this month; None where the price list cannot be read."""
+    month = f"{now:%Y-%m}"
+    try:
+        known = prices(month)
+        its = tariff(pair, known, month)
+    except (JobFailed, OSError):
+        return None
+    return priced(its.primary, traffic(pair, now), told, its.secondary) | {
+        "currency": known.currency,
+        "is_sample": known.is_sample,
+    }
+
+
+def priced(
+    ladder: Sequence[PriceStep], usual: Traffic, told: Mapping[str, int], secondary: Sequence[PriceStep] | None = None
+) -> dict[str, Any]:
+    """The billable operations, and what the month's bills cost more for them. Pure.
+
+    `secondary`: the ladder of the secondary, where it is of another tier.
+    """
+    billed = {kind: count for kind, count in told.items() if kind not in NOT_BILLED}
+    bills = _bills(usual.used[PUBLISHED], billed, ladder, ladder if secondary is None else secondary)
+    amount = sum((charge(steps, used + more) - charge(steps, used) for steps, used, more in bills), Fraction(0))
+    exact = Decimal(amount.numerator) / Decimal(amount.denominator)
+    return {"billable_operations": sum(more for _, _, more in bills), "amount": money(exact)}
+
+
+def _bills(
+    used: Used, billed: Mapping[str, int], here: Sequence[PriceStep], there: Sequence[PriceStep]
+) -> list[tuple[Sequence[PriceStep], int, int]]:
+    """Of each bill its ladder, what it has used, and what the drill adds; one where both namespaces share it."""
+    more = sum(billed.values())
+    if used.secondary is None and here == there:
+        return [(here, used.primary, more)]
+    looks = max(0, billed.get("manage", 0) - PREPARING)
+    away = looks + sum(count for kind, count in billed.items() if kind in IN_THE_SECONDARY)
+    return [
+        (here, used.primary, more - away),
+        (there, used.primary if used.secondary is None else used.secondary, away),
+    ]
+
+
+def money(exact: Decimal) -> str:
+    """At least two decimals, and as many more as it takes to tell it from nothing; at most eight."""
+    whole, _, rest = f"{exact:.8f}".partition(".")
+    return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
+
+
+def _between(start: datetime | None, end: datetime | None) -> float | None:
+    return None if start is None or end is None else round((end - start).total_seconds(), 3)

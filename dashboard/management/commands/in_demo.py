@@ -1,0 +1,42 @@
+"""Another command with the settings of the demo that runs: `manage.py in_demo pairing status`."""
+
+import argparse
+import json
+import os
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+
+from dashboard.demo.errors import DemoError
+from dashboard.demo.stage import DemoOptions
+from dashboard.management.one_sentence import OneSentenceCommand
+
+
+class Command(OneSentenceCommand):
+    """Takes the place of this process, so that its answer and exit status are those of the other command."""
+
+    help = "Run a command of manage.py with the settings of the demo, for example: in_demo pairing status"
+    requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own form
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command, and its options")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["words"]:
+            raise CommandError("Name a command: in_demo pairing status, for example.")
+        manage = str(settings.BASE_DIR / "manage.py")
+        words = [sys.executable, manage, *options["words"]]
+        os.execve(sys.executable, words, {**os.environ, **_settings()})  # noqa: S606 - the words are the caller's own
+
+
+def _settings() -> dict[str, str]:
+    try:
+        folder = DemoOptions.from_environment().folder
+        told: dict[str, str] = json.loads((folder / "state" / "environment.json").read_text(encoding="utf-8"))
+    except DemoError as error:
+        raise CommandError(str(error)) from None
+    except (OSError, ValueError):
+        raise CommandError(f"No demo has run in {folder}: start one, or set DEMO_DIR to its folder.") from None
+    return told

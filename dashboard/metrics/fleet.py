@@ -1,0 +1,145 @@
+"""Pairs, entities, backlog and syphons, from the database."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Max, Min, Q, Sum
+
+from dashboard.metrics.text import Metric, Sample, moment
+from dashboard.models import (
+    BacklogQueue,
+    EntityHealth,
+    FailoverEvent,
+    Heartbeat,
+    Pair,
+    Readiness,
+    SyphonLedger,
+    SyphonPause,
+)
+
+STATES = ("unknown", "healthy", "failing", "failed_over")
+MOST_LISTED = 500
+"""Entities that are listed one by one; those beyond are counted only."""
+OVERDUE = timedelta(seconds=30)
+
+
+def metrics(now: datetime) -> Iterator[Metric]:
+    """How the fleet is."""
+    yield Metric("entities", "Entities of a pair in a state.", "gauge", _states())
+    yield Metric(
+        "entity_not_healthy_since_timestamp_seconds",
+        f"Since when an entity is failing or failed over; at most {MOST_LISTED}.",
+        "gauge",
+        _not_healthy(),
+    )
+    yield Metric(
+        "entity_waiting_messages",
+        f"Messages for the entity in the backlog, where there are any; at most {MOST_LISTED}.",
+        "gauge",
+        _waiting(),
+    )
+    yield Metric("backlog_messages", "Messages in a backlog queue.", "gauge", _backlog())
+    yield Metric("backlog_size_bytes", "Size of a backlog queue.", "gauge", _queues("size_bytes"))
+    yield Metric("backlog_size_limit_bytes", "What a backlog queue can hold.", "gauge", _queues("max_size_bytes"))
+    yield Metric(
+        "backlog_oldest_message_timestamp_seconds", "When the oldest message in the backlog came.", "gauge", _oldest()
+    )
+    yield Metric("backlog_sampled_timestamp_seconds", "When the backlog was last looked at.", "gauge", _sampled())
+    yield Metric("failover_events_total", "Events stored, by kind.", "counter", _events())
+    yield Metric("pings_total", "Pings of failed-over entities.", "counter", _pings())
+    yield Metric("pings_overdue", "Failed-over entities whose ping is overdue.", "gauge", _overdue(now))
+    yield Metric("syphon_paused", "1 while an operator's pause stands.", "gauge", _pauses())
+    yield Metric("syphon_settled_messages_total", "Messages that came home, or met another fate.", "counter", _home())
+    yield Metric(
+        "syphon_missing_messages", "Messages that books closed within a day do not account for.", "gauge", _missing(now)
+    )
+    yield Metric("readiness_score", "The lowest readiness of an entity, 0 to 100.", "gauge", _readiness())
+    yield Metric("worker_heartbeat_age_seconds", "Since a worker was last heard of.", "gauge", _ages(now))
+
+
+def _states() -> Iterator[Sample]:
+    counted = EntityHealth.objects.present().order_by().values_list("pair__name", "state").annotate(count=Count("pk"))
+    found = {(pair, state): count for pair, state, count in counted}
+    for pair in Pair.objects.values_list("name", flat=True):
+        for state in STATES:
+            yield {"pair": pair, "state": state}, found.get((pair, state), 0)
+
+
+def _not_healthy() -> Iterator[Sample]:
+    rows = EntityHealth.objects.filter(rank__lte=1).order_by("rank", "pair", "path")
+    columns = ("pair__name", "path", "state", "held_by", "since")
+    for pair, path, state, held_by, since in rows.values_list(*columns)[:MOST_LISTED]:
+        held = "true" if held_by else "false"
+        yield {"pair": pair, "entity": path, "state": state, "held": held}, moment(since)
+
+
+def _waiting() -> Iterator[Sample]:
+    rows = EntityHealth.objects.filter(waiting__gt=0).order_by("-waiting", "path")
+    for pair, path, waiting in rows.values_list("pair__name", "path", "waiting")[:MOST_LISTED]:
+        yield {"pair": pair, "entity": path}, waiting or 0
+
+
+def _backlog() -> Iterator[Sample]:
+    columns = ("active", "scheduled", "dead_lettered")
+    rows = BacklogQueue.objects.filter(is_gone=False).order_by().values_list("pair__name", "path", *columns)
+    for pair, path, *counts in rows:
+        for state, count in zip(columns, counts, strict=True):
+            yield {"pair": pair, "queue": path, "state": state}, count
+
+
+def _queues(column: str) -> Iterator[Sample]:
+    rows = BacklogQueue.objects.filter(is_gone=False).order_by().values_list("pair__name", "path", column)
+    return (({"pair": pair, "queue": path}, size) for pair, path, size in rows)
+
+
+def _oldest() -> Iterator[Sample]:
+    rows = EntityHealth.objects.filter(oldest_waiting_at__isnull=False).order_by().values_list("pair__name")
+    return (({"pair": pair}, moment(at)) for pair, at in rows.annotate(at=Min("oldest_waiting_at")))
+
+
+def _sampled() -> Iterator[Sample]:
+    rows = BacklogQueue.objects.order_by().values_list("pair__name").annotate(at=Max("seen_at"))
+    return (({"pair": pair}, moment(at)) for pair, at in rows)
+
+
+def _events() -> Iterator[Sample]:
+    rows = FailoverEvent.objects.order_by().values_list("pair", "kind").annotate(count=Count("pk"))
+    return (({"pair": pair, "kind": kind}, count) for pair, kind, count in rows)
+
+
+def _pings() -> Iterator[Sample]:
+    rows = EntityHealth.objects.order_by().values_list("pair__name").annotate(count=Sum("pings_ever"))
+    return (({"pair": pair}, count) for pair, count in rows)
+
+
+def _overdue(now: datetime) -> Iterator[Sample]:
+    late = Q(entities__state="failed_over", entities__next_ping_at__lt=now - OVERDUE)
+    rows = Pair.objects.order_by().values_list("name").annotate(count=Count("entities", filter=late))
+    return (({"pair": pair}, count) for pair, count in rows)
+
+
+def _pauses() -> Iterator[Sample]:
+    rows = SyphonPause.objects.values_list("pair__name", "queue")
+    return (({"pair": pair, "queue": queue}, 1) for pair, queue in rows)
+
+
+def _home() -> Iterator[Sample]:
+    rows = SyphonLedger.objects.order_by().values_list("pair__name", "queue").annotate(count=Sum("home"))
+    return (({"pair": pair, "queue": queue}, count) for pair, queue, count in rows)
+
+
+def _missing(now: datetime) -> Iterator[Sample]:
+    """Of each pair, 0 where all is accounted for."""
+    recent = Q(ledgers__missing__gt=0, ledgers__ended_at__gt=now - timedelta(days=1))
+    rows = Pair.objects.order_by().values_list("name").annotate(count=Sum("ledgers__missing", filter=recent, default=0))
+    return (({"pair": pair}, count) for pair, count in rows)
+
+
+def _readiness() -> Iterator[Sample]:
+    rows = Readiness.objects.order_by().values_list("pair__name").annotate(score=Min("score"))
+    return (({"pair": pair}, score) for pair, score in rows)
+
+
+def _ages(now: datetime) -> Iterator[Sample]:
+    for beat in Heartbeat.objects.all():
+        yield {"process": beat.process, "role": beat.role}, (now - beat.seen_at).total_seconds()

@@ -1,0 +1,246 @@
+"""Alerts: conditions somebody should know of, the rules that say who, and what is sent to them.
+
+No address that works as a key is kept here: CHANNELS_FILE names the variables that hold them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+ANY = "*"
+
+
+class Severity(models.TextChoices):
+    """How much it matters. The mildest comes first."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Alert(models.Model):
+    """One condition from when it began until it was over. While it lasts there is one row of its key."""
+
+    class Kind(models.TextChoices):
+        FAILOVER = "failover", "failed over"
+        FORCED_EXPIRING = "forced_expiring", "forced state about to expire"
+        BACKLOG = "backlog", "backlog over a threshold"
+        CAPACITY = "capacity", "backlog filling up"
+        STALLED = "stalled", "syphon stalled"
+        BOOKS = "books", "ledger unbalanced"
+        DEAD_LETTERS = "dead_letters", "dead letters"
+        BUDGET = "budget", "budget reached"
+        READINESS = "readiness", "readiness fell"
+        WORKERS = "workers", "workers silent"
+
+    key = models.CharField(max_length=420, help_text="What the condition is about; its identity while it lasts.")
+    kind = models.CharField(max_length=20, choices=Kind)
+    severity = models.CharField(max_length=8, choices=Severity)
+    pair = models.CharField(max_length=63)
+    entity = models.CharField(max_length=300, default=ANY)
+    title = models.CharField(max_length=300)
+    detail = models.TextField(blank=True)
+    began_at = models.DateTimeField(help_text="When the condition began, as far as anybody knows.")
+    opened_at = models.DateTimeField(help_text="When it was noticed.")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When the condition was over.")
+    resolved_at = models.DateTimeField(null=True, blank=True, help_text="When that was noticed.")
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        ordering = ("-opened_at", "-id")
+        constraints = (
+            models.UniqueConstraint(fields=("key",), condition=Q(resolved_at__isnull=True), name="one_open_alert"),
+            models.CheckConstraint(
+                condition=Q(resolved_at__isnull=True) | Q(ended_at__isnull=False), name="resolved_alert_has_an_end"
+            ),
+            models.CheckConstraint(
+                condition=Q(acknowledged_at__isnull=True, acknowledged_by="")
+                | (Q(acknowledged_at__isnull=False) & ~Q(acknowledged_by="")),
+                name="somebody_acknowledged_it",
+            ),
+        )
+        indexes = (
+            models.Index(fields=("resolved_at", "-opened_at"), name="alert_by_end"),
+            models.Index(fields=("key", "-began_at"), name="alert_by_key"),
+        )
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def is_open(self) -> bool:
+        return self.resolved_at is None
+
+    @property
+    def where(self) -> str:
+        """Pair and entity, as people write them."""
+        if self.entity == ANY:
+            return "everything" if self.pair == ANY else self.pair
+        return f"{self.pair} / {self.entity}"
+
+
+class AlertRule(models.Model):
+    """Who is told of which alerts, when not, and who is next if nobody acknowledges."""
+
+    name = models.CharField(max_length=80, unique=True)
+    is_enabled = models.BooleanField(default=True)
+    pair = models.CharField(max_length=63, default=ANY, help_text="A name; * stands for any characters.")
+    entity = models.CharField(max_length=300, default=ANY, help_text="A path; * stands for any characters.")
+    kinds = models.JSONField(default=list, blank=True, help_text="Empty: all.")
+    least_severity = models.CharField(max_length=8, choices=Severity, default=Severity.INFO)
+    threshold = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Messages in the backlog from which it is an alert."
+    )
+    channels = models.JSONField(default=list, help_text="Names in CHANNELS_FILE that are told at once.")
+    escalation = models.JSONField(default=list, blank=True, help_text="Names that are told next, one after another.")
+    escalate_after_min = models.PositiveIntegerField(default=15)
+    group_s = models.PositiveIntegerField(default=10, help_text="How long alerts gather for one message.")
+    quiet_from = models.TimeField(null=True, blank=True)
+    quiet_until = models.TimeField(null=True, blank=True)
+    time_zone = models.CharField(max_length=60, default="UTC")
+    wakes_from = models.CharField(
+        max_length=8, choices=Severity, default=Severity.CRITICAL, help_text="Told in quiet hours too."
+    )
+    tells_resolved = models.BooleanField(default=True)
+    changed_by = models.CharField(max_length=150, blank=True)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(quiet_from__isnull=True, quiet_until__isnull=True)
+                | Q(quiet_from__isnull=False, quiet_until__isnull=False),
+                name="quiet_hours_begin_and_end",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("alert-rule", args=[self.pk])
+
+
+class Notice(models.Model):
+    """One message to one channel, about one alert or several. Its id stays the same however often it is sent."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        SENT = "sent"
+        GIVEN_UP = "given_up", "given up"
+        DROPPED = "dropped"
+
+    class Phase(models.TextChoices):
+        OPENED = "opened"
+        ESCALATED = "escalated"
+        RESOLVED = "resolved"
+        TEST = "test"
+
+    notice_id = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    channel = models.CharField(max_length=63)
+    rule = models.ForeignKey(AlertRule, on_delete=models.SET_NULL, null=True, related_name="+")
+    phase = models.CharField(max_length=9, choices=Phase)
+    kind = models.CharField(max_length=20, blank=True)
+    pair = models.CharField(max_length=63, default=ANY)
+    is_quiet = models.BooleanField(default=False, help_text="Put off to the end of quiet hours.")
+    alerts = models.ManyToManyField(Alert, through="NoticeItem", related_name="notices")
+    created_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    message = models.JSONField(null=True, blank=True, help_text="What is sent, from the first attempt on.")
+    attempts = models.PositiveIntegerField(default=0)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+    claimed_by = models.CharField(max_length=32, blank=True)
+    status = models.PositiveIntegerField(null=True, blank=True, help_text="Of the last answer over HTTP.")
+    reason = models.TextField(blank=True, help_text="Why the last attempt failed, or why it was not sent.")
+    ended_at = models.DateTimeField(null=True, blank=True)
+    by = models.CharField(max_length=150, blank=True, help_text="Who pressed Test.")
+
+    class Meta:
+        ordering = ("-created_at", "-id")
+        indexes = (
+            models.Index(fields=("due_at",), condition=Q(state="waiting"), name="notice_by_due"),
+            models.Index(fields=("channel", "-created_at"), name="notice_by_channel"),
+            models.Index(fields=("-created_at", "-id"), name="notice_by_time"),
+        )
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(state="waiting", ended_at__isnull=True) | ~Q(state="waiting") & Q(ended_at__isnull=False),
+                name="notice_ends_in_an_end",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.channel}: {self.phase}"
+
+    @classmethod
+    def open_ones(cls) -> models.QuerySet[Notice]:
+        """Those that are still to be sent."""
+        return cls._default_manager.filter(state=cls.State.WAITING)
+
+    @classmethod
+    def unclaimed(cls, now: datetime) -> models.QuerySet[Notice]:
+        """Those that are due and that nobody is sending at this moment."""
+        free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
+        return cls.open_ones().filter(free, due_at__lte=now)
+
+    def claim(self, now: datetime, seconds: float) -> bool:
+        """Take it on for so long, unless somebody else has meanwhile."""
+        token, until = uuid.uuid4().hex, now + timedelta(seconds=seconds)
+        if not type(self).unclaimed(now).filter(pk=self.pk).update(claimed_until=until, claimed_by=token):
+            return False
+        self.refresh_from_db()
+        return True
+
+    def keep(self, **changes: Any) -> bool:
+        """Write down what came of it and let go of it. False: the claim has lapsed and another carries it on."""
+        mine = type(self).open_ones().filter(pk=self.pk, claimed_by=self.claimed_by)
+        return bool(mine.update(**{"claimed_until": None, "claimed_by": "", **changes}))
+
+
+class NoticeItem(models.Model):
+    """That a notice tells of an alert. A channel is told of each phase of an alert once."""
+
+    notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="items")
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="items")
+    channel = models.CharField(max_length=63)
+    phase = models.CharField(max_length=9, choices=Notice.Phase)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("alert", "channel", "phase"), name="told_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.channel}: {self.phase} of {self.alert_id}"
+
+
+class ChannelState(models.Model):
+    """How a channel fares. One that is not listed has never failed."""
+
+    channel = models.CharField(max_length=63, unique=True)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(blank=True)
+    disabled_at = models.DateTimeField(null=True, blank=True, help_text="It said that it is gone for good.")
+    sent_at = models.DateTimeField(null=True, blank=True, help_text="When it last took a message.")
+
+    class Meta:
+        ordering = ("channel",)
+
+    def __str__(self) -> str:
+        return self.channel
+
+
+class AlertRound(models.Model):
+    """The last look at all conditions. Its one row is locked during a look: there is one at a time."""
+
+    ran_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.ran_at:%Y-%m-%d %H:%M:%S}"

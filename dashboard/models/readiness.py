@@ -1,0 +1,94 @@
+"""Whether failover would work: of each pair and each entity, as workers found it last, and how that changed."""
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from dashboard.models.pair import Pair
+
+WHOLE_PAIR = "*"
+
+
+class PairReadiness(models.Model):
+    """The checks that all entities of a pair share. A due row: whoever moves `due_at` on, checks."""
+
+    pair = models.OneToOneField(Pair, on_delete=models.CASCADE, related_name="readiness")
+    score = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Of an entity that has no fault itself.")
+    checks = models.JSONField(default=list, blank=True, help_text="Each with name, verdict, reason and todo.")
+    probes = models.JSONField(default=dict, blank=True, help_text="What rights were really tried, and what came of it.")
+    checked_at = models.DateTimeField(null=True, blank=True)
+    due_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("pair",)
+        verbose_name_plural = "readiness of pairs"
+
+    def __str__(self) -> str:
+        return f"{self.pair_id}: {self.score}"
+
+    @classmethod
+    def claim(cls, pair: Pair, now: datetime, interval: timedelta) -> "PairReadiness | None":
+        """The row, if a check is due and nobody else took it; the next one is due an interval later."""
+        cls.objects.get_or_create(pair=pair, defaults={"due_at": now})
+        if not cls.objects.filter(pair=pair, due_at__lte=now).update(due_at=now + interval):
+            return None
+        return cls.objects.get(pair=pair)
+
+
+class Readiness(models.Model):
+    """One entity: how likely its failover works, 0 to 100, and what costs it points."""
+
+    pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="readinesses")
+    entity = models.CharField(max_length=260)
+    score = models.PositiveSmallIntegerField()
+    previous_score = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Before it fell; of one that is as it was, before the last change."
+    )
+    fell_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it fell last; empty once it is as high again as before."
+    )
+    reasons = models.JSONField(default=list, blank=True, help_text="The checks that are not good, the worst first.")
+    checked_at = models.DateTimeField()
+    own = models.JSONField(default=dict, blank=True, help_text="The verdicts of its own checks, by name.")
+    probe = models.JSONField(default=dict, blank=True, help_text="Whether workers may send to it in the primary.")
+    probed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("score", "pair", "entity")
+        verbose_name_plural = "readiness of entities"
+        constraints = (
+            models.UniqueConstraint(fields=("pair", "entity"), name="readiness_once_per_entity"),
+            models.CheckConstraint(condition=Q(score__lte=100), name="readiness_is_a_percentage"),
+        )
+        indexes = (
+            models.Index(fields=("score", "pair", "entity"), name="readiness_worst_first"),
+            models.Index(fields=("pair", "score", "entity"), name="readiness_worst_of_pair"),
+            models.Index(fields=("pair", "probed_at"), name="readiness_by_probe"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.entity}: {self.score}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("readiness-entity", args=[self.pair.name, self.entity])
+
+
+class ReadinessChange(models.Model):
+    """That the verdicts of a pair (entity `*`) or of one entity's own checks became others. Changes only."""
+
+    pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="+")
+    entity = models.CharField(max_length=260, default=WHOLE_PAIR)
+    at = models.DateTimeField()
+    verdicts = models.JSONField(help_text="By the name of the check; those of the pair, or the entity's own.")
+
+    class Meta:
+        ordering = ("at", "id")
+        indexes = (
+            models.Index(fields=("pair", "entity", "at"), name="readiness_change_of_entity"),
+            models.Index(fields=("at",), name="readiness_change_by_time"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.entity}: {self.verdicts}"

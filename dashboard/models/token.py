@@ -1,0 +1,55 @@
+"""Tokens by which programs ask the API. Only a digest is kept: who reads this table cannot use them."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import models
+
+from dashboard.access import Right
+
+
+class ApiToken(models.Model):
+    """One token of one person. It gives no more than its scope, and no more than the person may at that moment."""
+
+    class Scope(models.TextChoices):
+        READ = "read", "read: look at everything a viewer sees"
+        OPERATE = "operate", "operate: do what an operator does"
+        ADMINISTER = "administer", "administer: also discard and delete what holds messages"
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=60, help_text="What uses it; the audit trail names it.")
+    prefix = models.CharField(max_length=16, unique=True, help_text="Its first characters, by which it is found.")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the whole token.")
+    scope = models.CharField(max_length=10, choices=Scope)
+    made_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+    used_from = models.GenericIPAddressField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    revoked_by = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        ordering = ("-made_at", "-id")
+        verbose_name = "API token"
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(scope__in=("read", "operate", "administer")), name="token_scope_is_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(revoked_at__isnull=True, revoked_by="")
+                | (models.Q(revoked_at__isnull=False) & ~models.Q(revoked_by="")),
+                name="somebody_revoked_it",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def right(self) -> Right:
+        """The most it gives."""
+        return {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}[self.scope]
+
+    def is_usable(self, now: datetime) -> bool:
+        """Whether it opens anything at that moment, if its owner may."""
+        return self.revoked_at is None and now < self.expires_at

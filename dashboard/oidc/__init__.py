@@ -1,0 +1,1 @@
+"""Signing in through an OpenID provider; off unless OIDC_ISSUER is set (docs/security.md)."""

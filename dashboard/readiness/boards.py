@@ -1,0 +1,141 @@
+"""What the pages of readiness show, in a number of questions that does not grow with pairs and entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Min, Q, QuerySet
+from django.utils.safestring import SafeString
+
+from dashboard.charts import Series, Window, depth_chart, small_chart, sparkline, thin
+from dashboard.depth import TABLE_ROWS, Chart
+from dashboard.models import Pair, PairReadiness, Readiness
+from dashboard.models.readiness import WHOLE_PAIR
+from dashboard.readiness.history import KEPT, Turn, changes, points, turns
+from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Verdict, faults_of, word
+
+STATES = {
+    "ready": Q(score__gte=READY),
+    "weak": Q(score__gte=ENDANGERED, score__lt=READY),
+    "endangered": Q(score__lt=ENDANGERED),
+}
+BADGES = {"ready": "healthy", "weak": "failing", "endangered": "failed-over", "unknown": "unknown"}
+VERDICT_BADGES = {"good": "healthy", "weak": "failing", "bad": "failed-over", "unknown": "unknown"}
+SPANS = (*(timedelta(minutes=minutes) for minutes in (10, 60, 240, 720, 1440, 4320, 10080, 21600)), KEPT)
+DAY = timedelta(days=1)
+
+
+def is_stale(checked_at: datetime | None, now: datetime) -> bool:
+    """Whether the last check is too long ago to be believed: three intervals, and a little."""
+    limit = timedelta(seconds=3 * settings.READINESS_INTERVAL_S + 15)
+    return checked_at is None or now - checked_at > limit
+
+
+@dataclass(frozen=True, slots=True)
+class PairLine:
+    """One pair with its checks, and how many of its entities stand how."""
+
+    pair: Pair
+    row: PairReadiness | None
+    is_stale: bool
+    checks: Sequence[Check]
+    counts: dict[str, int]
+    lowest: int | None
+    spark: SafeString
+
+    @property
+    def score(self) -> int | None:
+        """None where nobody has checked lately."""
+        return None if self.row is None or self.is_stale else self.row.score
+
+    @property
+    def faults(self) -> list[Check]:
+        return faults_of(self.checks)
+
+    @property
+    def good(self) -> int:
+        return len(self.checks) - len(self.faults)
+
+
+def pair_lines(pairs: Iterable[Pair], now: datetime) -> list[PairLine]:
+    """The pairs, each with its sum of entities; in three questions and one for the line of each pair."""
+    known = list(pairs)
+    rows = {row.pair_id: row for row in PairReadiness.objects.filter(pair__in=known)}
+    sums = {one["pair"]: one for one in _counted(Readiness.objects.filter(pair__in=known))}
+    return [_line(pair, rows.get(pair.pk), sums.get(pair.pk, {}), now) for pair in known]
+
+
+def _counted(rows: QuerySet[Readiness]) -> Iterable[Any]:
+    counts = {state: Count("pk", filter=condition) for state, condition in STATES.items()}
+    return rows.values("pair").annotate(lowest=Min("score"), **counts).order_by()
+
+
+def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: datetime) -> PairLine:
+    checks = [Check.from_json(told) for told in row.checks] if row else []
+    counts = {state: sums.get(state, 0) for state in STATES}
+    told = list(turns(changes(pair, WHOLE_PAIR, now - DAY), WHOLE_PAIR))
+    window = _window(told, now, DAY)
+    drawn = _whole(points(told), row.score if row else None, window)
+    label = f"{pair.name}: readiness over the last day, now {row.score if row else 'not known'}"
+    stale = row is None or is_stale(row.checked_at, now)
+    return PairLine(pair, row, stale, checks, counts, sums.get("lowest"), sparkline(drawn, window, label))
+
+
+def _window(told: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
+    """The shortest of the spans that holds all changes."""
+    began = told[0].at if told else now - longest
+    return Window.last(next((span for span in SPANS if now - began <= span), longest), now)
+
+
+def _whole(drawn: list[tuple[datetime, int]], now_at: int | None, window: Window) -> list[tuple[datetime, int]]:
+    """A line of changes needs a beginning, also where nothing changed."""
+    if not drawn and now_at is not None:
+        return [(window.start, now_at)]
+    return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class EntityBoard:
+    """One entity: every check, and how it came to this."""
+
+    row: Readiness
+    is_stale: bool
+    checks: Sequence[Check]
+    chart: Chart
+    turns: Sequence[Turn]
+
+    @property
+    def score(self) -> int | None:
+        return None if self.is_stale else self.row.score
+
+    @property
+    def status(self) -> str:
+        """The state whose colour it has."""
+        return BADGES[word(self.score)]
+
+
+def entity_board(row: Readiness, now: datetime) -> EntityBoard:
+    """All that is known of one entity's readiness."""
+    told = list(turns(changes(row.pair, row.entity, now - KEPT), row.entity))
+    window = _window(told, now, KEPT)
+    drawn = _whole(points(told), row.score, window)
+    series = [Series("score", drawn, "total")]
+    label = f"Readiness of {row.entity} over time; now {row.score} of 100"
+    chart = Chart(
+        depth_chart(series, window, label), small_chart(series, window, label), thin(drawn, window, TABLE_ROWS), series,
+        is_empty=not drawn,
+    )  # fmt: skip
+    return EntityBoard(row, is_stale(row.checked_at, now), every_check(row), chart, told[::-1][:20])
+
+
+def every_check(row: Readiness) -> list[Check]:
+    """The checks of an entity, the bad ones as they were kept, in the order of their weights' table."""
+    shared = PairReadiness.objects.filter(pair=row.pair).first()
+    kept = {one["name"]: Check.from_json(one) for one in (shared.checks if shared else [])}
+    kept |= {one["name"]: Check.from_json(one) for one in row.reasons}
+    kept |= {name: Check(name, Verdict.GOOD) for name in OF_ENTITY if row.own.get(name) == Verdict.GOOD}
+    return [kept[name] for name in WEIGHTS if name in kept]

@@ -1,0 +1,233 @@
+"""What the facts mean: a verdict for each check, why, and what to do about it. Pure; weights are in score.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from dashboard.readiness.facts import Answer, EntityFacts, PairFacts, Probe, QueueFacts
+from dashboard.readiness.score import Check, Verdict
+
+FULL = 0.8
+SOON_S, LATER_S = 30 * 60.0, 4 * 3600.0
+YEAR_S = 366 * 86_400.0
+SKEW_S, BAD_SKEW_S = 1.0, 5.0
+HEADROOM = 4_096
+"""Bytes that the way through the backlog may add to a message: path, session, times and the types of properties."""
+NEAR = 0.8
+STALE = timedelta(minutes=45)
+"""A right that was tried longer ago counts as not known."""
+HOME_STALE = timedelta(hours=12)
+"""The same for the right to one of very many entities, which are tried in turn."""
+
+GOOD, WEAK, BAD, UNKNOWN = Verdict.GOOD, Verdict.WEAK, Verdict.BAD, Verdict.UNKNOWN
+
+
+def checks_of_pair(facts: PairFacts) -> list[Check]:
+    """The checks that are the same for all entities of a pair."""
+    every: Sequence[Callable[[PairFacts], Check]] = (secondary, queues, senders, rights, room, syphon, fleet, clocks)
+    return [check(facts) for check in every]
+
+
+def checks_of_entity(facts: EntityFacts, now: datetime) -> list[Check]:
+    """The checks of one entity alone."""
+    return [home(facts, now), sizes(facts)]
+
+
+def secondary(facts: PairFacts) -> Check:
+    """Whether workers can administer the secondary: backlog queues could be made, counted and mended."""
+    probe = fresh(facts.administration, facts.at, STALE)
+    if probe is None:
+        return Check("secondary", UNKNOWN, "No worker has asked the secondary lately.", _START_WORKER)
+    if probe.answer is Answer.ALLOWED:
+        return Check("secondary", GOOD)
+    if probe.answer is Answer.REFUSED:
+        todo = "Give the workers' credential the Manage claim on the secondary."
+        return Check("secondary", BAD, f"The secondary refuses to be administered: {probe.reason}", todo)
+    todo = "Look whether the secondary is up, and reachable from where the workers run."
+    return Check("secondary", BAD, f"The secondary does not answer: {probe.reason}", todo)
+
+
+def queues(facts: PairFacts) -> Check:
+    """Whether the backlog queues are there, take messages, and are as they should be."""
+    if not facts.queues or any(queue.is_there is None for queue in facts.queues):
+        return Check("queues", UNKNOWN, "Nobody has looked at the backlog queues lately.", _START_WORKER)
+    missing = [queue.path for queue in facts.queues if not queue.is_there]
+    closed = [queue.path for queue in facts.queues if queue.is_there and queue.status != "Active"]
+    odd = [queue for queue in facts.queues if queue.is_there and queue.deviations]
+    if len(missing) + len(closed) == len(facts.queues):
+        return Check("queues", BAD, f"None of {_count(facts.queues)} takes messages.", _OPEN_CLIENT)
+    if missing:
+        return Check("queues", WEAK, f"Missing: {_listed(missing)}.", _OPEN_CLIENT)
+    if closed:
+        return Check("queues", WEAK, f"Not active: {_listed(closed)}.", "End its quarantine on the Backlog page.")
+    if odd:
+        told = f"{odd[0].path}: {', '.join(odd[0].deviations)}"
+        more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
+        return Check("queues", WEAK, f"Deviating: {told}{more}.", "Compare and repair on the Backlog page.")
+    return Check("queues", GOOD)
+
+
+def senders(facts: PairFacts) -> Check:
+    """Whether each process that sends has backlog queues in its rotation, which it found or made with its own key."""
+    wanted = len(facts.queues)
+    if not facts.senders:
+        reason = "No living process that sends is known, so nobody has shown that senders can use the backlog."
+        return Check("senders", UNKNOWN, reason, 'Start the applications with coordination="redis…" and pair set.')
+    without = sorted(process for process, known in facts.senders.items() if not known)
+    fewer = sorted(process for process, known in facts.senders.items() if 0 < known < wanted)
+    if without:
+        reason = f"{len(without)} of {len(facts.senders)} senders have no backlog queue: {_listed(without)}."
+        return Check("senders", BAD, reason, "Give their credential the Manage claim on the secondary, then restart.")
+    if fewer:
+        reason = f"{len(fewer)} of {len(facts.senders)} senders use fewer than {wanted} queues: {_listed(fewer)}."
+        return Check("senders", WEAK, reason, "Bring their backlog_queue_count into line with the pairs file.")
+    shown = f"Inferred, not tried: all {len(facts.senders)} living senders opened every queue, which takes Manage."
+    return Check("senders", GOOD, shown)
+
+
+def rights(facts: PairFacts) -> Check:
+    """Whether the workers' credential may send to and listen at each backlog queue: links were really opened."""
+    there = [queue for queue in facts.queues if queue.is_there]
+    tried = [(queue.path, what, probe) for queue in there for what, probe in _rights_of(queue, facts.at)]
+    refused = [
+        f"{what} at {path}: {probe.reason}" for path, what, probe in tried if probe and probe.answer is Answer.REFUSED
+    ]
+    if refused:
+        reason = f"The workers' credential is refused: {refused[0]}"
+        return Check("rights", BAD, reason, "Give it Send, Listen and Manage on the secondary.")
+    open_ones = [f"{what} at {path}" for path, what, probe in tried if not probe or probe.answer is Answer.SILENT]
+    if open_ones or not tried:
+        reason = f"Not shown yet: {_listed(open_ones) or 'there is no queue to try it at'}."
+        return Check("rights", UNKNOWN, reason, "Wait for the next look, or see whether the secondary answers.")
+    return Check("rights", GOOD)
+
+
+def room(facts: PairFacts) -> Check:
+    """Whether the backlog has room: below 80 %, and hours left at the rate it grows or would grow."""
+    known = [queue for queue in facts.queues if queue.is_there and queue.limit]
+    if not known:
+        return Check("room", UNKNOWN, "Nobody has looked at the size of the backlog queues lately.", _START_WORKER)
+    full = [queue for queue in known if queue.share >= FULL]
+    left_s = time_left_s(known, facts.bytes_per_s)
+    todo = "Find out why nothing comes home; or raise backlog_queue_count here and in the applications."
+    if len(full) == len(known):
+        return Check("room", BAD, "Every backlog queue is 80 % full or more.", todo)
+    if left_s is not None and left_s < SOON_S:
+        return Check("room", BAD, f"The backlog would be full within {_duration(left_s)}.", todo)
+    if full:
+        return Check("room", WEAK, f"80 % full or more: {_listed([queue.path for queue in full])}.", todo)
+    if left_s is not None and left_s < LATER_S:
+        return Check("room", WEAK, f"The backlog would hold an outage of {_duration(left_s)} only.", todo)
+    fullest = max(queue.share for queue in known)
+    held = f"; it would hold an outage of {_duration(left_s)}" if left_s is not None else ""
+    return Check("room", GOOD, f"The fullest queue is {fullest:.0%} full{held}.")
+
+
+def time_left_s(known: Sequence[QueueFacts], bytes_per_s: float | None) -> float | None:
+    """Seconds until the backlog is full: as it grows now, or as it would if all that is sent went there."""
+    left = sum(max(0, queue.limit - queue.size) for queue in known)
+    growing = [queue.full_in_s for queue in known if queue.full_in_s is not None]
+    times = [max(growing)] if len(growing) == len(known) else []
+    if bytes_per_s:
+        times.append(left / bytes_per_s)
+    return min(times) if times else None
+
+
+def syphon(facts: PairFacts) -> Check:
+    """Whether somebody stands ready to bring home what each queue holds."""
+    if facts.paused:
+        what = "the whole pair's" if "*" in facts.paused else _listed(facts.paused)
+        return Check("syphon", WEAK, f"Paused by an operator: {what}.", "Resume it once its reason is gone.")
+    if not facts.queues:
+        return Check("syphon", UNKNOWN, "No backlog queue is known.", _START_WORKER)
+    alone = [queue.path for queue in facts.queues if not queue.holder]
+    if len(alone) == len(facts.queues):
+        return Check("syphon", BAD, "Nobody holds the lease of any backlog queue: nothing comes home.", _START_WORKER)
+    if alone:
+        return Check("syphon", WEAK, f"Nobody holds the lease of {_listed(alone)}.", "Look at the Workers page.")
+    return Check("syphon", GOOD)
+
+
+def fleet(facts: PairFacts) -> Check:
+    """Whether workers are alive and can serve the pair. That they told so shows that Redis is."""
+    if not facts.workers:
+        return Check("fleet", BAD, "No worker has been heard of within 20 s.", _START_WORKER)
+    if facts.problems:
+        worker, problem = next(iter(sorted(facts.problems.items())))
+        return Check("fleet", BAD, f"{worker} cannot serve the pair: {problem}", "Mend what it says.")
+    return Check("fleet", GOOD)
+
+
+def clocks(facts: PairFacts) -> Check:
+    """Whether the clocks of workers and applications agree with Redis's: holds expire and samples meet by them."""
+    if not facts.clocks:
+        return Check("clocks", UNKNOWN, "No living process tells its clock.", _START_WORKER)
+    process, ahead_s = max(facts.clocks.items(), key=lambda one: abs(one[1]))
+    if abs(ahead_s) <= SKEW_S:
+        return Check("clocks", GOOD)
+    reason = f"{process} is {abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} Redis."
+    return Check("clocks", BAD if abs(ahead_s) > BAD_SKEW_S else WEAK, reason, "Let its host keep time (NTP).")
+
+
+def home(facts: EntityFacts, now: datetime) -> Check:
+    """Whether the workers' credential may send to the entity in the primary, where its messages are to come home."""
+    probe = fresh(facts.home, now, HOME_STALE)
+    if probe is not None and probe.answer is Answer.ALLOWED:
+        return Check("home", GOOD)
+    if facts.is_away:
+        return Check("home", UNKNOWN, "It is failing or failed over, so its primary is not asked.", "Wait for it.")
+    if probe is None:
+        return Check("home", UNKNOWN, "Not tried yet, or too long ago.", "Wait: entities are tried in turn.")
+    if probe.answer is Answer.REFUSED:
+        todo = "Give the workers' credential Send on the primary, and see that the entity exists."
+        return Check("home", BAD, f"Its primary refuses the workers: {probe.reason}", todo)
+    return Check("home", UNKNOWN, f"Its primary did not answer: {probe.reason}", "See whether the primary is up.")
+
+
+def sizes(facts: EntityFacts) -> Check:
+    """Whether its messages fit the smaller namespace with what the way through the backlog adds."""
+    if facts.message_bytes is None:
+        todo = "Wait for the charges of a month in which it was sent to."
+        return Check("sizes", UNKNOWN, "Nothing is known of the size of its messages.", todo)
+    limit = facts.limit - HEADROOM
+    told = f"Its messages have {facts.message_bytes:,} bytes on average; the backlog takes {limit:,}."
+    todo = "Make them smaller, keep bodies elsewhere, or take a larger tier for the secondary."
+    if facts.message_bytes >= limit:
+        return Check("sizes", BAD, told, todo)
+    return Check("sizes", WEAK, told, todo) if facts.message_bytes >= NEAR * limit else Check("sizes", GOOD)
+
+
+def fresh(probe: Probe | None, now: datetime, kept: timedelta) -> Probe | None:
+    """The probe, unless it is too old to be believed."""
+    return probe if probe is not None and now - probe.at <= kept else None
+
+
+_START_WORKER = "Start a worker and beat, and see that the worker reaches both namespaces."
+_OPEN_CLIENT = "Restart a worker: opening the pair makes the missing queues. See that its key has the Manage claim."
+
+
+def _rights_of(queue: QueueFacts, now: datetime) -> list[tuple[str, Probe | None]]:
+    return [("Send", fresh(queue.send, now, STALE)), ("Listen", fresh(queue.listen, now, STALE))]
+
+
+def _count(queues: Sequence[QueueFacts]) -> str:
+    return f"{len(queues)} backlog queue{'s' if len(queues) != 1 else ''}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first three, and how many more."""
+    known = list(names)
+    more = f" and {len(known) - 3} more" if len(known) > 3 else ""
+    return ", ".join(known[:3]) + more
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= YEAR_S:
+        return "more than a year"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h" if hours < 72 else f"{hours / 24:,.0f} days"

@@ -1,0 +1,54 @@
+"""How readiness went over time, from the changes that were kept. Pure but for reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dashboard.charts import Point
+from dashboard.models import Pair, ReadinessChange
+from dashboard.models.readiness import WHOLE_PAIR
+from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Verdict, score
+
+KEPT = timedelta(days=30)
+MOST = 2_000
+"""Changes that one line is drawn from; the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One change: the score from then on, and which verdicts became others."""
+
+    at: datetime
+    score: int
+    before: int | None
+    turned: Mapping[str, Verdict]
+
+
+def changes(pair: Pair, entity: str, since: datetime) -> list[ReadinessChange]:
+    """The changes that bear on an entity (`*`: on the pair alone), in their order; those of the past first."""
+    names = {WHOLE_PAIR, entity}
+    found = ReadinessChange.objects.filter(pair=pair, entity__in=names, at__gte=since)
+    return sorted(found.order_by("-at", "-id")[:MOST], key=lambda one: (one.at, one.pk))
+
+
+def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
+    """What each change made of the score; an entity has none before both its pair and itself were judged."""
+    verdicts: dict[str, Verdict] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Verdict.GOOD)
+    before: int | None = None
+    for one in kept:
+        told = {name: Verdict(verdict) for name, verdict in one.verdicts.items()}
+        turned = {name: verdict for name, verdict in told.items() if verdicts.get(name) is not verdict}
+        verdicts |= told
+        if len(verdicts) < len(WEIGHTS):
+            continue
+        now = score(verdicts)
+        if turned:
+            yield Turn(one.at, now, before, turned)
+        before = now
+
+
+def points(told: Sequence[Turn]) -> list[Point]:
+    """The scores as a chart wants them."""
+    return [(turn.at, turn.score) for turn in told]

@@ -1,0 +1,141 @@
+"""The verdicts written down: of the pair, of each entity, and what changed. Cheap where nothing did."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from dashboard.models import EntityHealth, PairReadiness, Readiness, ReadinessChange
+from dashboard.models.readiness import WHOLE_PAIR
+from dashboard.readiness.checks import checks_of_entity, checks_of_pair
+from dashboard.readiness.facts import PairFacts
+from dashboard.readiness.gathering import entity_facts
+from dashboard.readiness.score import Check, Verdict, faults_of, score, verdicts_of
+
+BATCH = 500
+FEW = 20
+CHANGING = ("reasons", "own", "score", "previous_score", "fell_at")
+_FLAWLESS = {"home": Verdict.GOOD, "sizes": Verdict.GOOD}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an entity came to."""
+
+    entity: str
+    score: int
+    reasons: list[dict[str, str]]
+    own: dict[str, str]
+
+
+def keep(row: PairReadiness, facts: PairFacts) -> bool:
+    """Judge the pair and all its entities, and write down what is new; whether anything was."""
+    pair, now = row.pair, facts.at
+    shared = checks_of_pair(facts)
+    with transaction.atomic():
+        changed = _keep_pair(row, shared, now)
+        known = {one.entity: one for one in Readiness.objects.filter(pair=pair)}
+        entities = EntityHealth.objects.present().filter(pair=pair).only("path", "state")
+        probes = {path: one.probe for path, one in known.items()}
+        told = entity_facts(pair, entities, probes)
+        judged = [judge(path, shared, checks_of_entity(one, now)) for path, one in told]
+        changed |= _keep_entities(row, known, judged, now)
+        gone = known.keys() - {one.entity for one in judged}
+        if gone:
+            Readiness.objects.filter(pair=pair, entity__in=list(gone)[:BATCH]).delete()
+        Readiness.objects.filter(pair=pair).update(checked_at=now)
+    return changed or bool(gone)
+
+
+def judge(entity: str, shared: Sequence[Check], own: Sequence[Check]) -> Judged:
+    """One entity's score, from the checks of its pair and its own. Pure."""
+    every = [*shared, *own]
+    reasons = [check.as_json() for check in faults_of(every)]
+    verdicts = {name: verdict.value for name, verdict in verdicts_of(own).items()}
+    return Judged(entity, score(verdicts_of(every)), reasons, verdicts)
+
+
+def _keep_pair(row: PairReadiness, shared: Sequence[Check], now: datetime) -> bool:
+    verdicts = {name: verdict.value for name, verdict in verdicts_of(shared).items()}
+    before = {told["name"]: told["verdict"] for told in row.checks}
+    told = [check.as_json() for check in shared]
+    is_new = bool(told != row.checks)
+    points = score({**verdicts_of(shared), **_FLAWLESS})
+    PairReadiness.objects.filter(pk=row.pk).update(checks=told, score=points, checked_at=now)
+    if verdicts != before:
+        ReadinessChange.objects.create(pair=row.pair, at=now, verdicts=verdicts, entity=WHOLE_PAIR)
+    return is_new
+
+
+def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequence[Judged], now: datetime) -> bool:
+    fresh = [one for one in judged if one.entity not in known]
+    other = [(known[one.entity], one) for one in judged if one.entity in known]
+    altered = [(was, one) for was, one in other if (was.score, was.reasons) != (one.score, one.reasons)]
+    Readiness.objects.bulk_create(
+        [
+            Readiness(
+                pair=row.pair, entity=one.entity, score=one.score, reasons=one.reasons, own=one.own, checked_at=now
+            )
+            for one in fresh
+        ],
+        batch_size=BATCH,
+        ignore_conflicts=True,
+    )
+    _alter(altered, now)
+    turned = [one for was, one in altered if was.own != one.own]
+    ReadinessChange.objects.bulk_create(
+        [ReadinessChange(pair=row.pair, entity=one.entity, at=now, verdicts=one.own) for one in (*fresh, *turned)],
+        batch_size=BATCH,
+    )
+    return bool(fresh or altered)
+
+
+def _alter(altered: Iterable[tuple[Readiness, Judged]], now: datetime) -> None:
+    """Entities that changed alike are written in one statement: most changes are those of a whole pair.
+
+    Those that changed each in its own way, such as mean sizes of a new month, are written many at a time.
+    """
+    alike: dict[str, list[tuple[Readiness, Judged]]] = defaultdict(list)
+    for was, one in altered:
+        before = [was.score, was.previous_score, was.fell_at is not None]
+        alike[json.dumps([*before, one.score, one.reasons, one.own])].append((was, one))
+    unlike: list[Readiness] = []
+    for group in alike.values():
+        was, one = group[0]
+        changes = _changes(was, one, now)
+        if len(group) < FEW:
+            unlike += [_changed(known, changes) for known, _ in group]
+            continue
+        keys = [known.pk for known, _ in group]
+        for start in range(0, len(keys), BATCH):
+            Readiness.objects.filter(pk__in=keys[start : start + BATCH]).update(**changes)
+    Readiness.objects.bulk_create(
+        unlike, batch_size=BATCH, update_conflicts=True, unique_fields=("pk",), update_fields=CHANGING
+    )
+
+
+def _changes(was: Readiness, one: Judged, now: datetime) -> dict[str, Any]:
+    changes: dict[str, Any] = {"reasons": one.reasons, "own": one.own, "score": one.score}
+    if one.score != was.score and not _is_down(was, one):
+        changes["previous_score"] = was.score
+        changes["fell_at"] = None
+    if one.score < was.score:
+        changes["fell_at"] = now
+    return changes
+
+
+def _is_down(was: Readiness, one: Judged) -> bool:
+    """Whether it had fallen, and is not yet as high again as it was before."""
+    return was.fell_at is not None and was.previous_score is not None and one.score < was.previous_score
+
+
+def _changed(row: Readiness, changes: dict[str, Any]) -> Readiness:
+    for name, value in changes.items():
+        setattr(row, name, value)
+    return row

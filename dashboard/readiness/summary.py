@@ -1,0 +1,90 @@
+"""Whether failover would work, of every entity, as one document and as lines: for commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db import DatabaseError
+from django.utils import timezone
+
+from dashboard.models import Pair, PairReadiness, Readiness
+from dashboard.readiness.boards import is_stale
+from dashboard.readiness.score import word
+from dashboard.redis import RedisError, connection
+
+CANNOT_TELL = 2
+MOST_LINES = 50
+
+
+def told(pair: str | None, least: int) -> dict[str, Any]:
+    """What the workers found last, of one pair or all. Raises CommandError where it cannot be told."""
+    try:
+        return _told(pair, least)
+    except DatabaseError as error:
+        raise CommandError(f"The database cannot be read: {error}", returncode=CANNOT_TELL) from None
+
+
+def _told(pair: str | None, least: int) -> dict[str, Any]:
+    now = timezone.now()
+    pairs = Pair.objects.filter(is_configured=True)
+    if pair is not None:
+        pairs = pairs.filter(name=pair)
+        if not pairs:
+            raise CommandError(f"There is no pair {pair}.", returncode=CANNOT_TELL)
+    rows = Readiness.objects.filter(pair__in=pairs).select_related("pair").order_by("score", "pair_id", "entity")
+    entities = [_entity(row, is_stale(row.checked_at, now)) for row in rows]
+    checked = {row.pair_id: row for row in PairReadiness.objects.filter(pair__in=pairs)}
+    never = [one.name for one in pairs if one.pk not in checked or checked[one.pk].checked_at is None]
+    if not entities and not checked:
+        raise CommandError("Nothing was ever checked: start a worker and beat.", returncode=CANNOT_TELL)
+    redis = _redis()
+    stale = [one["entity"] for one in entities if one["score"] is None]
+    low = [one["entity"] for one in entities if one["score"] is not None and one["score"] < least]
+    return {
+        "is_ready": not (stale or low or never or redis),
+        "least": least,
+        "redis": redis or "answers",
+        "never_checked": never,
+        "counts": {"ready": len(entities) - len(stale) - len(low), "below": len(low), "unknown": len(stale)},
+        "entities": entities,
+    }
+
+
+def _entity(row: Readiness, stale: bool) -> dict[str, Any]:
+    points = None if stale else row.score
+    return {
+        "pair": row.pair.name,
+        "entity": row.entity,
+        "score": points,
+        "word": word(points),
+        "reasons": row.reasons,
+        "checked_at": row.checked_at.isoformat(),
+        "fell_at": row.fell_at and row.fell_at.isoformat(),
+        "previous_score": row.previous_score,
+    }
+
+
+def _redis() -> str:
+    """Empty where it answers."""
+    try:
+        connection().ping()
+    except RedisError as error:
+        return f"does not answer ({type(error).__name__})"
+    return ""
+
+
+def lines(told: dict[str, Any]) -> list[str]:
+    """For people: how many, and the poor ones with what to do."""
+    counts = told["counts"]
+    head = f"{counts['ready']:,} ready, {counts['below']:,} below {told['least']}, {counts['unknown']:,} not known"
+    said = [f"Redis {told['redis']}; {head}."]
+    said += [f"{pair}: never checked; is a worker running?" for pair in told["never_checked"]]
+    poor = [one for one in told["entities"] if one["score"] is None or one["score"] < told["least"]]
+    for one in poor[:MOST_LINES]:
+        points = "  ?" if one["score"] is None else f"{one['score']:3}"
+        said.append(f"{points}  {one['pair']}/{one['entity']}")
+        said += [f"       {reason['reason']} {reason['todo']}" for reason in one["reasons"]]
+    if len(poor) > MOST_LINES:
+        said.append(f"and {len(poor) - MOST_LINES:,} more; --json tells all.")
+    return said

@@ -1,0 +1,110 @@
+"""Template tags of the alerts' pages."""
+
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import urlencode
+
+from django import template
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.models import Alert, AlertRule, Notice
+from dashboard.models.alert import ANY
+from dashboard.templatetags.dashboard import badge
+
+register = template.Library()
+
+SEVERITIES = {"critical": ("failed-over", "Critical"), "warning": ("failing", "Warning"), "info": ("draining", "Info")}
+STATES = {
+    "waiting": ("draining", "Waiting"),
+    "sent": ("healthy", "Sent"),
+    "given_up": ("failed-over", "Given up"),
+    "dropped": ("unknown", "Not sent"),
+}
+PHASES = {"opened": "", "escalated": "Not acknowledged: ", "resolved": "Over: ", "test": "Test"}
+KINDS = dict(Alert.Kind.choices)
+PAGES = {"budget": "costs", "workers": "workers", "capacity": "backlog", "books": "backlog"}
+OF_ENTITIES = ("failover", "forced_expiring", "backlog")
+
+
+@register.simple_tag
+def severity(name: str) -> SafeString:
+    """A severity as shape, colour and word."""
+    status, word = SEVERITIES[name]
+    return badge(status, word, title=f"severity {name}")
+
+
+@register.simple_tag
+def place_of(alert: Alert) -> str:
+    """The page where something can be done about it; empty where nothing has one, as a pair that is gone."""
+    if alert.kind in PAGES:
+        return reverse(PAGES[alert.kind])
+    if alert.kind == "readiness":
+        return f"{reverse('readiness')}?{urlencode({'pair': alert.pair})}"
+    try:
+        if alert.kind == "dead_letters":
+            seen = urlencode({"queue": alert.entity, "show": "dead"})
+            return f"{reverse('backlog-messages', args=[alert.pair])}?{seen}"
+        if alert.kind in OF_ENTITIES and alert.entity != ANY:
+            return reverse("entity-detail", args=[alert.pair, alert.entity])
+        return reverse("pair-detail", args=[alert.pair])
+    except NoReverseMatch:
+        return ""
+
+
+@register.simple_tag
+def delivery(notice: Notice) -> SafeString:
+    """How far a message is."""
+    status, word = STATES[notice.state]
+    if notice.state == "waiting" and notice.attempts:
+        status, word = "failing", "Trying again"
+    return badge(status, word, title=notice.reason or word)
+
+
+@register.simple_tag
+def said(notice: Notice) -> str:
+    """What a message says, or will say, in one line."""
+    if notice.message:
+        title = str(notice.message["title"])
+    else:
+        titles = [alert.title for alert in notice.alerts.all()]
+        title = titles[0] + (f" and {len(titles) - 1:,} more" if len(titles) > 1 else "") if titles else ""
+    return (PHASES[notice.phase] + (": " if notice.phase == "test" and title else "") + title) or "—"
+
+
+@register.filter
+def about(rule: AlertRule) -> str:
+    """What a rule is about, in words."""
+    kinds = ", ".join(KINDS.get(kind, kind) for kind in rule.kinds) if rule.kinds else "everything"
+    where = [] if rule.pair == "*" else [f"of {rule.pair}"]
+    where += [] if rule.entity == "*" else [f"at {rule.entity}"]
+    least = [] if rule.least_severity == "info" else [f"from {rule.least_severity} on"]
+    depth = [] if rule.threshold is None else [f"a backlog from {rule.threshold:,} messages on"]
+    return ", ".join([" ".join([kinds, *where]), *least, *depth])
+
+
+@register.simple_tag
+def missing(rule: AlertRule, known: Collection[str]) -> SafeString:
+    """The channels of a rule that the file does not have."""
+    gone = [name for name in (*rule.channels, *rule.escalation) if name not in known]
+    if not gone:
+        return SafeString("")
+    return format_html('<br><small class="bad">CHANNELS_FILE has no {}</small>', ", ".join(gone))
+
+
+@register.simple_tag
+def fares(channel: dict[str, Any]) -> SafeString:
+    """How a channel fares, and why not well."""
+    state, problem = channel["state"], channel["problem"]
+    if problem:
+        return format_html("{}<br><small>{}</small>", badge("failing", "Not ready", problem), problem)
+    if state and state.disabled_at:
+        return format_html("{}<br><small>{}</small>", badge("failed-over", "Disabled", state.reason), state.reason)
+    if state and state.failing_since:
+        return format_html("{}<br><small>{}</small>", badge("failing", "Failing", state.reason), state.reason)
+    return (
+        badge("healthy", "Works", "The last message was taken.")
+        if state
+        else badge("unknown", "Not tried", "No word yet.")
+    )

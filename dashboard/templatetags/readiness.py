@@ -1,0 +1,71 @@
+"""Template tags of readiness: a score and a verdict as badges, and the small ones on other pages."""
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.models import EntityHealth, Pair, Readiness
+from dashboard.readiness.boards import BADGES, VERDICT_BADGES, is_stale
+from dashboard.readiness.score import word
+from dashboard.templatetags.dashboard import badge
+
+register = template.Library()
+
+WORDS = {"ready": "Ready", "weak": "Weak", "endangered": "Endangered", "unknown": "Not known"}
+MEANINGS = {
+    "ready": "As far as can be known, a failover would work.",
+    "weak": "A failover would work, with something missing.",
+    "endangered": "As far as is known, a failover would not work, or not end well.",
+    "unknown": "Nobody has checked lately.",
+}
+VERDICTS = {"good": "Good", "weak": "Weak", "bad": "Bad", "unknown": "Not known"}
+
+
+@register.simple_tag
+def score_badge(points: int | None) -> SafeString:
+    """A score with its word, as shape, colour and number."""
+    said = word(points)
+    told = WORDS[said] if points is None else f"{WORDS[said]} {points}"
+    return badge(BADGES[said], told, MEANINGS[said])
+
+
+@register.simple_tag
+def verdict_badge(verdict: str) -> SafeString:
+    """A verdict as shape, colour and word."""
+    return badge(VERDICT_BADGES[verdict], VERDICTS[verdict], VERDICTS[verdict])
+
+
+@register.simple_tag
+def score_bar(points: int | None) -> SafeString:
+    """A score as a bar, for those who compare many."""
+    if points is None:
+        return format_html('<span class="quiet">{}</span>', "—")
+    return format_html(
+        '<meter min="0" max="100" low="60" high="90" optimum="100" value="{}" title="{} of 100">{}</meter>',
+        points,
+        points,
+        points,
+    )
+
+
+@register.inclusion_tag("readiness/small.html")
+def pair_readiness(pair: Pair) -> dict[str, Any]:
+    """The score of one of `watched_pairs` with a link to its reasons, for other pages."""
+    known = vars(pair)
+    return {"score": _believed(known.get("ready_score"), known.get("ready_checked_at")), "pair": pair, "entity": None}
+
+
+@register.inclusion_tag("readiness/small.html")
+def entity_readiness(entity: EntityHealth) -> dict[str, Any]:
+    """The entity's score with a link to its reasons, for other pages."""
+    row = Readiness.objects.filter(pair=entity.pair_id, entity=entity.path).first()
+    score = _believed(row.score, row.checked_at) if row else None
+    return {"score": score, "pair": entity.pair, "entity": row and row.entity}
+
+
+def _believed(score: int | None, checked_at: datetime | None) -> int | None:
+    return None if is_stale(checked_at, timezone.now()) else score

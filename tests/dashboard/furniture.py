@@ -1,0 +1,293 @@
+"""A control plane whose every page has something to show: history, charges, queues in trouble and dead letters."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.conftest import free_port
+from tests.dashboard import site
+from tests.dashboard.secondary import Secondary
+
+OWN = "contoso/x-servicebus-transfer/0"
+DEVIATING = "contoso/x-servicebus-transfer/1"
+EMPTY_ORPHAN = "contoso/x-servicebus-transfer/18"
+FULL_ORPHAN = "contoso/x-servicebus-transfer/17"
+LONG_PATH = "region/west-europe/customers-of-the-wholesale-branch/orders-by-day-and-by-week-2026"
+INCIDENT = "f" * 32
+SAMPLE = "from workers import connections, watchers; watchers.sample('contoso'); connections.close_all()"
+FURNISH = "from tests.dashboard.furniture import furnish; furnish()"
+
+
+@dataclass(frozen=True, slots=True)
+class Furnished:
+    """A served control plane, and the way to its insides."""
+
+    address: str
+    secondary: Secondary
+    environment: Mapping[str, str]
+
+    def shell(self, code: str) -> str:
+        """What the code prints, run in the control plane's own process environment."""
+        command = (sys.executable, "manage.py", "shell", "-v0", "-c", code)
+        done = subprocess.run(command, cwd=site.ROOT, env=self.environment, check=True, capture_output=True, text=True)
+        return done.stdout
+
+
+@contextmanager
+def furnished(folder: Path, redis_url: str, **variables: str) -> Iterator[Furnished]:
+    """Served with queues of its own, a deviating one, orphans and dead letters, and a past."""
+    with site.namespaces() as strings, Secondary.of(strings) as secondary:
+        _fill(secondary)
+        environment = {**site.environment_of(folder, strings, redis_url), **variables}
+        with site.serve(folder, environment, free_port()) as address:
+            here = Furnished(address, secondary, environment)
+            here.shell(f"{SAMPLE}\n{FURNISH}")
+            yield here
+
+
+def _fill(secondary: Secondary) -> None:
+    secondary.fill(secondary.make(OWN), "one", "two", "three", "four", session_id=None)
+    secondary.dead_letter(OWN, 3)
+    secondary.make(DEVIATING, max_delivery_count=3)
+    secondary.make(EMPTY_ORPHAN)
+    secondary.fill(secondary.make(FULL_ORPHAN), "first", "second", "third")
+    secondary.dead_letter(FULL_ORPHAN, 1)
+
+
+def furnish() -> None:
+    """A past for the database: an outage with its depth, ledger and deeds, and two months of charges."""
+    from django.utils import timezone
+
+    now = timezone.now()
+    _entities(now)
+    _outage(now)
+    _charges(now)
+    _readiness(now)
+
+
+def _readiness(now: datetime) -> None:
+    """An entity that fell, as of tomorrow so that it is believed all day, and a drill that passed."""
+    from dashboard.drills.course import Course, Step
+    from dashboard.drills.report import report
+    from dashboard.models import Drill, Pair, PairReadiness, Readiness, ReadinessChange
+
+    pair, later = Pair.objects.get(name="contoso"), now + timedelta(days=1)
+    bad = {"name": "senders", "verdict": "bad", "reason": "1 of 2 senders has no queue.", "todo": "Give it Manage."}
+    good = {"name": "queues", "verdict": "good", "reason": "", "todo": ""}
+    PairReadiness.objects.create(pair=pair, score=20, checks=[good, bad], checked_at=later, due_at=later)
+    own = {"home": "good", "sizes": "unknown"}
+    Readiness.objects.create(
+        pair=pair, entity="orders", score=20, previous_score=95, fell_at=now, reasons=[bad], own=own, checked_at=later
+    )
+    ReadinessChange.objects.create(pair=pair, entity="orders", at=now, verdicts=own)
+    course = Course(Step.COUNTING, now, 9, sent=9, is_prepared=True, is_forced=True, forced_at=now, home_at=now)
+    told = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
+    Drill.objects.create(
+        pk=1,
+        pair=pair,
+        path="pairing-canary",
+        by="ada",
+        at=now,
+        request_id="furniture-drill",
+        expires_at=later,
+        course=course.as_json(),
+        step="ended",
+        ended_at=now + timedelta(seconds=9),
+        outcome="failed",
+        detail="9 of 9 messages did not arrive.",
+        report=told,
+    )
+
+
+def _entities(now: datetime) -> None:
+    from dashboard.models import EntityHealth, Pair, TopicSubscription
+
+    pair = Pair.objects.get(name="contoso")
+    EntityHealth.objects.create(pair=pair, path=LONG_PATH, since=now - timedelta(days=2), state="healthy")
+    for number in range(60):
+        EntityHealth.objects.create(pair=pair, path=f"folder/entity-{number:02}", since=now - timedelta(hours=3))
+    topic = EntityHealth.objects.get(path="shipments/eu-west")
+    for name, count in (("audit", 0), ("billing", 3)):
+        TopicSubscription.objects.create(topic=topic, name=name, dead_lettered=count, counted_at=now)
+
+
+def _outage(now: datetime) -> None:
+    from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, PairDepth, SyphonLedger, WaitingSample
+
+    orders = EntityHealth.objects.get(path="orders")
+    began, process = now - timedelta(minutes=50), "host-3:4711:0a1b2c3d"
+    story = (
+        (0, "failing", "ServiceBusError: amqp:internal-error", None),
+        (5, "failed_over", "amqp:internal-error for 5 s", None),
+        (400, "held", "storage of the region is down, ticket 4711", "ada"),
+        (900, "released", "", "ada"),
+        (905, "recovered", "a ping was accepted", None),
+    )
+    for number, (at_s, kind, reason, operator) in enumerate(story):
+        FailoverEvent.objects.create(
+            event_id=INCIDENT if kind == "failed_over" else f"{number:032x}",
+            time=began + timedelta(seconds=at_s),
+            pair="contoso",
+            entity="orders",
+            kind=kind,
+            reason=reason,
+            process=process,
+            operator=operator,
+        )
+    for verb, at_s, reason in (("hold", 400, "storage of the region is down"), ("release", 900, "it is back")):
+        AuditEntry(
+            request_id=f"furniture-{verb}",
+            at=began + timedelta(seconds=at_s),
+            operator="ada",
+            verb=verb,
+            pair="contoso",
+            target="orders",
+            reason=reason,
+            outcome="done",
+        ).save()
+    for minute in range(30):
+        at = began + timedelta(minutes=minute)
+        depth = 400 * minute if minute < 15 else max(0, 6000 - 600 * (minute - 15))
+        WaitingSample.objects.create(entity=orders, at=at, waiting=depth)
+        PairDepth.objects.create(pair=orders.pair, at=at, messages=depth)
+    SyphonLedger.objects.create(
+        pair=orders.pair,
+        queue=OWN,
+        began_at=began + timedelta(seconds=6),
+        ended_at=began + timedelta(minutes=26),
+        moved_at=began + timedelta(minutes=26),
+        enqueued=6000,
+        home=6000,
+        fates={"home": 5997, "dead-lettered": 3},
+        missing=0,
+        seen_at=now,
+    )
+
+
+def _charges(now: datetime) -> None:
+    from dashboard.charges import store
+    from dashboard.models import BilledDay, Budget, ChargeRun, Statement
+
+    month = f"{now:%Y-%m}"
+    run = ChargeRun.objects.create(month=month, started_at=now, heard_at=now)
+    with TemporaryDirectory() as folder:
+        result = Path(folder, "result.jsonl")
+        result.write_text("".join(json.dumps(record) + "\n" for record in _records(month)))
+        store(run, result)
+    Budget.objects.create(pair="*", cents=2000, alert_percent=80, set_by="ada", set_at=now)
+    statement = Statement.objects.create(
+        month=month,
+        source="export",
+        name="october.csv",
+        digest="0" * 64,
+        rows=2,
+        currency="USD",
+        uploaded_by="ada",
+        uploaded_at=now,
+    )
+    BilledDay.objects.create(
+        statement=statement, date=now.date(), namespace="contoso", meter="operations", quantity="1", cost="1"
+    )
+    _measured(now)
+
+
+def _measured(now: datetime) -> None:
+    """Metrics of an hour in which more was connected than is known here."""
+    from dashboard.reconciliation import take_statement
+
+    resource = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ServiceBus/namespaces/contoso"
+    told = {"metricName": "ActiveConnections", "resourceId": resource, "timeGrain": "PT1M", "total": 12}
+    told["time"] = f"{now:%Y-%m}-03T04:00:00Z"
+    take_statement(f"{now:%Y-%m}", "metrics", "metrics.json", json.dumps(told).encode(), "ada", now)
+
+
+def _records(month: str) -> list[dict[str, Any]]:
+    common = {"pair": "contoso", "messages": 1, "bytes": 0, "included": 0, "quantity": "720.000000000000"}
+    kinds = (("send", "orders", 560), ("send_backlog", "orders", 40), ("ping", LONG_PATH, 1), ("settle", "payments", 9))
+    invoice = {
+        "record": "invoice",
+        "month": month,
+        "scope": "contoso",
+        "allocation": "time",
+        "currency": "USD",
+        "units": 20_000_000,
+        "tiers": [13_000_000, 7_000_000, 0, 0],
+    }
+    lines = [
+        {
+            **common,
+            "record": "line",
+            "namespace": "contoso",
+            "entity": entity,
+            "kind": kind,
+            "operations": cents * 1000,
+            "units": cents * 1000,
+            "exact": f"{cents / 100:.12f}",
+            "cents": cents,
+        }
+        for kind, entity, cents in kinds
+    ]
+    base = {
+        **common,
+        "record": "line",
+        "namespace": "$system",
+        "entity": "*",
+        "kind": "base",
+        "operations": 0,
+        "units": 0,
+        "exact": "10.000000000000",
+        "cents": 1000,
+    }
+    total = 1000 + sum(line["cents"] for line in lines)
+    run = {
+        "record": "run",
+        "month": month,
+        "allocation": "time",
+        "hours_in_month": 720,
+        "sample_prices": True,
+        "prices": [
+            {"meter": "Standard Messaging Operations", "unit": "1M", "from": "0", "price": "0.0", "currency": "USD"}
+        ],
+        "counts": {"read": 12, "accepted": 12, "copies": 0, "quarantined": 0, "files": 2, "files_rejected": 0},
+    }
+    peaks = [9 if hour == 4 else None for hour in range(24)]
+    told: list[dict[str, Any]] = [
+        run,
+        {"record": "peaks", "scope": "contoso", "namespace": "contoso", "date": f"{month}-03", "peaks": peaks},
+        _billed_outage(month),
+    ]
+    for rule in ("published", "settlements"):
+        told.append({**invoice, "rule": rule, "exact": f"{total / 100:.12f}", "cents": total})
+        told += [*lines, base]
+        told.append(
+            {"record": "day", "date": f"{month}-03", "kind": "send", "operations": 5, "units": 5, "exact": "5.60"}
+        )
+    return told
+
+
+def _billed_outage(month: str) -> dict[str, Any]:
+    """Three hours of an entity whose backlog is another subscription's."""
+    counts = {"published": 40_000, "settlements": 50_000, "crossing_bytes": 0}
+    places = [
+        {"scope": "contoso", "namespace": "contoso", **counts},
+        {"scope": "dr", "namespace": "contoso-dr", **counts},
+    ]
+    return {
+        "record": "episode",
+        "pair": "contoso",
+        "entity": LONG_PATH,
+        "started_at": f"{month}-03T04:00:00+00:00",
+        "ended_at": f"{month}-03T07:00:00+00:00",
+        "cause": "failed_over",
+        "reason": "no answer for 5 s",
+        "down_s": 10_800,
+        "units": {"send_backlog": 40_000, "ping": 40_000},
+        "extra": {**counts, "published": 80_000, "settlements": 100_000, "places": places},
+    }
