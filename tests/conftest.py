@@ -1,11 +1,12 @@
 """What every room's tests may ask for: a real Redis of their own, and a real browser."""
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import redis
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
@@ -21,10 +23,36 @@ if os.environ.get("CI"):
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
+    "tests/acceptance/test_demo_costs.py": "demo",
+    "tests/acceptance/test_drill_in_demo.py": "demo",
+    "tests/acceptance/test_operating_the_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",
     "tests/pipeline/": "spark",
 }
-"""What one worker of a parallel run (`make test`) does alone, because it shares something costly; else a file does."""
+"""What one worker of a parallel run (`make test`) does alone, because it is costly; else a file does."""
+
+
+COSTLY_FIRST = (
+    "demo",
+    "spark",
+    "tests/dashboard/test_postgres.py",
+    "tests/dashboard/test_security_canaries.py",
+)
+"""What takes longest begins at once: begun late, one worker would still be busy with it while all others have ended."""
+
+
+WAITING = (
+    "tests/pairing/test_syphon.py",
+    "tests/pairing/test_bounded_time.py",
+    "tests/workers/test_orphans_drained.py",
+    "tests/pairing/test_paired_sending.py",
+    "tests/contract/",
+    "tests/emulator/",
+    "tests/pairing/",
+)
+"""The longest files, and rooms whose tests wait for locks and deadlines more than they compute: every other worker
+begins with them, so that what waits and what computes share the time. Tests with a database keep their order
+among themselves."""
 
 
 class ByCost(LoadScopeScheduling):
@@ -34,15 +62,37 @@ class ByCost(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        first = [group for group in COSTLY_FIRST if group in self.workqueue]
+        if not first and int(node.gateway.id.removeprefix("gw")) % 2:
+            first = [scope for start in WAITING for scope in self.workqueue if scope.startswith(start)]
+        if first:
+            self.workqueue.move_to_end(first[0], last=False)
+        super()._assign_work_unit(node)
+
+
+LOWEST_PORT, PORTS = 10_240, 22_000
+"""Below those of outgoing connections, which thousands of tests open while a server is still starting."""
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
     return ByCost(config, log)
 
 
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keeps how the run ended, which make does not tell: for `tools/second_look.py`."""
+    cache = getattr(session.config, "cache", None)
+    if cache is not None and not hasattr(session.config, "workerinput"):
+        cache.set("suite/exit_status", int(exitstatus))
+
+
 def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, and that the system gives to nobody who asks for any: it is free a while later."""
+    while True:
+        port = LOWEST_PORT + secrets.randbelow(PORTS)
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def start_redis(directory: Path, port: int) -> subprocess.Popen[bytes]:
@@ -83,7 +133,7 @@ def redis_client(redis_url: str) -> Iterator["redis.Redis"]:
     client.close()
 
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 QUIET_BROWSER = [
     "--no-sandbox",
     "--disable-gpu",

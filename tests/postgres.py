@@ -17,7 +17,8 @@ from tests.conftest import free_port
 
 SEARCHED = Path("/usr/lib/postgresql")
 SERVER_ACCOUNTS = ("postgres", "nobody")
-SETTINGS = ("fsync=off", "unix_socket_directories=", "listen_addresses=127.0.0.1", "log_min_messages=fatal")
+SETTINGS = ("unix_socket_directories=", "listen_addresses=127.0.0.1", "log_min_messages=fatal")
+HASTY = (*SETTINGS, "fsync=off")
 
 
 def programs() -> Path | None:
@@ -43,8 +44,11 @@ def _exists(name: str) -> bool:
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
-    """The URL of a server that nobody else uses, with nothing in it, gone afterwards. Raises AssertionError."""
+def cluster(*, is_durable: bool = False) -> Iterator[str]:
+    """The URL of a server that nobody else uses, with nothing in it, gone afterwards. Raises AssertionError.
+
+    It waits for its disk only if it is to be measured.
+    """
     binaries, user, port = programs(), account(), free_port()
     assert binaries, "no PostgreSQL"
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
@@ -60,15 +64,15 @@ def cluster() -> Iterator[str]:
             text=True,
         )
         assert made.returncode == 0, made.stderr
-        with _serving(binaries, data, port, user):
+        with _serving(binaries, data, port, user, SETTINGS if is_durable else HASTY):
             yield f"postgres://tests@127.0.0.1:{port}/postgres"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _serving(binaries: Path, data: Path, port: int, user: str | None) -> Iterator[None]:
-    options = [part for setting in SETTINGS for part in ("-c", setting)]
+def _serving(binaries: Path, data: Path, port: int, user: str | None, settings: tuple[str, ...]) -> Iterator[None]:
+    options = [part for setting in settings for part in ("-c", setting)]
     command = [binaries / "postgres", "-D", data, "-p", str(port), *options]
     with (data.parent / "log").open("w+") as log:
         server = subprocess.Popen(command, user=user, cwd=data, stdout=log, stderr=log)

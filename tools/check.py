@@ -1,4 +1,4 @@
-"""`make check`: lint, formatting, types, import contracts, Django's deployment checks, missing migrations."""
+"""`make check`: lint, formatting, types, import contracts, Django's deployment checks, missing migrations, audit."""
 
 import os
 import subprocess
@@ -14,6 +14,7 @@ CHECKS: list[list[str]] = [
     ["mypy"],
     ["python", "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
+    ["python", "tools/audit.py"],
 ]
 
 

@@ -1,7 +1,8 @@
 """What one fleet costs: how fast a word is known to all, what 10,000 entities take, metering, and the event collector.
 
-`FLEET_SIZE` processes (default 50) send one message a second each. The collector writes into SQLite, or into
-`DATABASE_URL`, whose tables it fills: give it a database of its own. Alone: `python -m tests.benchmarks fleet`.
+`FLEET_SIZE` processes (default 50) send one message a second each. The collector writes into SQLite, and into a
+PostgreSQL of its own where there is one; `DATABASE_URL` may name another, whose tables it fills: give it a database of
+its own. Alone: `python -m tests.benchmarks fleet`; only the collector: `python -m tests.benchmarks.bench_fleet stores`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pairing.events import Event
 from pairing.metering import UsageMeter
 from pairing.shared_health import SharedHealth
 from pairing.shared_state import SharedState
-from tests.acceptance.fleet import ROOT, Fleet, Namespaces, RedisServer
+from tests.acceptance.fleet import ROOT, Fleet, Member, Namespaces, RedisServer
+from tests.postgres import cluster, programs
 
 SIZE = int(os.environ.get("FLEET_SIZE", "50"))
 ROUNDS = 6
@@ -39,21 +41,46 @@ EVENTS, PATHS = 20_000, 50
 
 def run() -> dict[str, float | dict[str, float]]:
     """Milliseconds until all know, cost of 10,000 entities, microseconds a count, events a second."""
-    news = forced_failover()
+    news, pulled = forced_failover_and_pulled_queue()
     entities = _measured("entities")
-    collector = _measured("collector")
     return {
         "forced_failover_p99_ms": news["p99_ms"],
         "forced_failover": news,
+        "queue_pulled_p99_ms": pulled["p99_ms"],
+        "queue_pulled": pulled,
         "ten_thousand_entities": entities,
         "metering_us": metering_us(),
-        "collector_events_a_second": collector["events_a_second"],
-        "collector": collector,
+        **stores(),
     }
 
 
-def forced_failover() -> dict[str, float]:
-    """From just before the operator's command to the moment at which each process has taken it in."""
+def stores() -> dict[str, float | dict[str, float]]:
+    """Events a second into SQLite, and into PostgreSQL where there is one."""
+    sqlite = _measured("collector")
+    found: dict[str, float | dict[str, float]] = {
+        "collector_events_a_second": sqlite["events_a_second"],
+        "collector": sqlite,
+    }
+    if postgres := _on_postgres():
+        found["collector_postgres_events_a_second"] = postgres["events_a_second"]
+        found["collector_postgres"] = postgres
+    return found
+
+
+def _on_postgres() -> dict[str, float] | None:
+    """The same on PostgreSQL, as durable as it is out of the box; None where there is none."""
+    given = os.environ.get("DATABASE_URL", "")
+    if given.startswith("postgres"):
+        return _measured("collector", given)
+    if programs() is None:
+        print("PostgreSQL is not installed: left out", file=sys.stderr, flush=True)
+        return None
+    with cluster(is_durable=True) as url:
+        return _measured("collector", url)
+
+
+def forced_failover_and_pulled_queue() -> tuple[dict[str, float], dict[str, float]]:
+    """From just before the operator's command, or the failed send, to the moment each process has taken it in."""
     with tempfile.TemporaryDirectory() as folder:
         namespaces, server = Namespaces("contoso", "orders"), RedisServer(Path(folder))
         fleet = Fleet(Path(folder), namespaces, server, "contoso")
@@ -61,10 +88,15 @@ def forced_failover() -> dict[str, float]:
             fleet.start(SIZE, every_s=1.0, durations={"ping_primary_interval": 60.0})
             fleet.all_go_on_sending("orders", 60)
             took = [delay for _ in range(ROUNDS) for delay in _one_round(fleet)]
+            pulled = [delay for _ in range(ROUNDS) for delay in _one_pull(fleet)]
         finally:
             fleet.end()
             server.kill()
             namespaces.end()
+    return _spread(took), _spread(pulled)
+
+
+def _spread(took: list[float]) -> dict[str, float]:
     return {
         "processes": SIZE,
         "p50_ms": round(1000 * median(took), 2),
@@ -88,6 +120,32 @@ def _one_round(fleet: Fleet) -> list[float]:
     return delays
 
 
+def _one_pull(fleet: Fleet) -> list[float]:
+    """One process finds a backlog queue out of order; how long until each of the others leaves it alone."""
+    first, *others = fleet.members
+    path, began = fleet.ask(first, "pull", 0)
+    delays = [at - began for at in _heard(fleet, others, "pulled", path)]
+    fleet.ask(first, "bring_back", 0)
+    _heard(fleet, others, "returned", path)
+    return delays
+
+
+def _heard(fleet: Fleet, members: list[Member], kind: str, path: str) -> list[float]:
+    """When each of these first heard that of the queue, in this round; the reconciling read tells it again."""
+
+    def told(member: Member) -> float | None:
+        last = [event for event in member.heard if event[1] == path]
+        return next((at for is_kind, _, at in _from_the_last_change(last) if is_kind == kind), None)
+
+    fleet.until(lambda: all(told(member) for member in members), 30, f"all heard {kind}")
+    return [at for member in members if (at := told(member)) is not None]
+
+
+def _from_the_last_change(events: list[tuple[str, str, float]]) -> list[tuple[str, str, float]]:
+    same = next((n for n, event in enumerate(reversed(events)) if event[0] != events[-1][0]), len(events))
+    return events[len(events) - same :]
+
+
 def metering_us() -> float:
     """Microseconds of CPU that one count takes, in a loop; the best of five, for others use this machine too."""
     meter = UsageMeter("contoso", "host:1:abcdef01", SystemClock())
@@ -100,14 +158,14 @@ def metering_us() -> float:
     return round(best / COUNTS * 1e6, 2)
 
 
-def _measured(what: str) -> dict[str, float]:
-    """The same in a fresh process, whose memory and settings are its own."""
+def _measured(what: str, database: str = "") -> dict[str, float]:
+    """The same in a fresh process, whose memory and settings are its own, and whose database is SQLite if not told."""
     with tempfile.TemporaryDirectory() as folder:
         server = RedisServer(Path(folder))
         try:
             environment = {
-                "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
                 **os.environ,
+                "DATABASE_URL": database or f"sqlite:///{folder}/db.sqlite3",
                 "STATE_DIR": folder,
                 "REDIS_URL": server.url,
                 "PAIRS_FILE": str(_pairs_file(folder)),
@@ -259,5 +317,5 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["somebody"]:
         somebody()
     else:
-        measure = {"entities": entities, "collector": collector}.get(sys.argv[1] if sys.argv[1:] else "", run)
-        print(json.dumps(measure()))
+        parts = {"entities": entities, "collector": collector, "stores": stores}
+        print(json.dumps(parts.get(sys.argv[1] if sys.argv[1:] else "", run)()))

@@ -1,6 +1,8 @@
 """The month's charges on Spark, whole process, beside DuckDB (two threads) with the same checks and deduplication.
 
-Rows with the contract's columns, a thousandth of them repeated, are written once to a temporary folder (in BENCH_DIR).
+Rows with the contract's columns, one for each minute, entity, kind and process, with the identities the library gives
+them (BENCH_IDS=random: random ones), a thousandth of them repeated, are written once to a temporary folder (in
+BENCH_DIR). CPU times beside the seconds tell what a busy machine did not do.
 DuckDB is optional: without it the ratio is left out. The number of rows is an argument; of two the growth is told too:
 
     python -m tests.benchmarks.bench_pipeline 10000000 100000000
@@ -26,30 +28,40 @@ ROWS = int(os.environ.get("BENCH_ROWS", 10_000_000))
 
 GENERATE = textwrap.dedent("""
     import sys
+    from pyspark.sql import functions as F
     from pipeline.spark import build_session
     rows, folder = int(sys.argv[1]), sys.argv[2]
     spark = build_session("generate")
-    per_day = rows // {days}
+    a_minute = max(1, rows // ({days} * 1440))  # rows; each of an entity, kind and reporter of its own
     kinds = "array('send', 'receive', 'settle', 'receive_empty', 'send_backlog', 'syphon_send', 'manage')"
-    n = spark.range(0, per_day * {days}, 1, 2 * {days})
+    n = spark.range(0, a_minute * {days} * 1440, 1, 2 * {days}).selectExpr(
+        "id", f"cast(id div {{a_minute}} as int) as at", f"cast(id % {{a_minute}} as int) as k")
     copies = n.where("id % 1000 = 7")
-    day = f"date_add(date '{month}-01', cast(id div {{per_day}} as int))"
     frame = n.unionAll(copies).selectExpr(
-        "lower(concat(lpad(hex(xxhash64(id)), 16, '0'), lpad(hex(xxhash64(id, 1)), 16, '0'))) as record_id",
-        f"cast({{day}} as timestamp) + make_interval(0, 0, 0, 0, 0, cast(id % 1440 as int)) as minute",
-        "concat('scope-', abs(xxhash64(id, 2)) % 5) as scope",
-        "'contoso' as pair",
-        "concat('contoso-', abs(xxhash64(id, 3)) % 10) as namespace",
-        "concat('orders/', abs(xxhash64(id, 4)) % 200) as entity",
-        f"element_at({{kinds}}, cast(abs(xxhash64(id, 5)) % 7 + 1 as int)) as kind",
-        "concat('host-', abs(xxhash64(id, 6)) % 20) as reporter",
+        "id",
+        "timestamp '{month}-01' + make_interval(0, 0, 0, 0, 0, at) as minute",
+        "concat('scope-', (k div 14) % 5) as scope",
+        "concat('contoso-', (k div 14) % 5) as pair",
+        f"element_at({{kinds}}, k % 7 + 1) as kind",
+        "concat('orders/', k div 14) as entity",
+        "concat('host-', (k div 7) % 2, ':4711:0123abcd') as reporter",
+    ).selectExpr(
+        "concat_ws('/', pair, reporter, replace(date_format(minute, 'yyyyMMdd HHmm'), ' ', 'T'), kind, "
+        "if(kind = 'send_backlog', concat(pair, '-dr'), pair), entity) as record_id",
+        "minute", "scope", "pair",
+        "if(kind = 'send_backlog', concat(pair, '-dr'), pair) as namespace",
+        "entity", "kind", "reporter",
         "1L as seq",
-        "5L + id % 11 as operations",
+        "1L + pmod(xxhash64(id), 200L) as operations",
         "0L as messages",
-        "1024L * (id % 7) as bytes",
-        "5L + id % 11 as billing_units",
-        f"{{day}} as date",
+        "pmod(xxhash64(id, 1), 200000L) as bytes",
+        "1L + pmod(xxhash64(id), 200L) + pmod(xxhash64(id, 2), 3L) as billing_units",
+        "date_format(minute, 'yyyy-MM-dd') as date",
     )
+    if len(sys.argv) > 3:
+        frame = frame.withColumn("record_id", F.expr(
+            "lower(concat(lpad(hex(xxhash64(record_id)), 16, '0'), lpad(hex(xxhash64(record_id, 1)), 16, '0')))"))
+    frame = frame.sortWithinPartitions("date", "scope", "namespace", "entity", "kind", "minute")
     frame.write.option("compression", "zstd").partitionBy("date").parquet(f"{{folder}}/usage")
 """).format(days=DAYS, month=MONTH)
 
@@ -58,6 +70,7 @@ DUCKDB = textwrap.dedent("""
     folder, temporary = sys.argv[1], sys.argv[2]
     base = duckdb.connect(config={{"threads": 2, "temp_directory": temporary, "preserve_insertion_order": False}})
     base.execute("set TimeZone = 'UTC'")
+    base.execute("set enable_progress_bar = false")  # it would be written among the results
     base.execute(f'''
         create table facts as
         with read as (select * from read_parquet('{{folder}}/usage/date=*/*.parquet', hive_partitioning = true)),
@@ -68,6 +81,8 @@ DUCKDB = textwrap.dedent("""
             and billing_units >= 0 and kind in {kinds}
             and not (kind in {transfers} and billing_units < messages)
             and bytes // 104857600 <= greatest(messages, operations)
+            and greatest(operations, messages, bytes, billing_units) <= 1000000000000
+            and billing_units <= 1600 * greatest(messages, operations)
             and date_trunc('day', minute) = date::timestamptz and date_trunc('minute', minute) = minute
         )
         select max(struct_pack(seq, minute, scope, namespace, entity, kind, operations, billing_units)) as row
@@ -89,35 +104,62 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     """The ratios of whole processes, and what they were made of; seconds and megabytes."""
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
-        _timed([sys.executable, "-c", GENERATE, str(rows), name])
+        identities = ["random"] if os.environ.get("BENCH_IDS") == "random" else []
+        _told("written", _timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-        full = _charges(folder, rows)
-        first = _charges(folder, rows, "--incremental")
-        _change_a_day(folder)
-        again = _charges(folder, rows, "--incremental")
+        full = _told("full run", _charges(folder, rows))
         duck = _duckdb(folder)
+        first = _told("first incremental run", _charges(folder, rows, "--incremental"))
+        _change_a_day(folder)
+        again = _told("one day changed", _charges(folder, rows, "--incremental"))
         units = _units(folder)
     figures: dict[str, Any] = {
         "rows": rows,
         "input_mb": round(size / 1e6),
         "full_s": full.seconds,
+        "full_cpu_s": full.cpu_s,
         "full_peak_mb": full.peak_mb,
         "first_incremental_s": first.seconds,
         "one_day_changed_s": again.seconds,
+        "one_day_changed_cpu_s": again.cpu_s,
     }
-    ratios: dict[str, float | dict[str, Any]] = {"one changed day : full run": round(again.seconds / full.seconds, 3)}
+    ratios: dict[str, float | dict[str, Any]] = {
+        "one changed day : full run": round(again.seconds / full.seconds, 3),
+        "one changed day : full run, CPU time": round(again.cpu_s / full.cpu_s, 3),
+    }
     if duck is not None:
-        figures |= {"duckdb_s": duck.seconds, "duckdb_peak_mb": duck.peak_mb}
+        figures |= {"duckdb_s": duck.seconds, "duckdb_cpu_s": duck.cpu_s, "duckdb_peak_mb": duck.peak_mb}
         assert json.loads(duck.said) == units, "DuckDB and Spark disagree about the month's units"
         ratios["spark : duckdb, whole process"] = round(full.seconds / duck.seconds, 2)
+        ratios["spark : duckdb, CPU time"] = round(full.cpu_s / duck.cpu_s, 2)
     return ratios | {"figures": figures}
 
 
 class Timed:
-    """A process that ended well: how long it took, the memory of it and its children, and its last line."""
+    """A process that ended well: how long it took, the memory and CPU time of it and its children, its last line."""
 
-    def __init__(self, seconds: float, peak_mb: int, said: str) -> None:
-        self.seconds, self.peak_mb, self.said = round(seconds, 1), peak_mb, said
+    def __init__(self, seconds: float, watched: Watched, said: str) -> None:
+        self.seconds, self.said = round(seconds, 1), said
+        self.peak_mb, self.cpu_s = sum(watched.peaks.values()) // 1024, round(sum(watched.cpu.values()), 1)
+
+
+def _told(what: str, timed: Timed) -> Timed:
+    """At once, so that an hour's figures are not lost with its last one."""
+    print(f"{what}: {timed.seconds} s, {timed.cpu_s} s of CPU time, {timed.peak_mb} MB", file=sys.stderr, flush=True)
+    return timed
+
+
+class Watched:
+    """The peak resident memory (kB) and CPU time (s) of a process and its descendants, by process id."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[int, int] = {}
+        self.cpu: dict[int, float] = {}
+
+    def look(self, pid: int) -> None:
+        for child in _family(pid):
+            self.peaks[child] = max(self.peaks.get(child, 0), _peak_kb(child))
+            self.cpu[child] = max(self.cpu.get(child, 0.0), _cpu_s(child))
 
 
 def _timed(command: list[str], **environment: str) -> Timed:
@@ -125,23 +167,27 @@ def _timed(command: list[str], **environment: str) -> Timed:
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **environment}
     ) as process:
-        over, peaks = Event(), [0]
-        watch = Thread(target=_watch, args=(process.pid, over, peaks))
+        over, watched = Event(), Watched()
+        watch = Thread(target=_watch, args=(process.pid, over, watched))
         watch.start()
         said = process.communicate()[0].strip().splitlines()
         over.set()
         watch.join()
     assert process.returncode == 0, said[-1:] or command
-    return Timed(time.monotonic() - begun, peaks[0] // 1024, said[-1] if said else "")
+    return Timed(time.monotonic() - begun, watched, said[-1] if said else "")
 
 
-def _watch(pid: int, over: Event, peaks: list[int]) -> None:
-    """Adds up the peak resident memory (kB) of the process and its descendants."""
-    seen: dict[int, int] = {}
-    while not over.wait(0.5):
-        for child in _family(pid):
-            seen[child] = max(seen.get(child, 0), _peak_kb(child))
-        peaks[0] = sum(seen.values())
+def _watch(pid: int, over: Event, watched: Watched) -> None:
+    while not over.wait(0.25):
+        watched.look(pid)
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _family(pid: int) -> list[int]:
@@ -168,10 +214,17 @@ def _charges(folder: Path, rows: int, *options: str) -> Timed:
 
 
 def _change_a_day(folder: Path) -> None:
-    """One file more on one day, with the contents of another: repeated records, so the sums stay."""
+    """One file more on one day: a hundredth of another's records, sent once more with a higher seq; the sums stay."""
+    import pyarrow.parquet as pq
+
+    from workers.usage import SCHEMA
+
     day = folder / "usage" / f"date={MONTH}-15"
-    file = next(day.glob("*.parquet"))
-    (day / "again.parquet").write_bytes(file.read_bytes())
+    largest = max(day.glob("*.parquet"), key=lambda file: file.stat().st_size)
+    table = pq.ParquetFile(largest).read().select(SCHEMA.names).cast(SCHEMA)
+    some = table.slice(0, len(table) // 100)
+    again = some.set_column(SCHEMA.get_field_index("seq"), "seq", [[2] * len(some)]).cast(SCHEMA)
+    pq.write_table(again, day / "again.parquet")
 
 
 def _duckdb(folder: Path) -> Timed | None:
@@ -180,7 +233,7 @@ def _duckdb(folder: Path) -> Timed | None:
     if subprocess.run([sys.executable, "-c", "import duckdb"], capture_output=True).returncode != 0:
         return None
     script = DUCKDB.format(kinds=KINDS, transfers=TRANSFERS)
-    return _timed([sys.executable, "-c", script, str(folder), str(folder / "duckdb-spill")])
+    return _told("DuckDB", _timed([sys.executable, "-c", script, str(folder), str(folder / "duckdb-spill")]))
 
 
 def _units(folder: Path) -> list[list[Any]]:
@@ -199,7 +252,13 @@ def growth(sizes: list[int]) -> dict[str, Any]:
     seconds = [found["figures"]["full_s"] for found in runs.values()]  # type: ignore[index]
     if len(seconds) < 2:
         return dict(runs)
-    return {"largest : smallest, time of a full run": round(seconds[-1] / seconds[0], 2), **runs}
+    cpu = [found["figures"]["full_cpu_s"] for found in runs.values()]  # type: ignore[index]
+    more = (sizes[-1] - sizes[0]) / 1_000_000
+    return {
+        "largest : smallest, time of a full run": round(seconds[-1] / seconds[0], 2),
+        "CPU seconds of a million rows more": round((cpu[-1] - cpu[0]) / more, 2),
+        **runs,
+    }
 
 
 if __name__ == "__main__":

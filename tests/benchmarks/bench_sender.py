@@ -68,6 +68,7 @@ def _blocking(primary: str, secondary: str) -> dict[str, Any]:
     return {
         "blocking_single_added_us": singles["paired_us"] - singles["bare_us"],
         "blocking_single_ratio": singles["ratio"],
+        "blocking_single_cpu_ratio": singles["cpu_ratio"],
         "blocking_batch_ratio": batches["ratio"],
         "redirected_ratio": redirected["ratio"],
         "switching_ratio": switching["ratio"],
@@ -90,6 +91,7 @@ async def _asyncio(primary: str, secondary: str) -> dict[str, Any]:
         batches = await _compare_async(bare.send_messages, paired.send_messages, _batches)
     return {
         "asyncio_single_ratio": singles["ratio"],
+        "asyncio_single_cpu_ratio": singles["cpu_ratio"],
         "asyncio_batch_ratio": batches["ratio"],
         "asyncio": {"single": singles, "batch": batches},
     }
@@ -210,8 +212,7 @@ def _compare(
             (bare, paired)[which](messages)
             took[which].append((time.perf_counter() - began) / len(messages))
             used[which].append((time.thread_time() - cpu_began) / len(messages))
-    cpu_added_us = (median(used[1]) - median(used[0])) * 1e6  # what a busy machine does not blur
-    return _figures(median(took[0]), median(took[1])) | {"cpu_added_us": cpu_added_us}
+    return _figures(median(took[0]), median(took[1])) | _processor(used)
 
 
 async def _compare_async(
@@ -230,8 +231,13 @@ async def _compare_async(
                 await send(message)
             took[which].append((time.perf_counter() - began) / len(messages))
             used[which].append((time.thread_time() - cpu_began) / len(messages))
-    cpu_added_us = (median(used[1]) - median(used[0])) * 1e6
-    return _figures(median(took[0]), median(took[1])) | {"cpu_added_us": cpu_added_us}
+    return _figures(median(took[0]), median(took[1])) | _processor(used)
+
+
+def _processor(used: dict[int, list[float]]) -> dict[str, float]:
+    """What a busy machine blurs the least: the processor time of the sender's thread."""
+    bare, paired = median(used[0]), median(used[1])
+    return {"cpu_bare_us": bare * 1e6, "cpu_added_us": (paired - bare) * 1e6, "cpu_ratio": paired / bare}
 
 
 def _figures(bare_s: float, paired_s: float) -> dict[str, float]:

@@ -258,7 +258,7 @@ def test_the_lock_of_a_session_stands_for_those_of_its_messages(receive_from, se
         assert receiver.session.locked_until_utc - before >= timedelta(seconds=1)
         receiver.complete_message(first)
         receiver.complete_message(second)
-        wait_until(receiver.session.locked_until_utc)
+        wait_until(receiver.session.locked_until_utc + timedelta(seconds=0.5))
         with pytest.raises(SessionLockLostError):
             receiver.complete_message(third)
         with pytest.raises(SessionLockLostError):

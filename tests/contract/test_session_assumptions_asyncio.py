@@ -163,7 +163,7 @@ async def test_the_lock_of_a_session_stands_for_those_of_its_messages(receive_fr
         await receiver.session.renew_lock(timeout=5)
         assert receiver.session.locked_until_utc > before
         await receiver.complete_message(first)
-        await wait_until(receiver.session.locked_until_utc)
+        await wait_until(receiver.session.locked_until_utc + timedelta(seconds=0.5))
         with pytest.raises(SessionLockLostError):
             await receiver.complete_message(second)
         with pytest.raises(SessionLockLostError):
