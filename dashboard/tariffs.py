@@ -21,19 +21,15 @@ THERE_AND_BACK = 2
 class Tariff:
     """The price ladders of a pair's two namespaces, and what a GB costs that crosses regions.
 
-    `crossings`: how often a message leaves a region on its way through the backlog; `per_gigabyte` is None where
-    nobody knows.
+    `is_free`: no operation costs anything, however many there are, since both namespaces are Premium. `crossings`: how
+    often a message leaves a region on its way through the backlog; `per_gigabyte` is None where nobody knows.
     """
 
     primary: Sequence[Step] = ()
     secondary: Sequence[Step] = ()
+    is_free: bool = False
     crossings: int = 0
     per_gigabyte: Fraction | None = None
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no operation costs anything, however many there are: both namespaces are Premium."""
-        return self.primary == self.secondary == FREE
 
 
 def tariff(pair: str, prices: Prices, month: str) -> Tariff:
@@ -52,6 +48,7 @@ def tariff(pair: str, prices: Prices, month: str) -> Tariff:
     return Tariff(
         primary=primary,
         secondary=secondary,
+        is_free=tiers == ("premium", "premium"),
         crossings=THERE_AND_BACK if crossing else 0,
         per_gigabyte=max((price for price in crossing if price is not None), default=None),
     )

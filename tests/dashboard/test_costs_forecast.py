@@ -360,6 +360,14 @@ def test_each_namespace_is_priced_by_its_tier(
     assert cost(idle, priced.primary, settlements=False, drained=True, secondary=priced.secondary).operations == rest
 
 
+@pytest.mark.parametrize("tier", ["standard", "premium"])
+@pytest.mark.django_db
+def test_a_ladder_without_a_price_is_not_taken_for_premium(pairs_file: Any, tier: str) -> None:
+    pairs_file(tier, "premium")
+    nothing = replace(prices("2026-10"), ladder=[Step(0, Fraction(0))])
+    assert tariff("contoso", nothing, "2026-10").is_free == (tier == "premium")
+
+
 @pytest.mark.django_db
 def test_days_before_the_first_send_of_a_month_make_no_traffic_smaller() -> None:
     computed = datetime(2026, 3, 21, 12, tzinfo=UTC)
