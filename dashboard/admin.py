@@ -146,6 +146,12 @@ class PauseAdmin(ReadOnly):
     list_filter = ("pair",)
 
 
+@admin.register(models.PrunedCount)
+class PrunedCountAdmin(ReadOnly):
+    list_display = ("counter", "pair", "label", "count")
+    list_filter = ("counter", "pair")
+
+
 @admin.register(models.Heartbeat)
 class HeartbeatAdmin(ReadOnly):
     list_display = ("process", "role", "seen_at")

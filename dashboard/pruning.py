@@ -6,8 +6,10 @@ What is not named here is kept: the audit trail, charges and their sources, disc
 from datetime import datetime, timedelta
 
 from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.db.models import Model, Q
 
+from dashboard import counters
 from dashboard.models import (
     Alert,
     BacklogQueue,
@@ -72,7 +74,11 @@ def prune(now: datetime) -> dict[str, int]:
 
 def _prune(model: type[Model], field: str, before: datetime, which: Q) -> int:
     gone = 0
+    counted = [counter for counter in counters.ALL if counter.model is model]
     old = model._default_manager.filter(which, **{f"{field}__lt": before}).order_by("pk")
     while keys := list(old.values_list("pk", flat=True)[:BATCH]):
-        gone += model._default_manager.filter(pk__in=keys).delete()[0]
+        with transaction.atomic():
+            for counter in counted:
+                counter.keep(keys)
+            gone += model._default_manager.filter(pk__in=keys).delete()[0]
     return gone

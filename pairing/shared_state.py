@@ -281,13 +281,13 @@ class SharedState:
         expires: datetime | None = None,
         events: Mapping[str, Event] | None = None,
     ) -> list[SharedHealth]:
-        """The verb for each of these entities, in one round trip; a failover is held. What is true of each then.
+        """The verb for each of these entities, in one transaction; a failover is held. What is true of each then.
 
-        Each entity changes in one step, all of them together do not: where an error is raised, some may have. Right
-        behind the change of a path its event among ``events`` is reported: whoever dies has sent both, or neither.
+        Right behind the change of a path its event among ``events`` is reported. Who dies or is cut off before the end
+        has changed none of them and told of none; an error may hide an answer that was on its way.
         """
         words = [self._of_verb(verb, path, reason, operator, process, expires) for path in paths]
-        with self.redis.pipeline(transaction=False) as pipeline:
+        with self.redis.pipeline(transaction=True) as pipeline:
             for word in words:
                 self._send(_STEPS[verb], word, pipeline)
                 if events:

@@ -5,15 +5,14 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Max, Min, Q, Sum
 
+from dashboard import counters
 from dashboard.metrics.text import Metric, Sample, moment
 from dashboard.models import (
     BacklogQueue,
     EntityHealth,
-    FailoverEvent,
     Heartbeat,
     Pair,
     Readiness,
-    SyphonLedger,
     SyphonPause,
 )
 
@@ -45,11 +44,11 @@ def metrics(now: datetime) -> Iterator[Metric]:
         "backlog_oldest_message_timestamp_seconds", "When the oldest message in the backlog came.", "gauge", _oldest()
     )
     yield Metric("backlog_sampled_timestamp_seconds", "When the backlog was last looked at.", "gauge", _sampled())
-    yield Metric("failover_events_total", "Events stored, by kind.", "counter", _events())
-    yield Metric("pings_total", "Pings of failed-over entities.", "counter", _pings())
+    yield Metric(counters.EVENTS.name, "Events stored, by kind.", "counter", _events())
+    yield Metric(counters.PINGS.name, "Pings of failed-over entities.", "counter", _pings())
     yield Metric("pings_overdue", "Failed-over entities whose ping is overdue.", "gauge", _overdue(now))
     yield Metric("syphon_paused", "1 while an operator's pause stands.", "gauge", _pauses())
-    yield Metric("syphon_settled_messages_total", "Messages that came home, or met another fate.", "counter", _home())
+    yield Metric(counters.HOME.name, "Messages that came home, or met another fate.", "counter", _home())
     yield Metric(
         "syphon_missing_messages", "Messages that books closed within a day do not account for.", "gauge", _missing(now)
     )
@@ -103,13 +102,11 @@ def _sampled() -> Iterator[Sample]:
 
 
 def _events() -> Iterator[Sample]:
-    rows = FailoverEvent.objects.order_by().values_list("pair", "kind").annotate(count=Count("pk"))
-    return (({"pair": pair, "kind": kind}, count) for pair, kind, count in rows)
+    return (({"pair": pair, "kind": kind}, count) for pair, kind, count in counters.EVENTS.totals())
 
 
 def _pings() -> Iterator[Sample]:
-    rows = EntityHealth.objects.order_by().values_list("pair__name").annotate(count=Sum("pings_ever"))
-    return (({"pair": pair}, count) for pair, count in rows)
+    return (({"pair": pair}, count) for pair, _, count in counters.PINGS.totals())
 
 
 def _overdue(now: datetime) -> Iterator[Sample]:
@@ -124,8 +121,7 @@ def _pauses() -> Iterator[Sample]:
 
 
 def _home() -> Iterator[Sample]:
-    rows = SyphonLedger.objects.order_by().values_list("pair__name", "queue").annotate(count=Sum("home"))
-    return (({"pair": pair, "queue": queue}, count) for pair, queue, count in rows)
+    return (({"pair": pair, "queue": queue}, count) for pair, queue, count in counters.HOME.totals())
 
 
 def _missing(now: datetime) -> Iterator[Sample]:

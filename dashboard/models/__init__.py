@@ -22,6 +22,7 @@ from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
 from dashboard.models.identity import Identity
 from dashboard.models.pair import Pair
+from dashboard.models.pruned import PrunedCount
 from dashboard.models.readiness import PairReadiness, Readiness, ReadinessChange
 from dashboard.models.rollup import BacklogRollup
 from dashboard.models.statement import BilledDay, ConnectionDay, Statement
@@ -64,6 +65,7 @@ __all__ = [
     "Pair",
     "PairDepth",
     "PairReadiness",
+    "PrunedCount",
     "QueueDeletion",
     "QueueDrain",
     "Readiness",

@@ -26,11 +26,13 @@ from dashboard.models import (
     EntityHealth,
     FailoverEvent,
     Pair,
+    PrunedCount,
     QueueDeletion,
     SyphonPause,
     TopicSubscription,
     WaitingSample,
 )
+from dashboard.pruning import prune
 from pairing.presence import Opinions
 from pairing.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
@@ -180,6 +182,14 @@ def test_an_audit_entry_is_completed_once(committed_pair):
     AuditEntry.objects.create(request_id="r", at=NOW, operator="ada", verb="hold", pair="contoso")
 
     assert sorted(at_once(*[lambda: AuditEntry.complete("r", "done")] * 4)) == [False, False, False, True]
+
+
+def test_two_that_prune_at_once_count_each_row_once(committed_pair):
+    projection.record_events([event(f"{number:032}", time=NOW - timedelta(days=500)) for number in range(200)])
+
+    at_once(*[lambda: prune(NOW)] * 4)
+
+    assert list(PrunedCount.objects.values_list("counter", "count")) == [("failover_events_total", 200)]
 
 
 FREEZES = """

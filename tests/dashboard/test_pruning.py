@@ -7,12 +7,14 @@ from django.apps import apps
 from django.contrib.sessions.models import Session
 
 from dashboard import projection, pruning
+from dashboard.metrics import exposition
 from dashboard.models import (
     AuditEntry,
     BacklogQueue,
     DeadLetterJob,
     DepthSample,
     DiscardedMessage,
+    EntityHealth,
     FailoverEvent,
     Heartbeat,
     PairDepth,
@@ -45,6 +47,37 @@ def test_the_old_goes_and_the_new_stays(pair):
     assert prune(NOW) == dict.fromkeys(gone, 0)
 
 
+def told(name: str) -> list[str]:
+    return [line for line in exposition(NOW).splitlines() if line.startswith(f"paired_{name}{{")]
+
+
+def test_no_counter_of_prometheus_falls(pair, redis_here, monkeypatch):
+    monkeypatch.setattr(pruning, "BATCH", 2)
+    old = NOW - timedelta(days=500)
+    events = [event(f"{n:032x}", time=old) for n in range(5)] + [event("f" * 32, time=NOW)]
+    projection.record_events(events)
+    for n, at in enumerate((old, old, NOW)):
+        pair.ledgers.create(
+            queue=f"q/{n % 2}",
+            began_at=at + timedelta(seconds=n),
+            home=5,
+            enqueued=5,
+            ended_at=at,
+            moved_at=at,
+            seen_at=at,
+        )
+    pair.entities.create(path="gone", state="healthy", since=old, pings_ever=7, gone_at=old)
+    names = ("failover_events_total", "syphon_settled_messages_total", "pings_total")
+    before = {name: told(name) for name in names}
+    assert [line.rpartition(" ")[2] for name in names for line in before[name]] == ["6", "10", "5", "7"]
+
+    for _ in range(2):
+        gone = prune(NOW)
+        assert {name: told(name) for name in names} == before
+        assert gone["FailoverEvent"] in (5, 0)
+    assert not EntityHealth.objects.filter(path="gone").exists()
+
+
 def test_the_audit_trail_is_kept(pair):
     remember(timedelta(days=5000), "1")
 
@@ -64,7 +97,7 @@ KEPT_FOR_GOOD = {
     *("AuditEntry", "ApiToken", "Identity", "Drill", "DiscardedMessage"),  # who did what, and with what
     *("Budget", "BudgetAlert", "ChargeRun", "ClosedMonth", "Invoice", "Charge", "DailyCharge"),  # the accounts
     *("Adjustment", "Outage", "Availability", "BacklogRollup", "Statement", "BilledDay", "ConnectionDay"),
-    *("Pair", "TopicSubscription", "SyphonPause", "SyphonPace"),  # one for each thing there is
+    *("Pair", "TopicSubscription", "SyphonPause", "SyphonPace", "PrunedCount"),  # one for each thing there is
     *("PairReadiness", "Readiness"),
     *("AlertRule", "AlertRound", "ChannelState"),
     "NoticeItem",  # goes with its notice

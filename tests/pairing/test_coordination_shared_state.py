@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import redis
 
 from pairing.coordination import EVENTS, USAGE, SharedHealth, SharedState
 from pairing.events import Event
@@ -41,6 +42,32 @@ def test_a_change_is_stored_announced_and_given_a_version(shared, redis_client):
     assert shared.health() == {"orders": stored}
     assert SharedHealth.from_json(pubsub.get_message(timeout=5)["data"]) == stored
     pubsub.close()
+
+
+class CutOff(redis.Connection):
+    """Loses its connection in the middle of a transaction that it sends."""
+
+    def send_packed_command(self, command, check_health=True):
+        sent = b"".join([command] if isinstance(command, bytes) else command)
+        if b"MULTI" not in sent:
+            return super().send_packed_command(command, check_health)
+        super().send_packed_command([sent[: sent.rindex(b"EXEC") - 10]], check_health)
+        self.disconnect()
+        raise redis.ConnectionError("cut off")
+
+
+def test_of_a_change_of_several_that_is_cut_off_nothing_is_done_and_nothing_told(shared, redis_client, redis_url):
+    paths = [f"orders/{n}" for n in range(100)]
+    told = {path: Event("e" * 31 + path[-1], NOON, "contoso", path, "forced", "drill", "p1", "ada") for path in paths}
+    several = {"operator": "ada", "process": "p1", "events": told}
+    torn = redis.Redis(connection_pool=redis.ConnectionPool.from_url(redis_url, connection_class=CutOff))
+    with pytest.raises(redis.ConnectionError):
+        SharedState(torn, "contoso").of_several("fail_over", paths, **several)
+    assert (shared.health(), redis_client.xlen(EVENTS)) == ({}, 0)
+    torn.close()
+
+    assert [each.state for each in shared.of_several("fail_over", paths, **several)] == ["failed_over"] * 100
+    assert (len(shared.health()), redis_client.xlen(EVENTS)) == (100, 100)
 
 
 def test_versions_rise_also_when_redis_has_forgotten_everything(shared, redis_client):

@@ -1,0 +1,50 @@
+"""Counters for Prometheus that are sums over rows, and go on where those rows are pruned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from django.db.models import Count, F, Model, Sum
+
+from dashboard.models import EntityHealth, FailoverEvent, PrunedCount, SyphonLedger
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounter:
+    """A sum of `column` over the rows of a model, or their number, by pair and `label`: names of columns."""
+
+    name: str
+    model: type[Model]
+    pair: str
+    label: str | None = None
+    column: str | None = None
+
+    def totals(self) -> Iterator[tuple[str, str, int]]:
+        """Pair, label and count, of rows that are there and of those that were."""
+        found = Counter[tuple[str, str]]()
+        by = [self.pair, self.label] if self.label else [self.pair]
+        summed = Sum(self.column, default=0) if self.column else Count("pk")
+        for pair, *label, count in self.model._default_manager.order_by().values_list(*by).annotate(count=summed):
+            found[pair, label[0] if label else ""] += count
+        for row in PrunedCount.objects.filter(counter=self.name):
+            found[row.pair, row.label] += row.count
+        return ((pair, label, count) for (pair, label), count in sorted(found.items()))
+
+    def keep(self, keys: Iterable[int]) -> None:
+        """Remember what these rows count, in the transaction that deletes them; who else would delete them, waits."""
+        found = Counter[tuple[str, str]]()
+        columns = [self.pair, *filter(None, (self.label, self.column))]
+        rows = self.model._default_manager.filter(pk__in=keys).select_for_update(of=("self",))
+        for pair, *rest in rows.values_list(*columns):
+            found[pair, rest[0] if self.label else ""] += rest[-1] if self.column else 1
+        for (pair, label), count in found.items():
+            PrunedCount.objects.get_or_create(counter=self.name, pair=pair, label=label)
+            PrunedCount.objects.filter(counter=self.name, pair=pair, label=label).update(count=F("count") + count)
+
+
+EVENTS = RowCounter("failover_events_total", FailoverEvent, "pair", label="kind")
+HOME = RowCounter("syphon_settled_messages_total", SyphonLedger, "pair__name", label="queue", column="home")
+PINGS = RowCounter("pings_total", EntityHealth, "pair__name", column="pings_ever")
+ALL = (EVENTS, HOME, PINGS)

@@ -1,0 +1,22 @@
+"""What was counted on rows that are pruned since: a counter told to Prometheus never falls."""
+
+from django.db import models
+
+
+class PrunedCount(models.Model):
+    """How much of one counter, for one value of its label, is on no row any more."""
+
+    counter = models.CharField(max_length=60)
+    pair = models.CharField(max_length=260)
+    label = models.CharField(max_length=300, blank=True, help_text="The kind of event or the backlog queue, if any.")
+    count = models.BigIntegerField(default=0)
+
+    class Meta:
+        ordering = ("counter", "pair", "label")
+        constraints = (
+            models.UniqueConstraint(fields=("counter", "pair", "label"), name="pruned_count_once"),
+            models.CheckConstraint(condition=models.Q(count__gte=0), name="pruned_count_not_negative"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.counter} of {self.pair} {self.label}".rstrip()
