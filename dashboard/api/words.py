@@ -11,12 +11,15 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from dashboard.models import Pair
 
 _NO_NUL = r"^[^\x00]*$"
+_NOT_BLANK = r"^[^\x00]*[^\x00-\x20][^\x00]*$"
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 Path = Annotated[str, Field(min_length=1, max_length=300, pattern=_NO_NUL)]
 Word = Annotated[str, Field(max_length=300, pattern=_NO_NUL)]
-Reason = Annotated[str, Field(min_length=1, max_length=500, pattern=_NO_NUL, description="Kept in the audit trail.")]
+Reason = Annotated[
+    str, Field(min_length=1, max_length=500, pattern=_NOT_BLANK, description="Kept in the audit trail; not blank.")
+]
 Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$", max_length=7, description="YYYY-MM")]
 
 

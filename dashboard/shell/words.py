@@ -53,9 +53,17 @@ def deed(words: Words, name: str, target: str, meaning: str, run: Run) -> Argume
     return parser
 
 
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("say why, in a word or two")
+    return text
+
+
 def add_why(parser: ArgumentParser) -> None:
     """Why, under whose name, and what makes it one deed."""
-    parser.add_argument("--reason", required=True, help="why; kept in the audit trail and told to the fleet")
+    parser.add_argument(
+        "--reason", type=_reason, required=True, help="why; kept in the audit trail and told to the fleet"
+    )
     parser.add_argument("--request-id", type=_identity, default="", help="any short text; a repeated call is one deed")
     add_user(parser)
 

@@ -345,6 +345,7 @@ def test_a_syphon_is_paused_paced_and_resumed(program, shared):
         ("/pairs/fabrikam/hold", forced(), 404, "no pair"),
         ("/pairs/contoso/hold", {"paths": ["orders"]}, 422, ""),
         ("/pairs/contoso/hold", forced(reasom="x"), 422, ""),
+        ("/pairs/contoso/hold", forced(reason=" \t"), 422, ""),
         ("/pairs/contoso/hold", forced(dry_run="yes"), 422, ""),
         ("/pairs/contoso/fail-over", forced(minutes=0), 422, ""),
         ("/pairs/contoso/pause-syphon", {"target": "oders", "reason": "x"}, 404, "backlog queue"),
