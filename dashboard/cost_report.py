@@ -131,6 +131,11 @@ class Report:
         return [(row, explain(row, self.run.details)) for row in self.rows]
 
     @property
+    def has_several_pairs(self) -> bool:
+        """Whether a namespace's rows may be of more than one pair."""
+        return len({row.pair for row in self.rows if row.pair}) > 1
+
+    @property
     def availability_by_pair(self) -> list[PairAvailability]:
         return by_pair(self.availability, [each.outage for each in self.outages])
 

@@ -253,7 +253,7 @@ def _records(month: str) -> list[dict[str, Any]]:
         "hours_in_month": 720,
         "sample_prices": True,
         "prices": [
-            {"meter": "Standard Messaging Operations", "unit": "1M", "from": "0", "price": "0.0", "currency": "USD"}
+            {"meter": "Standard Messaging Operations", "unit": "1M", "from": "0", "price": "10.0", "currency": "USD"}
         ],
         "counts": {"read": 12, "accepted": 12, "copies": 0, "quarantined": 0, "files": 2, "files_rejected": 0},
     }

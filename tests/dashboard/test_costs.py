@@ -147,6 +147,15 @@ def test_the_report_shows_the_invoice_with_its_parts_and_the_range_of_the_two_ru
         assert text in page
 
 
+def test_a_row_names_its_pair_where_there_are_several(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    assert "of pair" not in viewer.get("/costs/", {"month": MONTH}).content.decode()
+    stored([*SEPTEMBER[:2], line("send", 300), {**line("send", 260), "pair": "fabrikam"}, BASE, DAY])
+    page = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert page.count("<small>of pair contoso</small>") == 2
+    assert page.count("<small>of pair fabrikam</small>") == 1
+
+
 def test_the_other_rule_can_be_chosen(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
     stored(BOTH_RULES)
     page = viewer.get("/costs/", {"month": MONTH, "rule": "settlements"}).content.decode()
