@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.fleet import Nursery
 from tests.acceptance.visitor import PASSWORD, Demo, Visitor
 
 
@@ -70,6 +71,14 @@ def visitor(running_demo: Demo) -> Iterator[Visitor]:
     visitor = Visitor(running_demo, f"http://127.0.0.1:{running_demo.port}/", PASSWORD)
     yield visitor
     visitor.http.close()
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    """Bears the applications of all fleets of a file."""
+    nursery = Nursery()
+    yield nursery
+    nursery.end()
 
 
 ALONE = ("test_demo_costs.py", "test_operating_the_demo.py")

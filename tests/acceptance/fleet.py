@@ -220,19 +220,50 @@ class Member:
         return [kind for kind, path, _ in self.events if path == entity]
 
 
-class Fleet:
-    """The applications of one pair."""
+class Nursery:
+    """Bears applications, of one fleet after the other: to import what they need takes longer than many a story."""
 
-    def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer, pair: str) -> None:
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.acceptance.fleet_nursery"], cwd=ROOT, stdin=subprocess.PIPE, text=True
+        )
+
+    def bear(self, told: dict[str, Any]) -> None:
+        """One more application; it tells by itself when it is there."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.flush()
+
+    def end(self) -> None:
+        """Bears none any more."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+
+
+class Fleet:
+    """The applications of one pair; with a nursery of its own where it is given none.
+
+    `reconcile_s`: how often they tell what they know and look what others do, if not as often as ever.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        namespaces: Namespaces,
+        server: RedisServer,
+        pair: str,
+        nursery: Nursery | None = None,
+        reconcile_s: float | None = None,
+    ) -> None:
         self.folder, self.namespaces, self.server, self.pair = folder, namespaces, server, pair
         self.members: list[Member] = []
         self._address = str(folder / f"fleet-{pair}.sock")
         self._listener = Listener(self._address, family="AF_UNIX", backlog=128)
         self._news = threading.Condition()
         self._is_over = False
-        self._nursery = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.fleet_nursery"], cwd=ROOT, stdin=subprocess.PIPE, text=True
-        )
+        self._nursery, self._is_own_nursery = nursery or Nursery(), nursery is None
+        self._reconcile_s = reconcile_s
         self._threads = [threading.Thread(target=run, daemon=True) for run in (self._welcome, self._listen)]
         for thread in self._threads:
             thread.start()
@@ -282,10 +313,9 @@ class Fleet:
             "namespaces": [primary, secondary],
             "durations": durations,
             "options": {"primary_namespace": self.pair, "secondary_namespace": f"{self.pair}-dr", **more},
+            "reconcile_s": self._reconcile_s,
         }
-        assert self._nursery.stdin is not None
-        self._nursery.stdin.write(json.dumps(told) + "\n")
-        self._nursery.stdin.flush()
+        self._nursery.bear(told)
 
     def connected(self, members: list[Member]) -> None:
         """Returns when all of them reach Redis."""
@@ -362,9 +392,8 @@ class Fleet:
     def end(self) -> None:
         """Kills what lives and lets nothing behind."""
         self._is_over = True
-        assert self._nursery.stdin is not None
-        self._nursery.stdin.close()
-        self._nursery.wait(10)
+        if self._is_own_nursery:
+            self._nursery.end()
         for member in self.living:
             if member.pid > 1:
                 with suppress(ProcessLookupError):

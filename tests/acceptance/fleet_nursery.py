@@ -18,7 +18,7 @@ from typing import Any
 
 from azure.servicebus import ServiceBusMessage
 
-from pairing import Event, PairedServiceBusClient, SendAvailabilityOptions
+from pairing import Event, PairedServiceBusClient, SendAvailabilityOptions, coordination
 from pairing.pair import SenderBacklog
 
 
@@ -32,6 +32,8 @@ class Application:
         self._pings = 0
         self._lock = threading.Lock()
         self._channel = Client(told["address"], family="AF_UNIX")
+        if told["reconcile_s"] is not None:
+            coordination._RECONCILE_S = told["reconcile_s"]
         options = SendAvailabilityOptions(
             backlog_queue_count=2,
             creation_retry_interval=timedelta(0),

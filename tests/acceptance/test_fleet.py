@@ -13,18 +13,19 @@ import pytest
 from pairing.coordination import EVENTS
 from pairing.events import Event
 from pairing.presence import Presences, opinions
-from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, RedisServer
+from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, Nursery, RedisServer
 
 pytestmark = pytest.mark.acceptance
 PING_S = 1.0
+RECONCILE_S = 2.0
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
+def fleet(tmp_path: Path, nursery: Nursery) -> Iterator[Fleet]:
     """No application yet, but all they need."""
     namespaces = Namespaces("contoso", "orders", "payments")
     server = RedisServer(tmp_path)
-    fleet = Fleet(tmp_path, namespaces, server, "contoso")
+    fleet = Fleet(tmp_path, namespaces, server, "contoso", nursery, RECONCILE_S)
     yield fleet
     fleet.end()
     server.thaw()
@@ -179,7 +180,7 @@ def test_with_redis_gone_all_send_on_decide_alone_and_agree_afterwards(fleet: Fl
     assert Counter((e.process, e.kind) for e in reports(fleet)) == {
         (m.process, kind): 1 for m in fleet.members for kind in ("failing", "failed_over", "recovered")
     }
-    fleet.all_go_on_sending("orders", by=24)  # longer than it takes to reconcile
+    fleet.all_go_on_sending("orders", by=12)  # 3 s: longer than it takes to reconcile
     all_have_seen(fleet, "failing", "failed_over", "recovered")
     assert max(member.slowest_s for member in fleet.members) < 5
 

@@ -10,7 +10,7 @@ import pytest
 
 from pairing.coordination import EVENTS, USAGE
 from tests.acceptance.control_plane import ControlPlane
-from tests.acceptance.fleet import Fleet, Namespaces, RedisServer
+from tests.acceptance.fleet import Fleet, Namespaces, Nursery, RedisServer
 from workers.streams import GROUP
 
 pytestmark = pytest.mark.acceptance
@@ -39,10 +39,10 @@ def plane(stage: tuple[ControlPlane, Namespaces, RedisServer]) -> ControlPlane:
 
 @pytest.fixture
 def fleet(
-    stage: tuple[ControlPlane, Namespaces, RedisServer], tmp_path_factory: pytest.TempPathFactory
+    stage: tuple[ControlPlane, Namespaces, RedisServer], nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Fleet]:
     _, namespaces, server = stage
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso")
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso", nursery)
     yield fleet
     fleet.shared.mark_healthy("orders", operator="ada", process="web")
     fleet.end()
