@@ -1,12 +1,15 @@
-"""A process that carries a drill on and kills itself: `drilling_worker.py DRILL STEP before|after|never`.
+"""A program that bears processes which carry a drill on and kill themselves: one for each line of its standard input.
 
-It dies at its first deed in that step, just before it is done or just after, before anything of it is written down.
-Only waiting is not worth dying for.
+`begin` asks for a drill and says its number; `DRILL STEP before|after|never` carries one on, which dies at its first
+deed in that step: just before it is done or just after, before anything of it is written down. Only waiting is not
+worth dying for. `ended CODE` tells how a process ended.
 """
 
 import os
 import signal
 import sys
+import uuid
+from collections.abc import Callable
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
@@ -14,29 +17,68 @@ import django
 
 django.setup()
 
+from dashboard.control import Request  # noqa: E402
 from dashboard.drills.course import Course, Deed, Wait  # noqa: E402
+from dashboard.drills.wanting import Delegate, wanted  # noqa: E402
+from dashboard.models import Pair  # noqa: E402
 from workers import drills  # noqa: E402
 
-key, step, when = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-drills.CLAIM_S = 2.0
-_do = drills.Exercise._do
+drills.CLAIM_S = 0.5
+LIMIT_S = 120
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def do(exercise: drills.Exercise, course: Course, deed: Deed) -> Course:
-    """The deed, or death."""
-    is_here = course.step.value == step and not isinstance(deed, Wait)
-    if is_here and when == "before":
-        die()
-    after = _do(exercise, course, deed)
-    if is_here and when == "after":
-        die()
-    return after
+def begin() -> None:
+    request = Request(
+        Delegate("ada"), Pair.objects.get(), "pairing-canary", reason="a test", request_id=uuid.uuid4().hex
+    )
+    row = wanted(request, creates=False, messages=9)
+    assert row is not None
+    print("begun", row.pk, flush=True)
 
 
-drills.Exercise._do = do  # type: ignore[method-assign]
-drills.carry_on(key)
-drills.client("contoso").close()
+def carry_on(drill: str, step: str, when: str) -> None:
+    _do = drills.Exercise._do
+
+    def do(exercise: drills.Exercise, course: Course, deed: Deed) -> Course:
+        """The deed, or death."""
+        is_here = course.step.value == step and not isinstance(deed, Wait)
+        if is_here and when == "before":
+            die()
+        after = _do(exercise, course, deed)
+        if is_here and when == "after":
+            die()
+        return after
+
+    drills.Exercise._do = do  # type: ignore[method-assign]
+    drills.carry_on(int(drill))
+    drills.client("contoso").close()
+
+
+def live(deed: Callable[..., None], *told: str) -> None:
+    """A process's life; it ends whatever happens."""
+    signal.alarm(LIMIT_S)
+    try:
+        deed(*told)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    os._exit(0)
+
+
+def main() -> None:
+    """Imports once what takes seconds; from then on each process is there at once, and none knows of another."""
+    for line in sys.stdin:
+        words = line.split()
+        child = os.fork()
+        if child == 0:
+            live(begin) if words == ["begin"] else live(carry_on, *words)
+        _, status = os.waitpid(child, 0)
+        print("ended", os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()

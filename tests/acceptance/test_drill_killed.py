@@ -23,17 +23,6 @@ from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 CANARY = "pairing-canary"
 STEPS = ("preparing", "sending", "forcing", "diverting", "releasing", "returning", "homecoming", "counting")
-BEGIN = """
-import uuid
-from dashboard.control import Request
-from dashboard.drills.wanting import Delegate, wanted
-from dashboard.models import Pair
-row = wanted(
-    Request(Delegate("ada"), Pair.objects.get(), "pairing-canary", reason="a test", request_id=uuid.uuid4().hex),
-    creates=False, messages=9,
-)
-print(row.pk)
-"""
 
 
 class Stage:
@@ -49,22 +38,40 @@ class Stage:
         self.pinging = subprocess.Popen(
             command, cwd=ROOT, env=self.environment, stdout=self._log, stderr=self._log, start_new_session=True
         )
+        self._drilling = subprocess.Popen(
+            [sys.executable, "tests/acceptance/drilling_worker.py"],
+            cwd=ROOT,
+            env={**os.environ, **self.environment, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
 
     @property
     def environment(self) -> dict[str, str]:
         return self.plane._environment
 
     def begun(self) -> int:
-        command = [sys.executable, "manage.py", "shell", "-v0", "-c", BEGIN]
-        told = subprocess.run(command, cwd=ROOT, env=self.environment, check=True, capture_output=True, text=True)
-        return int(told.stdout.split()[-1])
+        told, code = self._lived("begin")
+        assert code == 0
+        return int(told[-1].removeprefix("begun "))
 
     def carry_on(self, drill: int, step: str = "none", when: str = "never") -> int:
         """A process that carries the drill on; how it ended."""
-        command = [sys.executable, "tests/acceptance/drilling_worker.py", str(drill), step, when]
-        environment = {**os.environ, **self.environment, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=self._log, stderr=self._log, timeout=120)
-        return done.returncode
+        return self._lived(f"{drill} {step} {when}")[1]
+
+    def _lived(self, order: str) -> tuple[list[str], int]:
+        """What a process said, and how it ended."""
+        assert self._drilling.stdin is not None
+        assert self._drilling.stdout is not None
+        print(order, file=self._drilling.stdin, flush=True)
+        said: list[str] = []
+        for line in self._drilling.stdout:
+            if line.startswith("ended "):
+                return said, int(line.removeprefix("ended "))
+            said.append(line.rstrip())
+        raise AssertionError("the processes that drill have ended")
 
     def row(self, drill: int) -> dict[str, Any]:
         query = "select step, outcome, detail, report, course, attempts from dashboard_drill where id = ?"
@@ -92,6 +99,7 @@ class Stage:
         return int(self.namespaces.stats(CANARY)["active"])
 
     def end(self) -> None:
+        self._drilling.communicate(timeout=130)
         self.pinging.kill()
         self.pinging.wait(10)
         self.plane.end()
