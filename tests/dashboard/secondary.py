@@ -17,15 +17,18 @@ ORPHAN = "contoso/x-servicebus-transfer/7"
 OWN = "contoso/x-servicebus-transfer/0"
 
 
+def _administration(text: str) -> ServiceBusAdministrationClient:
+    return ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport())
+
+
 class Secondary:
     """The namespace by its SDK clients; `primary` is the other one."""
 
     def __init__(self, strings: Mapping[str, str]) -> None:
         self.strings = strings
         text = strings["CONTOSO_SECONDARY"]
-        self.administration = ServiceBusAdministrationClient.from_connection_string(
-            text, transport=emulator_transport()
-        )
+        self.administration = _administration(text)
+        self.primary_administration = _administration(strings["CONTOSO_PRIMARY"])
         self.client = ServiceBusClient.from_connection_string(text)
         self.primary = ServiceBusClient.from_connection_string(strings["CONTOSO_PRIMARY"])
 
@@ -42,6 +45,7 @@ class Secondary:
             here.primary.close()
             here.client.close()
             here.administration.close()
+            here.primary_administration.close()
 
     def clear(self) -> None:
         for queue in list(self.administration.list_queues()):
@@ -97,9 +101,16 @@ class Secondary:
     def received(self, entity: str, count: int) -> list[str]:
         """The bodies of so many messages of a queue of the primary, and what else is there."""
         found: list[str] = []
+        if not count and not self._waits(entity):
+            return found
         with self.primary.get_queue_receiver(entity, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE) as receiver:
-            while messages := receiver.receive_messages(
-                max_message_count=100, max_wait_time=5 if len(found) < count else 0.3
-            ):
+            while len(found) < count or self._waits(entity):
+                messages = receiver.receive_messages(max_message_count=100, max_wait_time=5)
+                if not messages:
+                    break
                 found += [str(message) for message in messages]
         return found
+
+    def _waits(self, entity: str) -> bool:
+        told = self.primary_administration.get_queue_runtime_properties(entity)
+        return bool(told.active_message_count)

@@ -1,5 +1,6 @@
 """The control plane's settings on a Redis of this test session's own."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import redis
 
 from dashboard import redis as dashboard_redis
 from dashboard.pairs import PairConfig, load_pairs
+from tests.prompt_links import prompt_links
 from workers import connections
 
 PAIRS = """
@@ -19,6 +21,14 @@ VARIABLES = {
     "PRIMARY": "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;",
     "SECONDARY": "Endpoint=sb://127.0.0.1:2;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;",
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_pauses() -> Iterator[None]:
+    """These tests open and close hundreds of links, and a paired client each."""
+    with prompt_links(), pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pairing.coordination._SLICE_S", 0.05)  # how long closing waits for who listens to Redis
+        yield
 
 
 @pytest.fixture
