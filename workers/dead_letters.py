@@ -92,7 +92,9 @@ class Job:
         """Until all are done, the slice is over, no more can be reached, or somebody has stopped it."""
         try:
             self._recall()
-            while not self._stop.is_set() and not self._is_over():
+            while not self._is_over():
+                if self._stop.is_set():
+                    return self._lay_down()
                 if self._is_at_its_limit():
                     return self._turn_back()
                 received = self._receive()
@@ -106,7 +108,7 @@ class Job:
                 if not self._has_lapsed and not self._may_bring_more(fresh):
                     self._require_that_none_is_left()
                     return self._end()
-            return self._end() if self._is_over() else self._lay_down()
+            self._end()
         except Away as error:
             until = datetime.now(UTC) + timedelta(seconds=RETRY_S)
             self._save(detail=f"{error} It is tried again.", claimed_until=until, claimed_by="")
@@ -115,7 +117,13 @@ class Job:
         return None
 
     def _is_over(self) -> bool:
-        return bool(self._row.numbers) and not self._left - self._refused.keys()
+        """Whether none is left to deal with. Raises Away.
+
+        Where all are wanted, a peek says so once there were as many as were confirmed: a receive would only wait.
+        """
+        if self._row.numbers:
+            return not self._left - self._refused.keys()
+        return self._row.done + len(self._refused) >= self._row.total and not self._remaining()
 
     def _hold(self, received: list[Any]) -> list[int]:
         """Which of them were not held before."""

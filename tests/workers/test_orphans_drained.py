@@ -129,7 +129,10 @@ def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(
 # Draining -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_orphan_in_quarantine_is_drained_home_and_the_row_tells_how_many(secondary: Secondary) -> None:
+def test_an_orphan_in_quarantine_is_drained_home_and_the_row_tells_how_many(
+    secondary: Secondary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "LOOK_S", 0.2)  # the counts of a local namespace do not lag behind
     secondary.make(ORPHAN)
     secondary.fill(ORPHAN, "one", "two", entity="orders")
     secondary.fill(ORPHAN, "three", entity="payments")
@@ -194,6 +197,25 @@ def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead: 
     assert (row.done, row.failed, row.ended_at is not None) == (3, 0, True)
     assert dead.received("orders", 3) == ["one", "two", "three"]
     assert numbers(dead) == []
+
+
+@pytest.mark.parametrize("confirmed", [3, 1], ids=["as many as there are", "fewer than there are"])
+def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(
+    dead: Secondary, monkeypatch: pytest.MonkeyPatch, confirmed: int
+) -> None:
+    received, real = [], dead_letters.Job._receive
+
+    def receives(one: dead_letters.Job) -> list[object]:
+        received.append(real(one))
+        return received[-1]
+
+    monkeypatch.setattr(dead_letters, "BATCH", 1)
+    monkeypatch.setattr(dead_letters.Job, "_receive", receives)
+
+    row = carried_out(job(kind="discard", total=confirmed))
+
+    assert (row.done, row.ended_at is not None, numbers(dead)) == (3, True, [])
+    assert [len(messages) for messages in received] == [1, 1, 1]
 
 
 def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead: Secondary) -> None:
