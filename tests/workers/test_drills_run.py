@@ -73,6 +73,8 @@ def pair(
         monkeypatch.setattr(room, "pairs", lambda: told)
     monkeypatch.setattr(drills, "cost", lambda *_: None)
     monkeypatch.setattr("pairing.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
+    monkeypatch.setattr("pairing.homecoming._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
+    monkeypatch.setattr(syphons, "_LOOK_S", 0.1)
     # Threads that share SQLite's database of tests, which is in memory, do not wait for each other's tables.
     monkeypatch.setattr(pingers, "project_health", lambda *_: None)
     list(sync(told))
