@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,7 @@ def browser() -> Iterator[Browser]:
     """The machine's own Chromium; tests are skipped (or fail, with REQUIRE_BROWSER=1) where there is none.
 
     One for each module: Playwright's event loop runs as long as the browser, and asyncio tests cannot run beside it.
+    Nothing moves in it unless a test asks for that: an animation is drawn anew 60 times a second, by the processor.
     """
     found = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
@@ -157,5 +159,6 @@ def browser() -> Iterator[Browser]:
         (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(problem)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=QUIET_BROWSER)
+        browser.new_context = partial(browser.new_context, reduced_motion="reduce")  # type: ignore[method-assign]
         yield browser
         browser.close()

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import pytest
 import redis
@@ -44,12 +46,30 @@ def shared(redis_url) -> Iterator[SharedState]:
         yield state
 
 
-def sign_in(context: BrowserContext, site: str, name: str) -> Page:
+def sign_in_by_hand(context: BrowserContext, site: str, name: str) -> Page:
     page = context.new_page()
     page.goto(f"{site}/login/")
     page.get_by_label("User name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    return page
+
+
+@cache
+def cookies_of(browser: Browser, site: str, name: str) -> list[Any]:
+    """What a browser keeps of one sign-in by hand, for all windows of this person on this site."""
+    with browser.new_context() as context:
+        sign_in_by_hand(context, site, name)
+        return context.cookies()
+
+
+def sign_in(context: BrowserContext, site: str, name: str) -> Page:
+    """The overview, as this person sees it in a window of their own."""
+    assert context.browser
+    context.add_cookies(cookies_of(context.browser, site, name))
+    page = context.new_page()
+    page.goto(f"{site}/")
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     return page
 
@@ -120,7 +140,7 @@ def test_a_syphon_is_paused_and_resumed_from_the_overview(operator, shared):
 
 def test_a_failover_is_forced_without_scripts(browser: Browser, site, shared):
     with browser.new_context(java_script_enabled=False) as context:
-        page = sign_in(context, site, "operator")
+        page = sign_in_by_hand(context, site, "operator")
         row(page, "orders").get_by_role("link", name="Fail over").click()
         page.get_by_label("Reason").fill("no scripts here")
         page.get_by_role("button", name="Fail over").click()

@@ -67,20 +67,26 @@ def shared(redis_url) -> Iterator[SharedState]:
         yield SharedState(client, "contoso")
 
 
+@pytest.fixture(scope="module")
+def watcher(browser: Browser, place: Furnished) -> Iterator[Page]:
+    """Somebody else's browser, open on the overview all the time, so that the pages learn what Redis is told."""
+    with browser.new_context() as watching:
+        page = sign_in(watching, place.address, "viewer")
+        expect(page.locator("[data-stream]")).to_have_text("live")
+        yield page
+
+
 @pytest.fixture(params=["scripts", "no scripts"])
-def operator(request, browser: Browser, place: Furnished) -> Iterator[Page]:
-    """An operator's browser; somebody else's stays open on the overview, so that the page learns what Redis is told."""
-    with (
-        browser.new_context() as watching,
-        browser.new_context(
-            java_script_enabled=request.param == "scripts",
-            viewport={"width": 1280, "height": 900},
-            base_url=place.address,
-        ) as context,
-    ):
-        watcher = sign_in(watching, place.address, "viewer")
+def operator(request, browser: Browser, place: Furnished, watcher: Page) -> Iterator[Page]:
+    """An operator's browser, while somebody watches."""
+    with browser.new_context(
+        java_script_enabled=request.param == "scripts",
+        viewport={"width": 1280, "height": 900},
+        base_url=place.address,
+    ) as context:
+        page = sign_in(context, place.address, "operator")
         expect(watcher.locator("[data-stream]")).to_have_text("live")
-        yield sign_in(context, place.address, "operator")
+        yield page
 
 
 @pytest.fixture(params=["scripts", "no scripts"])
