@@ -46,10 +46,8 @@ def furnished(folder: Path, redis_url: str, **variables: str) -> Iterator[Furnis
     with site.namespaces() as strings, Secondary.of(strings) as secondary:
         _fill(secondary)
         environment = {**site.environment_of(folder, strings, redis_url), **variables}
-        with site.serve(folder, environment, free_port()) as address:
-            here = Furnished(address, secondary, environment)
-            here.shell(f"{SAMPLE}\n{FURNISH}")
-            yield here
+        with site.serve(folder, environment, free_port(), f"{SAMPLE}\n{FURNISH}") as address:
+            yield Furnished(address, secondary, environment)
 
 
 def _fill(secondary: Secondary) -> None:

@@ -66,13 +66,13 @@ def environment_of(folder: Path, strings: Mapping[str, str], redis_url: str) -> 
 
 
 @contextmanager
-def serve(folder: Path, environment: Mapping[str, str], port: int) -> Iterator[str]:
-    """The same, with this environment."""
+def serve(folder: Path, environment: Mapping[str, str], port: int, more: str = "") -> Iterator[str]:
+    """The same, with this environment, and with what this code adds before anybody is served."""
     (folder / "pairs.toml").write_text(PAIRS)
     with Redis.from_url(environment["REDIS_URL"]) as client:
         client.flushall()  # what tests before this one have said of these entities is not true of this site
     _lay_out_database(folder.parent, environment)
-    _manage(environment, "shell", "-v0", "-c", f"{SYNC}\n{SEED}")
+    _manage(environment, "shell", "-v0", "-c", f"{SYNC}\n{SEED}\n{more}")
     with _web(environment, port) as address:
         yield address
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import APIResponse, Browser, Page, expect
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard.furniture import (
     DEVIATING,
@@ -78,8 +78,10 @@ def page(browser: Browser, place: Furnished) -> Iterator[Page]:
 
 
 def told(page: Page, options: dict[str, Any]) -> list[str]:
-    """What the tool finds wrong: the rule, and where."""
-    found = Axe().run(page, options=options).response["violations"]
+    """What the tool finds wrong: the rule, and where. It is brought to a page once."""
+    if page.evaluate("typeof axe === 'undefined'"):
+        page.evaluate(AXE_SCRIPT)
+    found = page.evaluate("async (options) => (await axe.run(options)).violations", options)
     return [
         f"{one['id']}: {one['help']} at {'; '.join(str(node['target']) for node in one['nodes'][:4])}" for one in found
     ]
@@ -89,11 +91,20 @@ def pages() -> dict[str, str]:
     return {name: address for name, address in addresses().items() if name not in PARTS} | STATES
 
 
+@pytest.fixture(scope="module")
+def html(page: Page) -> dict[str, int]:
+    """What answers with HTML of its own, and with which status."""
+    answers = {name: page.request.get(address, max_redirects=0) for name, address in pages().items()}
+    return {
+        name: answer.status
+        for name, answer in answers.items()
+        if "text/html" in answer.headers.get("content-type", "") and answer.status != 302
+    }
+
+
 @pytest.mark.parametrize("name", pages())
-def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, name: str) -> None:
-    answer = page.request.get(pages()[name], max_redirects=0)
-    is_html = "text/html" in answer.headers.get("content-type", "")
-    if not is_html or answer.status == 302 or is_only_a_button(answer, name):
+def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, html: dict[str, int], name: str) -> None:
+    if name not in html or is_only_a_button(html[name], name):
         pytest.skip("no page")
     page.set_viewport_size(WIDE)
     page.goto(pages()[name])
@@ -108,9 +119,9 @@ def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, nam
     assert wrong == []
 
 
-def is_only_a_button(answer: APIResponse, name: str) -> bool:
+def is_only_a_button(status: int, name: str) -> bool:
     """Their addresses all answer with the same page, so one is enough."""
-    return answer.status == 405 and name not in STATES
+    return status == 405 and name not in STATES
 
 
 @pytest.mark.skipif(not wanted(), reason="pictures are taken when they are wanted: SCREENSHOTS=docs/images")
@@ -202,12 +213,9 @@ def test_refreshes_say_nothing_but_what_is_new(overview: Page) -> None:
     expect(overview.locator("#news")).to_be_empty()
 
 
-def test_every_table_names_its_columns_and_every_part_of_a_page_its_heading(page: Page) -> None:
-    for name, address in pages().items():
-        answer = page.request.get(address, max_redirects=0)
-        if "text/html" not in answer.headers.get("content-type", "") or answer.status in (302, 405):
-            continue
-        page.goto(address)
+def test_every_table_names_its_columns_and_every_part_of_a_page_its_heading(page: Page, html: dict[str, int]) -> None:
+    for name in (name for name, status in html.items() if status != 405):
+        page.goto(pages()[name])
         assert page.locator("main table:not(:has(th[scope=col]))").count() == 0, name
         assert page.locator("main h1").count() == 1, name
         assert page.locator("body > header, body > main").count() == 2, name
