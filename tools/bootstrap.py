@@ -320,10 +320,12 @@ def start_guardian() -> None:
 
 # -- commands ---------------------------------------------------------------------------------------------------------
 
+TEST_WORKERS = str(min(4 * (os.cpu_count() or 1), 16))
+"""Three quarters of the tests' time is waiting for sockets and deadlines, so there are more of them than cores."""
+
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": ("run", ["manage.py", "demo"]),
-    # Most of a test's time is waiting for sockets and deadlines, so there are more workers than cores.
-    "test": ("test", ["-m", "pytest", "-n", "4", "--dist", "loadscope", "--no-loadscope-reorder"]),
+    "test": ("test", ["-m", "pytest", "-n", TEST_WORKERS, "--dist", "loadscope", "--no-loadscope-reorder"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
     "check": ("test", ["tools/check.py"]),
     "setup": ("test", []),
