@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -33,6 +34,10 @@ class Fleet:
         self.sessions = SharedSessions(SharedState(redis_client, self.name))
         self.events, self.processes = redis_client, []
         self.accepted_file.touch()
+        with secondary.administration() as administration:
+            for index in range(2):  # what a killed syphon had locked comes again sooner than after a minute
+                path, lock = f"{self.name}/x-servicebus-transfer/{index}", timedelta(seconds=10)
+                administration.create_queue(path, lock_duration=lock)
 
     def start(self, program: str, *more: str) -> subprocess.Popen:
         strings = self.primary.connection_string, self.secondary.connection_string
