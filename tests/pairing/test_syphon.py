@@ -400,8 +400,7 @@ def test_an_outage_of_the_destination_loses_nothing(home, primary, queue, effect
     assert progress.dead_lettered == 0
 
 
-def test_a_send_that_is_never_acknowledged_is_repeated_with_the_same_message_id(home, primary, queue, monkeypatch):
-    monkeypatch.setattr(syphon, "SEND_S", 4.0)  # long enough for the one that is acknowledged
+def test_a_send_that_is_never_acknowledged_is_repeated_with_the_same_message_id(home, primary, queue):
     here = home()
     here.store(numbered(5), queue)
     primary.fault(entity=queue, operation="send", effect="lose_ack", count=1)
