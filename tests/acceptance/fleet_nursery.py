@@ -115,7 +115,8 @@ class Application:
     def pull(self, queue: int) -> tuple[str, float]:
         """Takes a backlog queue out of the rotation, as if a send to it had failed just now; its path, and when."""
         path, began = self.client.backlog_paths[queue], time.monotonic()
-        SenderBacklog(self.client.pair_state).failed(path, ConnectionError("drill"), self.client.clock.now())
+        now = self.client.clock.now()
+        SenderBacklog(self.client.pair_state).failed(path, ConnectionError("drill"), now, began=now)
         return path, began
 
     def bring_back(self, queue: int) -> None:
