@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from django.db.models import Count, F, Model, Sum
+from django.db.models import Count, F, Model, Sum, Value
 
 from dashboard.models import EntityHealth, FailoverEvent, PrunedCount, SyphonLedger
 
@@ -24,12 +24,13 @@ class RowCounter:
     def totals(self) -> Iterator[tuple[str, str, int]]:
         """Pair, label and count, of rows that are there and of those that were."""
         found = Counter[tuple[str, str]]()
-        by = [self.pair, self.label] if self.label else [self.pair]
         summed = Sum(self.column, default=0) if self.column else Count("pk")
-        for pair, *label, count in self.model._default_manager.order_by().values_list(*by).annotate(count=summed):
-            found[pair, label[0] if label else ""] += count
-        for row in PrunedCount.objects.filter(counter=self.name):
-            found[row.pair, row.label] += row.count
+        by = F(self.label) if self.label else Value("")
+        rows = self.model._default_manager.order_by().values(of=F(self.pair), by=by).annotate(sum=summed)
+        gone = PrunedCount.objects.order_by().filter(counter=self.name).values_list("pair", "label", "count")
+        # In one statement: between two, a pruning would count rows twice, and the counter would fall afterwards.
+        for pair, label, count in rows.values_list("of", "by", "sum").union(gone, all=True):
+            found[pair, label] += int(count)
         return ((pair, label, count) for (pair, label), count in sorted(found.items()))
 
     def keep(self, keys: Iterable[int]) -> None:

@@ -3,10 +3,11 @@
 import uuid
 from datetime import timedelta
 
+import pytest
 from django.apps import apps
 from django.contrib.sessions.models import Session
 
-from dashboard import projection, pruning
+from dashboard import counters, projection, pruning
 from dashboard.metrics import exposition
 from dashboard.models import (
     AuditEntry,
@@ -76,6 +77,12 @@ def test_no_counter_of_prometheus_falls(pair, redis_here, monkeypatch):
         assert {name: told(name) for name in names} == before
         assert gone["FailoverEvent"] in (5, 0)
     assert not EntityHealth.objects.filter(path="gone").exists()
+
+
+@pytest.mark.parametrize("counter", counters.ALL, ids=lambda counter: counter.name)
+def test_a_counter_is_read_in_one_statement_so_that_no_pruning_comes_between(pair, counter, django_assert_num_queries):
+    with django_assert_num_queries(1):
+        list(counter.totals())
 
 
 def test_the_audit_trail_is_kept(pair):
