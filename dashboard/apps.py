@@ -6,7 +6,7 @@ from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 from django.db.models.signals import post_migrate
 
-from dashboard.groups import keep_groups
+from dashboard.access.groups import keep_groups
 
 
 class DashboardConfig(AppConfig):
@@ -18,15 +18,15 @@ class DashboardConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(keep_groups, sender=self)
-        import_module("dashboard.sessions")  # it listens for who signs in
+        import_module("dashboard.access.sessions")  # it listens for who signs in
 
 
 class ControlPlaneAdminConfig(AdminConfig):
     """Django's admin, open to the group administrator."""
 
     default = False
-    default_site = "dashboard.admin_site.ControlPlaneAdminSite"
+    default_site = "dashboard.admin.site.ControlPlaneAdminSite"
 
     def ready(self) -> None:
         super().ready()
-        import_module("dashboard.admin_records")
+        import_module("dashboard.admin.records")

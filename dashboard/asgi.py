@@ -6,7 +6,7 @@ import sys
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 
-from dashboard.bodies import BoundedBodies
+from dashboard.site.bodies import BoundedBodies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 try:

@@ -5,8 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from dashboard.access import Right, may
-from dashboard.alerts.standing import standing
+from dashboard.access.rights import Right, may
+from dashboard.alerts.open_alerts import standing
 
 
 def page(request: HttpRequest) -> dict[str, Any]:

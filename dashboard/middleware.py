@@ -11,11 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
-from dashboard.access import Refused, Right, may
-from dashboard.control import ControlError
-from dashboard.views.answers import wants_part
-from dashboard.views.errors import refusal
-from dashboard.views.wrong_method import explained
+from dashboard.access.rights import Refused, Right, may
+from dashboard.actions.control import ControlError
+from dashboard.site.error_pages import refusal
+from dashboard.site.pages import wants_part
+from dashboard.site.wrong_method import explained
 
 log = structlog.get_logger(__name__)
 
@@ -71,12 +71,12 @@ class ControlPlaneErrorsMiddleware:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, Refused):
-            return self._answer(request, "errors/403.html", str(error), 403)
+            return self._answer(request, "site/403.html", str(error), 403)
         if isinstance(error, ControlError):
-            return self._answer(request, "errors/503.html", str(error), 503)
+            return self._answer(request, "site/503.html", str(error), 503)
         if isinstance(error, DataError):  # PostgreSQL takes no text with a NUL: nobody has typed that
             log.warning("the database does not take what was sent", path=request.path, error=str(error))
-            return self._answer(request, "errors/400.html", "The address or the form makes no sense.", 400)
+            return self._answer(request, "site/400.html", "The address or the form makes no sense.", 400)
         return None
 
     def _answer(self, request: HttpRequest, template: str, reason: str, status: int) -> HttpResponse:

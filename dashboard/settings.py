@@ -9,8 +9,8 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.alerts.addresses import networks
-from dashboard.environment import Environment
-from dashboard.secret_key import kept_secret_key
+from dashboard.site.environment import Environment
+from dashboard.site.secret_key import kept_secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 if (BASE_DIR / ".env").is_file():
@@ -69,7 +69,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 CSRF_TRUSTED_ORIGINS = _env.words("CSRF_TRUSTED_ORIGINS", "")
 CSRF_COOKIE_HTTPONLY = True
-CSRF_FAILURE_VIEW = "dashboard.views.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "dashboard.site.error_pages.csrf_failure"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_HOURS = _env.whole("SESSION_HOURS", 12, least=1, most=24 * 30)
 SESSION_IDLE_MINUTES = _env.whole("SESSION_IDLE_MINUTES", 120, least=0, most=24 * 60)
@@ -114,8 +114,8 @@ if OIDC_ISSUER:
 elif not LOCAL_LOGIN:
     raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would let nobody in.")
 AUTHENTICATION_BACKENDS = [
-    *(["dashboard.backends.GroupBackend"] if LOCAL_LOGIN else []),
-    *(["dashboard.oidc.backend.OidcBackend"] if OIDC_ISSUER else []),
+    *(["dashboard.access.backends.GroupBackend"] if LOCAL_LOGIN else []),
+    *(["dashboard.access.oidc.backend.OidcBackend"] if OIDC_ISSUER else []),
 ]
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -142,7 +142,7 @@ INSTALLED_APPS = [
     "csp",
 ]
 MIDDLEWARE = [
-    "dashboard.request_ids.RequestIdMiddleware",
+    "dashboard.site.request_ids.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -150,8 +150,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "dashboard.sessions.SessionLimitsMiddleware",
-    "dashboard.sessions.SignInFirstMiddleware",
+    "dashboard.access.sessions.SessionLimitsMiddleware",
+    "dashboard.access.sessions.SignInFirstMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -220,7 +220,7 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "dashboard.logs.formatter", "format": LOG_FORMAT}},
+    "formatters": {"line": {"()": "dashboard.site.logs.formatter", "format": LOG_FORMAT}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": _env.text("LOG_LEVEL", "INFO").upper()},
     "loggers": {

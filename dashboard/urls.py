@@ -8,31 +8,22 @@ from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+from dashboard.access.logins import LoginForm
+from dashboard.access.oidc import views as oidc
+from dashboard.access.views import audit, tokens
+from dashboard.actions import views as actions
+from dashboard.alerts import views as alerts
 from dashboard.api import site
-from dashboard.logins import LoginForm
-from dashboard.oidc import views as oidc
-from dashboard.views import (
-    actions,
-    alerts,
-    audit,
-    backlog,
-    costs,
-    demo,
-    drills,
-    entities,
-    events,
-    forecast,
-    incidents,
-    live,
-    messages,
-    overview,
-    pairs,
-    probes,
-    readiness,
-    reconciliation,
-    tokens,
-    workers,
-)
+from dashboard.backlog.views import messages
+from dashboard.backlog.views import queues as backlog
+from dashboard.costs.views import forecast, reconciliation
+from dashboard.costs.views import report as costs
+from dashboard.demo import views as demo
+from dashboard.drills import views as drills
+from dashboard.fleet.views import entities, events, live, overview, pairs, workers
+from dashboard.incidents import views as incidents
+from dashboard.metrics import views as probes
+from dashboard.readiness import views as readiness
 
 Urls = list[URLPattern | URLResolver]
 pair_urls: Urls = [
@@ -92,7 +83,7 @@ machine_urls: Urls = [
 account_urls: Urls = [
     path(
         "login/",
-        auth.LoginView.as_view(template_name="account/login.html", authentication_form=LoginForm),
+        auth.LoginView.as_view(template_name="access/login.html", authentication_form=LoginForm),
         name="login",
     ),
     path("logout/", oidc.sign_out, name="logout"),
@@ -111,7 +102,7 @@ if settings.OIDC_ISSUER:
     account_urls += provider_urls
 
 urlpatterns: Urls = [*pair_urls, *record_urls, *machine_urls, *account_urls]
-handler400 = "dashboard.views.errors.bad_request"
-handler403 = "dashboard.views.errors.forbidden"
-handler404 = "dashboard.views.errors.not_found"
-handler500 = "dashboard.views.errors.broken"
+handler400 = "dashboard.site.error_pages.bad_request"
+handler403 = "dashboard.site.error_pages.forbidden"
+handler404 = "dashboard.site.error_pages.not_found"
+handler500 = "dashboard.site.error_pages.broken"

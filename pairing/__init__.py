@@ -1,7 +1,6 @@
 """Send availability for Azure Service Bus: a primary namespace, paired with a secondary one."""
 
-from pairing.administration import emulator_transport
-from pairing.availability import State
+from pairing.backlog.administration import emulator_transport
 from pairing.client import PairedServiceBusClient
 from pairing.errors import (
     BacklogCreationError,
@@ -12,12 +11,13 @@ from pairing.errors import (
     ScheduledInBacklogError,
 )
 from pairing.events import Event
-from pairing.faults import classify
-from pairing.flows import PingResult
-from pairing.messages import is_ping
+from pairing.health.availability import State
+from pairing.health.faults import classify
+from pairing.health.flows import PingResult
+from pairing.health.pair import EntityHealth
+from pairing.messages.payload import PairedMessageBatch
+from pairing.messages.rewriting import is_ping
 from pairing.options import SendAvailabilityOptions
-from pairing.pair import EntityHealth
-from pairing.payload import PairedMessageBatch
 from pairing.sender import PairedSender
 from pairing.syphon import Syphon
 

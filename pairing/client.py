@@ -14,7 +14,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSen
 from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from pairing.administration import (
+from pairing.backlog.administration import (
     TRIES,
     AdministrationAction,
     Answer,
@@ -28,16 +28,16 @@ from pairing.clock import Clock, seconds
 from pairing.drive import drive
 from pairing.ends import End, Endpoint, Role, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
-from pairing.faults import describe
-from pairing.flows import DONE, Outcome, PingResult, ToBacklog
+from pairing.health.faults import describe
+from pairing.health.flows import DONE, Outcome, PingResult, ToBacklog
 from pairing.links import Link, Watchdog, punctual_context, send_client_keywords
+from pairing.maintenance import Tender
+from pairing.messages.payload import Payload
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S, PairedClient
-from pairing.payload import Payload
 from pairing.pinger import Pinger
 from pairing.receivers import meter_pages, meter_receiver
 from pairing.sender import PairedSender
-from pairing.tender import Tender
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pairing.connections import open_connections
 from pairing.errors import PairedNamespaceFaultedError
+from pairing.telemetry.connections import open_connections
 
 Role = Literal["primary", "secondary"]
 EndState = Literal["created", "opened", "closed", "faulted"]

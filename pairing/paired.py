@@ -7,25 +7,25 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from pairing.administration import AdministrationAction, Answer, Paired, Pause, operations
-from pairing.availability import PathAvailability
+from pairing.backlog.administration import AdministrationAction, Answer, Paired, Pause, operations
 from pairing.clock import Clock, SystemClock
 from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
-from pairing.faults import describe, is_ambiguous
-from pairing.fleet import Fleet
-from pairing.flows import Failed
+from pairing.fleet.membership import Fleet
+from pairing.health.availability import PathAvailability
+from pairing.health.faults import describe, is_ambiguous
+from pairing.health.flows import Failed
+from pairing.health.pair import EntityHealth, Pair
 from pairing.links import LinkCrowdedError
-from pairing.metering import UsageMeter
+from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
-from pairing.pair import EntityHealth, Pair
-from pairing.payload import STANDARD_LIMIT, Payload
-from pairing.trace_context import is_wanted
+from pairing.telemetry.metering import UsageMeter
+from pairing.telemetry.trace_context import is_wanted
 
 if TYPE_CHECKING:
-    from pairing.coordination import Coordination
-    from pairing.tracing import Tracing
+    from pairing.fleet.coordination import Coordination
+    from pairing.telemetry.tracing import Tracing
 
 ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
 CLOSE_S = 5.0
@@ -330,7 +330,9 @@ def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tr
     if not is_wanted(option, os.environ):
         return None
     try:
-        from pairing.tracing import Tracing  # who does not want it needs no OpenTelemetry, and does not wait for it
+        from pairing.telemetry.tracing import (
+            Tracing,  # who does not want it needs no OpenTelemetry, and does not wait for it
+        )
     except ImportError:
         if option:
             raise

@@ -4,13 +4,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from pairing.availability import PathAvailability
 from pairing.clock import seconds
 from pairing.drive import drive
-from pairing.faults import describe
-from pairing.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, ping_flow
+from pairing.health.availability import PathAvailability
+from pairing.health.faults import describe
+from pairing.health.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, ping_flow
 from pairing.links import Link, LinkFailure
-from pairing.messages import ping_message
+from pairing.messages.rewriting import ping_message
 
 if TYPE_CHECKING:
     from pairing.client import PairedServiceBusClient

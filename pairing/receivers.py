@@ -7,8 +7,8 @@ from typing import Any, cast
 from azure.core.paging import ItemPaged
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver, ServiceBusSession
 
-from pairing.metering import UsageMeter, billing_units
-from pairing.sizes import received_size
+from pairing.messages.sizes import received_size
+from pairing.telemetry.metering import UsageMeter, billing_units
 
 Count = Callable[..., None]
 

@@ -6,15 +6,15 @@ from typing import Any
 
 from azure.servicebus import ServiceBusMessageBatch
 
-from pairing.availability import HEALTHY
 from pairing.clock import seconds
 from pairing.errors import ScheduledInBacklogError
-from pairing.faults import is_gone
-from pairing.flows import SendFlow, first_timeout_s, send_flow
-from pairing.pair import GuardedEntity, SenderBacklog
+from pairing.health.availability import HEALTHY
+from pairing.health.faults import is_gone
+from pairing.health.flows import SendFlow, first_timeout_s, send_flow
+from pairing.health.pair import GuardedEntity, SenderBacklog
+from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, scheduled_payload
 from pairing.paired import PairedClient
-from pairing.payload import Messages, PairedMessageBatch, Payload, payload, scheduled_payload
-from pairing.session_order import Part, SessionSend
+from pairing.sessions.order import Part, SessionSend
 
 LONGEST_OPENING_S = 10.0
 

@@ -1,6 +1,6 @@
 """The syphon over the blocking SDK: brings the backlog queues of a pair home, each on a thread of its own.
 
-What happens to a message is decided in ``pairing.homecoming``; here its actions are performed, on links that never
+What happens to a message is decided in ``pairing.drain.flow``; here its actions are performed, on links that never
 hang. With coordination each queue is served under a lease, and pauses are obeyed.
 """
 
@@ -20,12 +20,8 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from pairing.books import Books
 from pairing.clock import seconds
-from pairing.drive import drive
-from pairing.faults import describe, is_ambiguous
-from pairing.links import Link, LinkFailure
-from pairing.moves import (
+from pairing.drain.actions import (
     BATCH,
     Action,
     Count,
@@ -43,9 +39,10 @@ from pairing.moves import (
     Settled,
     Why,
 )
-from pairing.session_homecoming import Bar, Barred, Lift, SessionMove
-from pairing.settlement import Settlement, choose
-from pairing.syphoning import (
+from pairing.drain.lease_holder import LOOK_S, Tenure
+from pairing.drain.settlement import Settlement, choose
+from pairing.drain.stored_ledger import Books
+from pairing.drain.syphons import (
     ASK_S,
     OPEN_S,
     PAGE,
@@ -59,8 +56,11 @@ from pairing.syphoning import (
     told_sessions,
     why_refused,
 )
-from pairing.tenure import LOOK_S, Tenure
-from pairing.undecodable import Undecoded, dead_lettering, undecoded
+from pairing.drive import drive
+from pairing.health.faults import describe, is_ambiguous
+from pairing.links import Link, LinkFailure
+from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
+from pairing.sessions.drain import Bar, Barred, Lift, SessionMove
 
 if TYPE_CHECKING:
     from pairing.client import PairedServiceBusClient

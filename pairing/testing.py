@@ -12,15 +12,15 @@ from typing import Any, Self
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceBusReceivedMessage
 
-from pairing.backlog import backlog_path
+from pairing.backlog.rotation import backlog_path
 from pairing.drive import drive
 from pairing.ends import End, Endpoint
-from pairing.faults import describe
-from pairing.flows import DONE, Action, OpenFresh, Outcome, PingAction, PingResult, ToPrimary, Wait, ping_flow
-from pairing.messages import is_ping, ping_message, restore
+from pairing.health.faults import describe
+from pairing.health.flows import DONE, Action, OpenFresh, Outcome, PingAction, PingResult, ToPrimary, Wait, ping_flow
+from pairing.messages.payload import Messages, PairedMessageBatch
+from pairing.messages.rewriting import is_ping, ping_message, restore
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
-from pairing.payload import Messages, PairedMessageBatch
 from pairing.pinger import PING_BYTES
 from pairing.sending import SenderCore
 

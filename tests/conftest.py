@@ -36,8 +36,8 @@ TOGETHER = {
 COSTLY_FIRST = (
     "demo",
     "spark",
-    "tests/dashboard/test_postgres.py",
-    "tests/dashboard/test_security_canaries.py",
+    "tests/dashboard/fleet/test_postgres.py",
+    "tests/dashboard/site/test_security_canaries.py",
 )
 """What takes longest begins at once: begun late, one worker would still be busy with it while all others have ended."""
 

@@ -1,7 +1,7 @@
 """Pictures of the pages for the documentation, in light and dark, kept while tests have them open anyhow.
 
 SCREENSHOTS=docs/images .venv/bin/pytest tests/acceptance/test_browser.py -k seen_from_break
-SCREENSHOTS=docs/images .venv/bin/pytest tests/dashboard/test_browser_accessibility.py -k kept_as_a_picture
+SCREENSHOTS=docs/images .venv/bin/pytest tests/dashboard/site/test_browser_accessibility.py -k kept_as_a_picture
 """
 
 import os

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from dashboard.fleet.pairs_file import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
 from dashboard.metrics import exposition
-from dashboard.pairs import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
 from emulator.outages import EFFECTS, fault_from_json
-from pairing import SendAvailabilityOptions, metering
+from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
+from pairing.telemetry import metering
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("pairing", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
@@ -55,7 +56,7 @@ def test_every_public_name_of_the_library_is_told() -> None:
     assert not untold(names, pages)
 
 
-READERS = {"text", "words", "whole", "flag", "path", "url"}  # of dashboard.environment.Environment
+READERS = {"text", "words", "whole", "flag", "path", "url"}  # of dashboard.site.environment.Environment
 
 
 def modules(*rooms: str) -> Iterator[ast.Module]:

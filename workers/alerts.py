@@ -4,7 +4,7 @@ import threading
 from datetime import UTC, datetime
 
 from dashboard.alerts import delivery, rounds
-from dashboard.redis import announce_change
+from dashboard.site.redis import announce_change
 from workers.celery import SLICE_S, app
 from workers.slices import one_at_a_time, slice_of
 

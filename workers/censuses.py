@@ -12,10 +12,10 @@ import structlog
 from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 
-from dashboard.redis import connection
+from dashboard.site.redis import connection
 from pairing import PairedServiceBusClient
-from pairing.administration import BacklogQueueInfo
-from pairing.backlog import parse_backlog_path
+from pairing.backlog.administration import BacklogQueueInfo
+from pairing.backlog.rotation import parse_backlog_path
 from workers.census import Census, Peek
 
 MOST_PEEKED = 2_000  # messages of one queue and look: a peek is billed

@@ -9,13 +9,13 @@ from typing import TypeVar
 import structlog
 from django.conf import settings
 
-from dashboard import projection
+from dashboard.fleet import projection
 from dashboard.models import FailoverEvent, Pair
-from dashboard.redis import HEALTH_PATTERN, announce_change, patient_connection, shared_state
-from pairing.coordination import SharedHealth
+from dashboard.site.redis import HEALTH_PATTERN, announce_change, patient_connection, shared_state
 from pairing.events import Event
-from pairing.metering import UsageRecord
-from pairing.shared_state import Seen
+from pairing.fleet.coordination import SharedHealth
+from pairing.fleet.shared_state import Seen
+from pairing.telemetry.metering import UsageRecord
 from workers import usage
 from workers.celery import SLICE_S, app
 from workers.connections import pairs

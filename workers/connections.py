@@ -13,8 +13,8 @@ from azure.core.exceptions import AzureError
 from celery.signals import worker_init
 from django.conf import settings
 
-from dashboard.pairs import PairConfig, PairsFileError, load_pairs
-from dashboard.sync import sync
+from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.fleet.sync import sync
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
 from workers.pairs_file import PairsFile
 

@@ -17,22 +17,22 @@ from typing import Any
 import structlog
 from azure.servicebus import ServiceBusSubQueue
 
-from dashboard.browsing import body_bytes, shown
+from dashboard.backlog.browsing import body_bytes, shown
+from dashboard.backlog.places import Place, place
 from dashboard.models import DeadLetterJob, DiscardedMessage
-from dashboard.places import Place, place
-from dashboard.redis import RedisError, announce_change
+from dashboard.site.redis import RedisError, announce_change
 from pairing import PairedServiceBusClient
-from pairing.faults import describe
-from pairing.ledger import Verdict
+from pairing.drain.actions import Item
+from pairing.drain.dead_letter_results import SharedVerdicts
+from pairing.drain.ledger import Verdict
+from pairing.drain.settlement import choose
+from pairing.drain.sorting import groups
+from pairing.drain.syphons import why_refused
+from pairing.health.faults import describe
 from pairing.links import Link
-from pairing.messages import RESERVED, PoisonedMessage, restore, resubmission
-from pairing.metering import billing_units
-from pairing.moves import Item
-from pairing.settlement import choose
-from pairing.sizes import received_size
-from pairing.sorting import groups
-from pairing.syphoning import why_refused
-from pairing.verdicts import SharedVerdicts
+from pairing.messages.rewriting import RESERVED, PoisonedMessage, restore, resubmission
+from pairing.messages.sizes import received_size
+from pairing.telemetry.metering import billing_units
 from workers.celery import SLICE_S, app
 from workers.connections import client, outages_told
 from workers.slices import slice_of

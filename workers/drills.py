@@ -17,10 +17,10 @@ from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 from django.db import transaction
 
-from dashboard import control
-from dashboard.boards import last_heartbeat
-from dashboard.clicks import following
-from dashboard.drills import canary, wanting
+from dashboard.access.idempotency import following
+from dashboard.actions import control
+from dashboard.drills import canary
+from dashboard.drills import requests as wanting
 from dashboard.drills.canary import MARK, Moment
 from dashboard.drills.course import (
     Course,
@@ -45,12 +45,13 @@ from dashboard.drills.course import (
     troubled,
 )
 from dashboard.drills.report import PREPARING, cost, operations, report
+from dashboard.fleet.boards import last_heartbeat
+from dashboard.fleet.status import is_silent
 from dashboard.models import AuditEntry, Drill, Pair
-from dashboard.redis import RedisError, announce_change, connection, shared_state
-from dashboard.status import is_silent
+from dashboard.site.redis import RedisError, announce_change, connection, shared_state
 from pairing import PairedServiceBusClient, PairingError
-from pairing.faults import describe
-from pairing.presence import Presence, Presences
+from pairing.fleet.presence import Presence, Presences
+from pairing.health.faults import describe
 from workers import canaries
 from workers.celery import SLICE_S, app
 from workers.connections import NotConnected, client, outages_told, pairs

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from azure.core.exceptions import AzureError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard import deletions
+from dashboard.backlog import deletions
+from dashboard.fleet.pairs_file import PairConfig
 from dashboard.models import QueueDeletion, QueueDrain
-from dashboard.pairs import PairConfig
-from dashboard.redis import announce_change
+from dashboard.site.redis import announce_change
 from pairing import PairedServiceBusClient, Syphon
-from pairing.administration import BacklogQueueInfo, describe_queues, listed
-from pairing.backlog import parse_backlog_path
+from pairing.backlog.administration import BacklogQueueInfo, describe_queues, listed
+from pairing.backlog.rotation import parse_backlog_path
 from workers.celery import SLICE_S, app
 from workers.connections import client, outages_told, pairs
 from workers.slices import slice_of

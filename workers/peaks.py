@@ -1,6 +1,6 @@
 """Rolls samples up, so that charts of days are drawn as fast as those of an hour."""
 
-from dashboard import peaks
+from dashboard.fleet import peaks
 from dashboard.models import Pair
 from workers.celery import app
 

@@ -8,10 +8,10 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from dashboard.redis import RedisError, announce_change, shared_state
+from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing import PairedServiceBusClient
-from pairing.shared_health import SharedHealth
-from pairing.shared_state import Seen
+from pairing.fleet.shared_health import SharedHealth
+from pairing.fleet.shared_state import Seen
 from workers.celery import app
 from workers.collectors import parsed, project_health
 from workers.connections import REST_S, client, outages_told, pairs

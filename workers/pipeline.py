@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings
 
 from dashboard.models import ChargeRun
-from dashboard.redis import announce_change
+from dashboard.site.redis import announce_change
 from workers import compaction
 from workers.celery import app
 from workers.slices import one_at_a_time

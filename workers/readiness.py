@@ -17,12 +17,12 @@ from django.db.models import F
 from dashboard.models import EntityHealth, Pair, PairReadiness, Readiness
 from dashboard.readiness.facts import Answer, Probe
 from dashboard.readiness.gathering import pair_facts
-from dashboard.readiness.keeping import keep
-from dashboard.redis import announce_change
+from dashboard.readiness.storing import keep
+from dashboard.site.redis import announce_change
 from pairing import PairedServiceBusClient, PairingError
-from pairing.administration import is_unauthorized
+from pairing.backlog.administration import is_unauthorized
 from pairing.errors import Fault
-from pairing.faults import classify, describe
+from pairing.health.faults import classify, describe
 from pairing.links import Link, Operation
 from workers.celery import app
 from workers.connections import NotConnected, client, outages_told, pairs

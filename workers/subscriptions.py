@@ -6,8 +6,8 @@ from datetime import datetime
 
 from azure.core.exceptions import ResourceNotFoundError
 
+from dashboard.backlog.places import record_subscriptions
 from dashboard.models import EntityHealth
-from dashboard.places import record_subscriptions
 from pairing import PairedServiceBusClient
 
 MOST_TOPICS = 200  # of a pair in one round: each is a request of its own

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from celery.signals import worker_shutdown
 
-from dashboard.redis import shared_state
+from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, Syphon
-from pairing.backlog import backlog_path
+from pairing.backlog.rotation import backlog_path
 from workers.celery import app
 from workers.connections import REST_S, client, close_all, forget, is_current, outages_told, pairs
 from workers.slices import slice_of

@@ -16,7 +16,7 @@ import structlog
 from celery.signals import before_task_publish, heartbeat_sent, task_failure, task_postrun, task_prerun
 
 from dashboard.metrics.shared import TASKS
-from dashboard.redis import RedisError, connection
+from dashboard.site.redis import RedisError, connection
 
 SENT_AT = "sent_at"
 FRESH_S = 60.0

@@ -5,7 +5,7 @@ from typing import Any
 import structlog
 from celery import Task
 
-from dashboard.redis import RedisError
+from dashboard.site.redis import RedisError
 
 log = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """Where the traces of the workers go: to the OTLP endpoint that OpenTelemetry's own variables name, if they do.
 
-The library tells the spans (`pairing.tracing`); here is the provider that takes them, set once for each worker.
+The library makes the spans (`pairing.telemetry.tracing`); here is the provider that takes them, set once per worker.
 """
 
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 from celery.signals import worker_init, worker_shutdown
 
-from pairing.trace_context import is_wanted
+from pairing.telemetry.trace_context import is_wanted
 
 NAME = "paired-namespaces-workers"
 _LEAVING_S = 3.0

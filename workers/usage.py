@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dashboard.pairs import PairConfig
-from pairing.metering import CONNECTIONS, UsageRecord
+from dashboard.fleet.pairs_file import PairConfig
+from pairing.telemetry.metering import CONNECTIONS, UsageRecord
 
 SCHEMA = pa.schema(
     [

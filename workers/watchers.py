@@ -3,14 +3,14 @@
 from collections import Counter
 from datetime import UTC, datetime
 
-from dashboard import ledgers, projection, pruning, syphon_runs
-from dashboard.control import restore_pauses
-from dashboard.pacing import restore_paces
-from dashboard.redis import announce_change, shared_state
+from dashboard.actions.control import restore_pauses
+from dashboard.actions.pacing import restore_paces
+from dashboard.fleet import ledgers, projection, pruning, syphon_runs
+from dashboard.site.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
-from pairing.administration import BacklogQueueInfo
-from pairing.presence import Presences, opinions
-from pairing.shared_backlog import SharedBacklog
+from pairing.backlog.administration import BacklogQueueInfo
+from pairing.backlog.shared import SharedBacklog
+from pairing.fleet.presence import Presences, opinions
 from workers.celery import app
 from workers.censuses import count, is_named_after, keep, kept
 from workers.collectors import project_health

@@ -10,8 +10,8 @@ from typing import TypeVar
 from django.db.models import QuerySet
 
 from dashboard.alerts.conditions import Condition
-from dashboard.fitting import fitted
 from dashboard.models import Alert
+from dashboard.site.fitting import fitted
 
 CHANGING = ("title", "detail", "severity")
 PAIR, KEY, ENTITY, TITLE = 63, 420, 300, 300

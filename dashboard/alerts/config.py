@@ -22,7 +22,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.alerts.channels import INTEGRATIONS
 from dashboard.alerts.channels.base import Integration, Target
-from dashboard.environment import Environment
+from dashboard.site.environment import Environment
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

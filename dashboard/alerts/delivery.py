@@ -18,8 +18,8 @@ from dashboard.alerts import transport
 from dashboard.alerts.channels.base import Mail, Post, Request
 from dashboard.alerts.config import Channel, ChannelsFileError, NotReady, load_channels
 from dashboard.alerts.message import Known, Message, compose, one_line
+from dashboard.alerts.results import judge
 from dashboard.alerts.transport import Answer
-from dashboard.alerts.verdicts import judge
 from dashboard.models import ChannelState, Notice, NoticeItem
 
 CLAIM_S = 120.0

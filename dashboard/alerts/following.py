@@ -11,8 +11,8 @@ from django.db.models import Max
 from dashboard.alerts.changes import AT_ONCE, KEY, Changes, alert_of, fit, open_alerts, parts, save
 from dashboard.alerts.conditions import Condition, key_of
 from dashboard.alerts.failovers import Began, Ended, State, Told, follow
-from dashboard.fitting import fitted
 from dashboard.models import Alert, EntityHealth, FailoverEvent
+from dashboard.site.fitting import fitted
 
 MOST_EVENTS = 5_000
 AWAY, BACK = ("failed_over", "forced"), ("recovered",)

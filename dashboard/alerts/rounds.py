@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from dashboard.alerts import notices, watch
+from dashboard.alerts import conditions_now as watch
+from dashboard.alerts import notices
 from dashboard.alerts.changes import AT_ONCE, CHANGING, Changes, alert_of, fit, open_alerts, save
 from dashboard.alerts.conditions import Condition, compared
 from dashboard.alerts.following import follow_failovers

@@ -12,10 +12,10 @@ from ninja import NinjaAPI, Schema
 from ninja.errors import HttpError, ValidationError
 from pydantic import Field
 
-from dashboard.access import Refused
-from dashboard.control import ControlError
-from dashboard.namespaces import NamespaceError
-from dashboard.redis import RedisError
+from dashboard.access.rights import Refused
+from dashboard.actions.control import ControlError
+from dashboard.fleet.namespaces import NamespaceError
+from dashboard.site.redis import RedisError
 
 MEDIA_TYPE = "application/problem+json"
 STATUSES = frozenset({400, 401, 403, 404, 409, 413, 422, 429, 503})

@@ -8,20 +8,17 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path
 from ninja import NinjaAPI
 
-from dashboard.api import (
-    alert_deeds,
-    alert_rules,
-    backlog,
-    charges,
-    entity_deeds,
-    health,
-    problems,
-    queue_deeds,
-    records,
-    statements,
-    vigilance,
-)
-from dashboard.api.signing_in import Bearer, Session
+from dashboard.actions import api as entity_deeds
+from dashboard.alerts.api import alerts as alert_deeds
+from dashboard.alerts.api import rules as alert_rules
+from dashboard.api import problems
+from dashboard.api.authentication import Bearer, Session
+from dashboard.backlog.api import actions as queue_deeds
+from dashboard.backlog.api import queues as backlog
+from dashboard.costs.api import charges, statements
+from dashboard.fleet.api import health
+from dashboard.incidents import api as records
+from dashboard.readiness import api as vigilance
 
 VERSION = "1.0"
 ABOUT = (

@@ -5,9 +5,9 @@ import time
 
 from django.conf import settings
 
-from dashboard import redis
-from dashboard.addresses import whereabouts
+from dashboard.access.addresses import whereabouts
 from dashboard.api.problems import ApiError
+from dashboard.site import redis
 
 WINDOW_S = 60
 MOST_FAILURES = 60

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
 from dashboard.demo.untidy import make_untidy
-from dashboard.pairs import load_pairs
+from dashboard.fleet.pairs_file import load_pairs
 
 
 def main() -> None:

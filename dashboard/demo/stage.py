@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.demo import guardian
 from dashboard.demo.errors import DemoError
-from dashboard.environment import Environment
+from dashboard.site.environment import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"

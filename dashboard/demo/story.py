@@ -31,7 +31,7 @@ from dashboard.demo.stage import (
     require_free,
 )
 from dashboard.demo.supervisor import Stopped, Supervisor
-from dashboard.environment import Environment
+from dashboard.site.environment import Environment
 
 START_S = 120.0  # of one step, on a machine that is busy with other things
 CHARGES_S = 90.0

@@ -7,9 +7,9 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing import emulator_transport
-from pairing.administration import CREATED_WITH
-from pairing.backlog import backlog_path
-from pairing.messages import to_backlog
+from pairing.backlog.administration import CREATED_WITH
+from pairing.backlog.rotation import backlog_path
+from pairing.messages.rewriting import to_backlog
 
 DESTINATION = "returns"
 EMPTY = backlog_path("contoso", 9)

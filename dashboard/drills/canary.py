@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 from azure.core.exceptions import ResourceNotFoundError
 
+from dashboard.backlog.orphans import status_of
+from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
+from dashboard.fleet.pairs_file import DrillConfig, PairsFileError, load_pairs
 from dashboard.models import Drill, EntityHealth, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.namespaces import Namespace, NamespaceError, namespace
-from dashboard.orphans import status_of
-from dashboard.pairs import DrillConfig, PairsFileError, load_pairs
 
 CANARY = "pairing-canary"
 """What a canary is called that a drill makes itself, and the subscription of a topic that drills receive from."""

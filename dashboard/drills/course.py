@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from pairing.presence import Presence
+from pairing.fleet.presence import Presence
 
 
 class Step(StrEnum):

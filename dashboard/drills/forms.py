@@ -3,9 +3,9 @@
 from django import forms
 
 from dashboard.drills.canary import CANARY
-from dashboard.drills.wanting import LEAST, MOST, USUAL
-from dashboard.forms import WithReason
+from dashboard.drills.requests import LEAST, MOST, USUAL
 from dashboard.models import Drill
+from dashboard.site.forms import WithReason
 
 
 class DrillForm(WithReason):

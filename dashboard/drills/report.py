@@ -10,13 +10,13 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
+from dashboard.costs.current_month import IN_THE_SECONDARY, Traffic, Used, prices, traffic
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.ladder import Step as PriceStep
+from dashboard.costs.ladder import charge
+from dashboard.costs.tariffs import tariff
 from dashboard.drills.course import Course
-from dashboard.jobs import JobFailed
-from dashboard.ladder import Step as PriceStep
-from dashboard.ladder import charge
 from dashboard.models.charge import PUBLISHED
-from dashboard.present import IN_THE_SECONDARY, Traffic, Used, prices, traffic
-from dashboard.tariffs import tariff
 
 NOT_BILLED = ("settle", "syphon_settle")
 """Under the counting rule `published`."""

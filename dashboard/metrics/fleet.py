@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Max, Min, Q, Sum
 
-from dashboard import counters
+from dashboard.fleet import counters
 from dashboard.metrics.text import Metric, Sample, moment
 from dashboard.models import (
     BacklogQueue,

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from dashboard.metrics.text import Metric, Sample
 from dashboard.models import Pair
-from dashboard.redis import RedisError, connection, shared_state
-from pairing.presence import Presences
+from dashboard.site.redis import RedisError, connection, shared_state
+from pairing.fleet.presence import Presences
 
 STREAMS = ("pairing:events", "pairing:usage")
 TASKS = "workers:tasks"

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db import models
 
-from dashboard.access import Right
+from dashboard.access.rights import Right
 
 
 class ApiToken(models.Model):

@@ -11,12 +11,12 @@ from django.conf import settings
 from django.db.models import Count, Min, Q, QuerySet
 from django.utils.safestring import SafeString
 
-from dashboard.charts import Series, Window, depth_chart, small_chart, sparkline, thin
-from dashboard.depth import TABLE_ROWS, Chart
+from dashboard.fleet.depth import TABLE_ROWS, Chart
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.history import KEPT, Turn, changes, points, turns
 from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Verdict, faults_of, word
+from dashboard.site.charts import Series, Window, depth_chart, small_chart, sparkline, thin
 
 STATES = {
     "ready": Q(score__gte=READY),

@@ -9,16 +9,16 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Sum
 
+from dashboard.costs.current_month import traffic
+from dashboard.fleet.status import HEARTBEAT_LIMIT
 from dashboard.models import BacklogQueue, Charge, EntityHealth, Heartbeat, Invoice, Pair, PairDepth, SyphonPause
-from dashboard.present import traffic
 from dashboard.readiness.facts import EntityFacts, PairFacts, Probe, QueueFacts
-from dashboard.redis import shared_state
-from dashboard.status import HEARTBEAT_LIMIT
-from pairing.backlog import backlog_path
-from pairing.capacity import Fill
-from pairing.coordination import SharedState
-from pairing.presence import Presence, Presences
-from pairing.shared_backlog import SharedBacklog
+from dashboard.site.redis import shared_state
+from pairing.backlog.capacity import Fill
+from pairing.backlog.rotation import backlog_path
+from pairing.backlog.shared import SharedBacklog
+from pairing.fleet.coordination import SharedState
+from pairing.fleet.presence import Presence, Presences
 
 LIMITS = {"basic": 262_144, "standard": 262_144, "premium": 1_048_576}
 """Bytes of the largest message by tier; Premium takes more where a queue was made so."""

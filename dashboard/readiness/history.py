@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dashboard.charts import Point
 from dashboard.models import Pair, ReadinessChange
 from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Verdict, score
+from dashboard.site.charts import Point
 
 KEPT = timedelta(days=30)
 MOST = 2_000

@@ -11,7 +11,7 @@ from django.utils import timezone
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness.boards import is_stale
 from dashboard.readiness.score import word
-from dashboard.redis import RedisError, connection
+from dashboard.site.redis import RedisError, connection
 
 CANNOT_TELL = 2
 MOST_LINES = 50

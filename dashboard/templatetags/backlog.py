@@ -5,7 +5,7 @@ from typing import Any
 
 from django import template
 
-from pairing.administration import is_forever
+from pairing.backlog.administration import is_forever
 
 register = template.Library()
 WORDS = {

@@ -9,10 +9,10 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.cost_report import LABELS
-from dashboard.money import cents
-from dashboard.money import money as as_money
-from dashboard.reconciliation import Range
+from dashboard.costs.reconciliation import Range
+from dashboard.costs.report import LABELS
+from dashboard.site.money import cents
+from dashboard.site.money import money as as_money
 
 register = template.Library()
 

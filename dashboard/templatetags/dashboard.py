@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from dashboard import charts
+from dashboard.fleet.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
-from dashboard.status import MEANINGS, Status
+from dashboard.site import charts
 
 register = template.Library()
 

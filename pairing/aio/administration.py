@@ -6,8 +6,8 @@ from azure.core.async_paging import AsyncItemPaged
 from azure.core.pipeline.transport import AioHttpTransport
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
-from pairing.administration import CREATED_WITH as _CREATED_WITH
-from pairing.administration import (
+from pairing.backlog.administration import CREATED_WITH as _CREATED_WITH
+from pairing.backlog.administration import (
     Answer,
     BacklogQueueInfo,
     CreateQueue,

@@ -13,23 +13,23 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBu
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 from azure.servicebus.exceptions import ServiceBusError
 
-from pairing.administration import TRIES, AdministrationAction, Answer, Paired, Pause, pairing_flow
 from pairing.aio.administration import emulator_transport, perform
 from pairing.aio.links import Background, Link
+from pairing.aio.maintenance import Tender
 from pairing.aio.pinger import Pinger
 from pairing.aio.receivers import meter_pages, meter_receiver
 from pairing.aio.sender import PairedSender
-from pairing.aio.tender import Tender
+from pairing.backlog.administration import TRIES, AdministrationAction, Answer, Paired, Pause, pairing_flow
 from pairing.clock import Clock, seconds
 from pairing.drive import drive_async
 from pairing.ends import End, Endpoint, Role, check_keywords
 from pairing.errors import BacklogCreationError, PairingError
-from pairing.faults import describe
-from pairing.flows import DONE, Outcome, PingResult, ToBacklog
+from pairing.health.faults import describe
+from pairing.health.flows import DONE, Outcome, PingResult, ToBacklog
 from pairing.links import send_client_keywords
+from pairing.messages.payload import Payload
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S, PairedClient
-from pairing.payload import Payload
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0

@@ -5,13 +5,13 @@ import time
 from typing import TYPE_CHECKING
 
 from pairing.aio.links import Link
-from pairing.availability import PathAvailability
 from pairing.clock import seconds
 from pairing.drive import drive_async
-from pairing.faults import describe
-from pairing.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, ping_flow
+from pairing.health.availability import PathAvailability
+from pairing.health.faults import describe
+from pairing.health.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, ping_flow
 from pairing.links import LinkFailure
-from pairing.messages import ping_message
+from pairing.messages.rewriting import ping_message
 from pairing.pinger import CLAIMS_PER_INTERVAL, MOST_AT_ONCE, MOST_GRACE_S, PING_BYTES, TICK_S, Turns, ping_timeout_s
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from azure.core.async_paging import AsyncItemPaged
 from azure.servicebus import ServiceBusReceivedMessage
 from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSession
 
-from pairing.metering import UsageMeter
 from pairing.receivers import Count, count_handed_back, count_received, counted, counting, unless_failed
+from pairing.telemetry.metering import UsageMeter
 
 
 class MeteredReceiver(ServiceBusReceiver):

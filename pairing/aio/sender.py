@@ -10,16 +10,16 @@ from azure.servicebus import ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusSender
 
 from pairing.aio.links import Link
-from pairing.availability import HEALTHY
 from pairing.clock import seconds
 from pairing.drive import drive_async
-from pairing.faults import is_ambiguous
-from pairing.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
+from pairing.health.availability import HEALTHY
+from pairing.health.faults import is_ambiguous
+from pairing.health.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
 from pairing.links import LinkFailure
+from pairing.messages.payload import Messages, PairedMessageBatch, Payload, plain_size
 from pairing.paired import CLOSE_S
-from pairing.payload import Messages, PairedMessageBatch, Payload, plain_size
 from pairing.sending import LONGEST_OPENING_S, SenderCore
-from pairing.session_order import Consult, Move, OrderAction, Pause
+from pairing.sessions.order import Consult, Move, OrderAction, Pause
 
 if TYPE_CHECKING:
     from pairing.aio.client import PairedServiceBusClient

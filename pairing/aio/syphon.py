@@ -18,12 +18,8 @@ from azure.servicebus.exceptions import (
 )
 
 from pairing.aio.links import Link
-from pairing.books import Books
 from pairing.clock import seconds
-from pairing.drive import drive_async
-from pairing.faults import describe, is_ambiguous
-from pairing.links import LinkFailure
-from pairing.moves import (
+from pairing.drain.actions import (
     BATCH,
     Action,
     Count,
@@ -41,8 +37,9 @@ from pairing.moves import (
     Settled,
     Why,
 )
-from pairing.session_homecoming import Bar, Barred, Lift, SessionMove
-from pairing.syphoning import (
+from pairing.drain.lease_holder import LOOK_S, Tenure
+from pairing.drain.stored_ledger import Books
+from pairing.drain.syphons import (
     ASK_S,
     OPEN_S,
     PAGE,
@@ -56,8 +53,11 @@ from pairing.syphoning import (
     told_sessions,
     why_refused,
 )
-from pairing.tenure import LOOK_S, Tenure
-from pairing.undecodable import Undecoded, dead_lettering, undecoded
+from pairing.drive import drive_async
+from pairing.health.faults import describe, is_ambiguous
+from pairing.links import LinkFailure
+from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
+from pairing.sessions.drain import Bar, Barred, Lift, SessionMove
 
 if TYPE_CHECKING:
     from pairing.aio.client import PairedServiceBusClient

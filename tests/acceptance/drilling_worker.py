@@ -17,9 +17,9 @@ import django
 
 django.setup()
 
-from dashboard.control import Request  # noqa: E402
+from dashboard.actions.control import Request  # noqa: E402
 from dashboard.drills.course import Course, Deed, Wait  # noqa: E402
-from dashboard.drills.wanting import Delegate, wanted  # noqa: E402
+from dashboard.drills.requests import Delegate, wanted  # noqa: E402
 from dashboard.models import Pair  # noqa: E402
 from workers import drills  # noqa: E402
 

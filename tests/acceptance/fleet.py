@@ -22,7 +22,7 @@ from typing import Any
 
 import redis
 
-from pairing.shared_state import SharedState
+from pairing.fleet.shared_state import SharedState
 from tests.conftest import free_port, start_redis
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,8 +18,9 @@ from typing import Any
 
 from azure.servicebus import ServiceBusMessage
 
-from pairing import Event, PairedServiceBusClient, SendAvailabilityOptions, coordination
-from pairing.pair import SenderBacklog
+from pairing import Event, PairedServiceBusClient, SendAvailabilityOptions
+from pairing.fleet import coordination
+from pairing.health.pair import SenderBacklog
 
 
 class Application:

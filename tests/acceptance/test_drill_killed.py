@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pairing.shared_state import SharedState
+from pairing.fleet.shared_state import SharedState
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pairing.coordination import EVENTS
 from pairing.events import Event
-from pairing.presence import Presences, opinions
+from pairing.fleet.coordination import EVENTS
+from pairing.fleet.presence import Presences, opinions
 from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, Nursery, RedisServer
 
 pytestmark = pytest.mark.acceptance

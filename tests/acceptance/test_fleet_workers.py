@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pairing.coordination import EVENTS, USAGE
+from pairing.fleet.coordination import EVENTS, USAGE
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import Fleet, Namespaces, Nursery, RedisServer
 from workers.streams import GROUP

@@ -12,8 +12,8 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusRece
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from pairing import emulator_transport
-from pairing.administration import CREATED_WITH
-from pairing.messages import to_backlog
+from pairing.backlog.administration import CREATED_WITH
+from pairing.messages.rewriting import to_backlog
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import Fleet, Namespaces, Nursery, RedisServer
 

@@ -25,9 +25,9 @@ from playwright.sync_api import Browser, Page, expect
 from tests.acceptance import prometheus
 from tests.acceptance.visitor import PASSWORD, ROOT, Demo, Visitor, eventually
 from tests.conftest import free_port
+from tests.dashboard.access.test_signin_provider import provider, sign_in
 from tests.dashboard.receivers import Mailbox, Receiver, http_server, smtp_server
-from tests.dashboard.test_security_canaries import addresses
-from tests.dashboard.test_signin_provider import provider, sign_in
+from tests.dashboard.site.test_security_canaries import addresses
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(240)]
 IN_TIME_S = 60.0

@@ -15,7 +15,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.demo.stage import FAILOVER_INTERVAL_S, PING_INTERVAL_S, QUEUES
 from pairing import emulator_transport
-from pairing.administration import CREATED_WITH
+from pairing.backlog.administration import CREATED_WITH
 from tests.acceptance.visitor import Demo, Visitor, eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]

@@ -19,7 +19,7 @@ import pytest
 import redis
 
 from dashboard.metrics import exposition
-from pairing.coordination import SharedState
+from pairing.fleet.coordination import SharedState
 from tests.acceptance.prometheus import Server, promtool, running
 from tests.conftest import free_port
 from tests.dashboard import site

@@ -101,8 +101,8 @@ def _fill(entities: int, samples: int) -> Any:
 
 def _rolled_up() -> float:
     """Seconds that workers need to roll all samples up for the first time."""
+    from dashboard.fleet.peaks import roll_up
     from dashboard.models import Pair
-    from dashboard.peaks import roll_up
 
     began = perf_counter()
     roll_up(Pair.objects.get())

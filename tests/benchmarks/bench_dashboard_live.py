@@ -19,8 +19,8 @@ from typing import Any
 
 import redis
 
-from pairing.coordination import SharedState
-from pairing.shared_health import SharedHealth
+from pairing.fleet.coordination import SharedState
+from pairing.fleet.shared_health import SharedHealth
 from tests.conftest import free_port, start_redis
 
 PAGES, QUIET_S, EVENTS = 200, 20.0, 15
@@ -36,7 +36,7 @@ EntityHealth.objects.create(pair=pair, path="orders")
 user = User.objects.create_user("viewer")
 user.groups.add(Group.objects.get(name="viewer"))
 session = SessionStore()
-session.update({SESSION_KEY: str(user.pk), BACKEND_SESSION_KEY: "dashboard.backends.GroupBackend",
+session.update({SESSION_KEY: str(user.pk), BACKEND_SESSION_KEY: "dashboard.access.backends.GroupBackend",
                 HASH_SESSION_KEY: user.get_session_auth_hash()})
 session.create()
 print(session.session_key)

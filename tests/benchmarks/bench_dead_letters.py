@@ -87,8 +87,8 @@ def _fill(messages: int) -> None:
     from azure.servicebus.management import ServiceBusAdministrationClient
 
     from pairing import emulator_transport
-    from pairing.administration import CREATED_WITH
-    from pairing.messages import to_backlog
+    from pairing.backlog.administration import CREATED_WITH
+    from pairing.messages.rewriting import to_backlog
 
     text, body = os.environ["BENCH_SECONDARY"], b"x" * 1000
     with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as administration:

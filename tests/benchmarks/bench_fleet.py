@@ -26,9 +26,9 @@ import redis
 from pairing import SendAvailabilityOptions
 from pairing.clock import SystemClock
 from pairing.events import Event
-from pairing.metering import UsageMeter
-from pairing.shared_health import SharedHealth
-from pairing.shared_state import SharedState
+from pairing.fleet.shared_health import SharedHealth
+from pairing.fleet.shared_state import SharedState
+from pairing.telemetry.metering import UsageMeter
 from tests.acceptance.fleet import ROOT, Fleet, Member, Namespaces, RedisServer
 from tests.postgres import cluster, programs
 
@@ -190,8 +190,8 @@ def _pairs_file(folder: str) -> Path:
 
 def entities() -> dict[str, float]:
     """One process that joins a fleet of which 10,000 entities are failed over."""
-    from pairing.fleet import Fleet as Line
-    from pairing.pair import Pair
+    from pairing.fleet.membership import Fleet as Line
+    from pairing.health.pair import Pair
 
     shared = SharedState(redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True), "contoso")
     for number in range(ENTITIES):
@@ -273,7 +273,7 @@ def collector() -> dict[str, float]:
     call_command("migrate", verbosity=0)
     call_command("sync_pairs", stdout=sys.stderr)
     from dashboard.models import FailoverEvent
-    from dashboard.redis import connection, shared_state
+    from dashboard.site.redis import connection, shared_state
     from workers import collectors
     from workers.streams import Reader
 

@@ -28,7 +28,7 @@ from azure.servicebus.exceptions import ServiceBusConnectionError
 
 import pairing.aio
 from pairing import Fault, PairedServiceBusClient, SendAvailabilityOptions, classify
-from pairing.messages import to_backlog
+from pairing.messages.rewriting import to_backlog
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
 
 BODY = b"x" * 256

@@ -18,7 +18,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 import pairing.aio
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
-from pairing.messages import to_backlog
+from pairing.messages.rewriting import to_backlog
 
 BLOCKS, MESSAGES = 7, 900
 SLOW_MESSAGES, NAIVE_MESSAGES, ONE_WAY_S = 1000, 40, 0.010

@@ -51,8 +51,8 @@ def measure(entities: int) -> dict[str, Any]:
     from django.core.management import call_command
     from django.utils import timezone
 
-    from dashboard import several
-    from dashboard.control import Request
+    from dashboard.actions import several
+    from dashboard.actions.control import Request
     from dashboard.models import EntityHealth, Pair
 
     call_command("migrate", verbosity=0)

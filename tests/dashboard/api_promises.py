@@ -10,12 +10,13 @@ from schemathesis import Case
 from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
-from dashboard import projection, tokens
+from dashboard.access import tokens
 from dashboard.api.site import api
+from dashboard.fleet import projection
 from dashboard.models import AuditEntry, BacklogQueue, Budget, ChargeRun
 from dashboard.wsgi import application
 from tests.dashboard.conftest import NOW, health
-from tests.dashboard.test_projection import event
+from tests.dashboard.fleet.test_projection import event
 
 QUEUE = "contoso/x-servicebus-transfer/0"
 ROOT = "/api/v1/"

@@ -7,10 +7,10 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from dashboard import projection
+from dashboard.fleet import projection
 from dashboard.models import EntityHealth, Pair
-from pairing.coordination import SharedState
-from pairing.shared_health import SharedHealth
+from pairing.fleet.coordination import SharedState
+from pairing.fleet.shared_health import SharedHealth
 from tests.dashboard.secondary import Secondary
 from tests.dashboard.site import PAIRS, namespaces
 from tests.prompt_links import prompt_links

@@ -170,7 +170,7 @@ def _outage(now: datetime) -> None:
 
 
 def _charges(now: datetime) -> None:
-    from dashboard.charges import store
+    from dashboard.costs.charges import store
     from dashboard.models import BilledDay, Budget, ChargeRun, Statement
 
     month = f"{now:%Y-%m}"
@@ -198,7 +198,7 @@ def _charges(now: datetime) -> None:
 
 def _measured(now: datetime) -> None:
     """Metrics of an hour in which more was connected than is known here."""
-    from dashboard.reconciliation import take_statement
+    from dashboard.costs.reconciliation import take_statement
 
     resource = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ServiceBus/namespaces/contoso"
     told = {"metricName": "ActiveConnections", "resourceId": resource, "timeGrain": "PT1M", "total": 12}

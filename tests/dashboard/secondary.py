@@ -8,10 +8,10 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.orphans import status_of
+from dashboard.backlog.orphans import status_of
 from pairing import emulator_transport
-from pairing.administration import CREATED_WITH
-from pairing.messages import to_backlog
+from pairing.backlog.administration import CREATED_WITH
+from pairing.messages.rewriting import to_backlog
 
 ORPHAN = "contoso/x-servicebus-transfer/7"
 OWN = "contoso/x-servicebus-transfer/0"

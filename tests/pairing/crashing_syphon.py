@@ -5,7 +5,8 @@ import signal
 import sys
 import threading
 
-from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon, settlement
+from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
+from pairing.drain import settlement
 
 
 def die(*arguments: object) -> None:

@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
-from pairing.moves import Keep, Send, Sent, Settle
+from pairing.drain.actions import Keep, Send, Sent, Settle
 from pairing.syphon import Hands
 
 perform = Hands.perform

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairing.availability import FAILED_OVER, FAILING, HEALTHY, News, PathAvailability, State
+from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, News, PathAvailability, State
 
 INTERVAL = 60.0
 PING = 30.0

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from pairing.backlog import Rotation, backlog_path, parse_backlog_path
+from pairing.backlog.rotation import Rotation, backlog_path, parse_backlog_path
 
 PATHS = [f"contoso/x-servicebus-transfer/{i}" for i in range(4)]
 

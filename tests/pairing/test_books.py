@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairing.books import Books
-from pairing.coordination import SharedState
-from pairing.ledger import Ledger
-from pairing.verdicts import SharedVerdicts
+from pairing.drain.dead_letter_results import SharedVerdicts
+from pairing.drain.ledger import Ledger
+from pairing.drain.stored_ledger import Books
+from pairing.fleet.coordination import SharedState
 
 
 @pytest.fixture

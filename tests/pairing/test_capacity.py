@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pairing.capacity import Fill, seen
-from pairing.coordination import RedisCoordination
-from pairing.shared_backlog import QueueNews, SharedBacklog
-from pairing.shared_state import SharedState
+from pairing.backlog.capacity import Fill, seen
+from pairing.backlog.shared import QueueNews, SharedBacklog
+from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.shared_state import SharedState
 
 MB = 1024 * 1024
 Q0 = "contoso/x-servicebus-transfer/0"

@@ -17,7 +17,7 @@ from azure.servicebus.exceptions import ServiceBusError
 import pairing
 import pairing.aio
 from pairing import BacklogUnavailableError, PairingError, SendAvailabilityOptions
-from pairing.messages import restore
+from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
 ERRORS = {

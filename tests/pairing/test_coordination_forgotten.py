@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pairing.coordination import RedisCoordination, SharedHealth, SharedState, _has_forgotten
+from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState, _has_forgotten
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ import pytest
 import redis
 
 from pairing import SendAvailabilityOptions
-from pairing.coordination import RedisCoordination, SharedState
-from pairing.fleet import Fleet
-from pairing.pair import GuardedEntity, Pair
-from pairing.presence import Heard, Opinions, Presence, Presences, opinions
+from pairing.fleet.coordination import RedisCoordination, SharedState
+from pairing.fleet.membership import Fleet
+from pairing.fleet.presence import Heard, Opinions, Presence, Presences, opinions
+from pairing.health.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
 
 KEY = "pairing:{contoso}:processes"
@@ -79,7 +79,7 @@ def test_a_reader_learns_how_far_the_clock_of_a_process_is_ahead(
     presences: Presences, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = time.time
-    monkeypatch.setattr("pairing.presence.time.time", lambda: real() + 90)
+    monkeypatch.setattr("pairing.fleet.presence.time.time", lambda: real() + 90)
 
     presences.tell("host:1:aaaa", Presence(sends=True))
 

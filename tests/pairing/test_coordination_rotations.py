@@ -8,7 +8,7 @@ import time
 import pytest
 import redis
 
-from pairing.coordination import RedisCoordination, SharedState
+from pairing.fleet.coordination import RedisCoordination, SharedState
 
 QUEUES = ["contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1"]
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
-from pairing.coordination import EVENTS, USAGE, SharedHealth, SharedState
 from pairing.events import Event
-from pairing.metering import UsageRecord
+from pairing.fleet.coordination import EVENTS, USAGE, SharedHealth, SharedState
+from pairing.telemetry.metering import UsageRecord
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairing.destinations import BUSY_PAUSE_S, LONGEST_PAUSE_S, Destinations
+from pairing.drain.destinations import BUSY_PAUSE_S, LONGEST_PAUSE_S, Destinations
 
 
 @pytest.fixture

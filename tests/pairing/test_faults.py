@@ -10,7 +10,7 @@ from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
 from pairing import Fault, SendAvailabilityOptions, classify
-from pairing.faults import CALLERS_CONDITIONS, TABLE, describe, is_ambiguous, without_secrets
+from pairing.health.faults import CALLERS_CONDITIONS, TABLE, describe, is_ambiguous, without_secrets
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
 BY_CLASS = [

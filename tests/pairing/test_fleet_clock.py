@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pairing.fleet_clock import FleetClock
+from pairing.fleet.clock import FleetClock
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -4,11 +4,11 @@ import pytest
 from azure.servicebus import exceptions as sdk
 
 from pairing import BacklogUnavailableError, Fault
-from pairing.backlog import Rotation
+from pairing.backlog.rotation import Rotation
 from pairing.drive import drive, drive_async
-from pairing.flows import DONE, Failed, OpenFresh, SendPing, ToBacklog, ToPrimary, Wait, ping_flow, send_flow
+from pairing.health.flows import DONE, Failed, OpenFresh, SendPing, ToBacklog, ToPrimary, Wait, ping_flow, send_flow
+from pairing.health.pair import GuardedEntity, Pair, SenderBacklog
 from pairing.options import SendAvailabilityOptions
-from pairing.pair import GuardedEntity, Pair, SenderBacklog
 from pairing.testing import ManualClock
 
 LOST = sdk.ServiceBusConnectionError()

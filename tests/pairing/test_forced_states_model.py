@@ -16,13 +16,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
-from pairing import SendAvailabilityOptions, shared_state
-from pairing.coordination import RedisCoordination
-from pairing.fleet import Fleet
-from pairing.flows import PingResult
-from pairing.pair import GuardedEntity, Pair
-from pairing.shared_health import SharedHealth
-from pairing.shared_state import SharedState
+from pairing import SendAvailabilityOptions
+from pairing.fleet import shared_state
+from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.membership import Fleet
+from pairing.fleet.shared_health import SharedHealth
+from pairing.fleet.shared_state import SharedState
+from pairing.health.flows import PingResult
+from pairing.health.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
 
 RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))

@@ -15,8 +15,8 @@ from azure.servicebus import ServiceBusMessage
 import pairing
 import pairing.aio
 from pairing import SendAvailabilityOptions
-from pairing.administration import Paired
 from pairing.aio.turn import Turn
+from pairing.backlog.administration import Paired
 
 PRIMARY, SECONDARY = (
     f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 import pairing
 import pairing.aio
 import pairing.aio.administration
-from pairing import BacklogCreationError, SendAvailabilityOptions, administration, ends
-from pairing.administration import CreateQueue, ListQueues
+from pairing import BacklogCreationError, SendAvailabilityOptions, ends
+from pairing.backlog import administration
+from pairing.backlog.administration import CreateQueue, ListQueues
 
 PRIMARY = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
 ATOM = "http://www.w3.org/2005/Atom"

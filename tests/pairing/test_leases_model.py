@@ -23,10 +23,10 @@ from typing import NamedTuple
 import pytest
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
-from pairing import shared_state
-from pairing.shared_health import Pause
-from pairing.shared_state import SharedState
-from pairing.tenure import LEASE_S, Tenure, _Post
+from pairing.drain.lease_holder import LEASE_S, Tenure, _Post
+from pairing.fleet import shared_state
+from pairing.fleet.shared_health import Pause
+from pairing.fleet.shared_state import SharedState
 
 MOST = 1000 if int(os.environ.get("PAIRING_MODEL_RUNS", "150")) > 1000 else 1
 QUEUE, PAIR = "backlog/0", "leases"

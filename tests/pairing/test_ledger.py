@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairing.ledger import FATES, Ledger, Ranges
+from pairing.drain.ledger import FATES, Ledger, Ranges
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6))))

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from pairing.ledger import Ledger
-from pairing.losses import estimated, messages
-from pairing.metering import UsageMeter
+from pairing.drain.ledger import Ledger
+from pairing.drain.losses import estimated, messages
+from pairing.telemetry.metering import UsageMeter
 from pairing.testing import ManualClock
 
 NOON = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)

@@ -9,7 +9,8 @@ from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
-from pairing.messages import (
+from pairing.messages.property_types import CannotEncodeError
+from pairing.messages.rewriting import (
     RESERVED,
     PoisonedMessage,
     as_message,
@@ -22,7 +23,6 @@ from pairing.messages import (
     resubmission,
     to_backlog,
 )
-from pairing.proptypes import CannotEncodeError
 
 WHEN = datetime(2027, 3, 4, 5, 6, 7, 89000, tzinfo=UTC)
 MILLISECONDS = int(WHEN.timestamp() * 1000)

@@ -12,7 +12,7 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pairing.messages import RESERVED, as_message, copy_for_send, restore, to_backlog
+from pairing.messages.rewriting import RESERVED, as_message, copy_for_send, restore, to_backlog
 
 
 def encoded(message: ServiceBusMessage) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairing.metering import KINDS, UsageMeter, UsageRecord, billing_units
+from pairing.telemetry.metering import KINDS, UsageMeter, UsageRecord, billing_units
 
 START = datetime(2026, 10, 31, 23, 59, 30, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pairing import BacklogUnavailableError, SendAvailabilityOptions
-from pairing.backlog import Rotation
-from pairing.messages import restore
+from pairing.backlog.rotation import Rotation
+from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
 
 ENTITIES = ["orders", "payments"]

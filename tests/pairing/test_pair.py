@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from pairing import SendAvailabilityOptions
-from pairing.flows import PingResult
-from pairing.pair import GuardedEntity, Pair
+from pairing.health.flows import PingResult
+from pairing.health.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
 
 

@@ -9,8 +9,8 @@ from azure.servicebus import exceptions as sdk
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 from pairing import BacklogUnavailableError, PairingError, ScheduledInBacklogError, SendAvailabilityOptions, is_ping
-from pairing.messages import restore
-from pairing.payload import payload
+from pairing.messages.payload import payload
+from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
 
 
@@ -139,7 +139,7 @@ async def test_a_busy_server_is_raised_with_the_time_to_wait(world, primary, que
 
 
 async def test_a_busy_server_is_waited_for_where_the_options_say_so(world, primary, queue, monkeypatch):
-    monkeypatch.setattr("pairing.flows.RETRY_AFTER_S", 0.3)
+    monkeypatch.setattr("pairing.health.flows.RETRY_AFTER_S", 0.3)
     client = await world.open(server_busy="wait")
     primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy", count=2)
     await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
@@ -466,7 +466,7 @@ async def test_a_worker_pings_what_is_due(world, queue):
 
 
 def test_is_ping_tells_pings_from_messages():
-    from pairing.messages import ping_message
+    from pairing.messages.rewriting import ping_message
 
     assert is_ping(ping_message())
     assert not is_ping(ServiceBusMessage("x"))

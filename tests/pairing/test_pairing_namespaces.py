@@ -20,7 +20,8 @@ from pairing import (
     PairingError,
     SendAvailabilityOptions,
 )
-from pairing.administration import (
+from pairing.aio import PairedServiceBusClient as AsyncPairedServiceBusClient
+from pairing.backlog.administration import (
     CREATED_WITH,
     CreateQueue,
     ListQueues,
@@ -30,7 +31,6 @@ from pairing.administration import (
     is_forever,
     pairing_flow,
 )
-from pairing.aio import PairedServiceBusClient as AsyncPairedServiceBusClient
 from pairing.drive import drive
 from pairing.ends import Endpoint, LifeCycle
 from pairing.testing import ManualClock

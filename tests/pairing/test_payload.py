@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
-from pairing.messages import to_backlog
-from pairing.payload import STANDARD_LIMIT, new_id, payload, plain_size, rewritten_plainly, small_bound
-from pairing.sizes import encoded_size
+from pairing.messages.payload import STANDARD_LIMIT, new_id, payload, plain_size, rewritten_plainly, small_bound
+from pairing.messages.rewriting import to_backlog
+from pairing.messages.sizes import encoded_size
 
 
 def encoded(message):
@@ -111,7 +111,7 @@ def test_where_the_backlog_takes_little_the_headroom_is_looked_at():
 
 def test_a_forked_process_makes_ids_of_its_own():
     program = (
-        "import os; from pairing.payload import new_id; new_id(); child = os.fork(); "
+        "import os; from pairing.messages.payload import new_id; new_id(); child = os.fork(); "
         "os.write(1, f'{new_id()}\\n'.encode()); child and os.waitpid(child, 0)"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)

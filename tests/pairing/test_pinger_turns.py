@@ -10,8 +10,8 @@ import pytest
 import pairing.aio.pinger
 import pairing.pinger
 from pairing import SendAvailabilityOptions
-from pairing.flows import DONE
-from pairing.pair import Pair
+from pairing.health.flows import DONE
+from pairing.health.pair import Pair
 from pairing.pinger import ping_timeout_s
 from pairing.testing import ManualClock
 

@@ -12,16 +12,16 @@ import redis
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pairing import reading
-from pairing.coordination import RedisCoordination
+from pairing.backlog.shared import QueueNews, SharedBacklog
+from pairing.drain.dead_letter_results import SharedVerdicts
+from pairing.drain.ledger import Ledger
 from pairing.events import Event
-from pairing.ledger import Ledger
-from pairing.metering import UsageRecord
-from pairing.presence import Presence, Presences
-from pairing.shared_backlog import QueueNews, SharedBacklog
-from pairing.shared_health import Pace, Pause, PingRecord, SharedHealth
-from pairing.shared_state import SharedState
-from pairing.verdicts import SharedVerdicts
+from pairing.fleet import reading
+from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.presence import Presence, Presences
+from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
+from pairing.fleet.shared_state import SharedState
+from pairing.telemetry.metering import UsageRecord
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HEALTH = SharedHealth("orders", "failed_over", NOON, "an outage", None, None, "organic", 7, "host:1:aaaa")

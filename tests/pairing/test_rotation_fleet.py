@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pytest
 
-from pairing.administration import BacklogQueueInfo
-from pairing.pair import SenderBacklog
-from pairing.shared_backlog import SharedBacklog
-from pairing.tender import TenderCore
+from pairing.backlog.administration import BacklogQueueInfo
+from pairing.backlog.shared import SharedBacklog
+from pairing.health.pair import SenderBacklog
+from pairing.maintenance import TenderCore
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ worlds."""
 import pytest
 from azure.servicebus import ServiceBusMessage
 
-from pairing import shared_sessions
-from pairing.shared_sessions import SharedSessions, session_key
+from pairing.sessions import shared as shared_sessions
+from pairing.sessions.shared import SharedSessions, session_key
 
 
 @pytest.fixture(autouse=True)

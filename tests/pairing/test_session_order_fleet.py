@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from pairing.shared_sessions import SharedSessions
-from pairing.shared_state import SharedState
+from pairing.fleet.shared_state import SharedState
+from pairing.sessions.shared import SharedSessions
 
 HERE = Path(__file__).parent
 

@@ -19,16 +19,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pairing import shared_sessions
+from pairing.drain.actions import Item, Peek, Receive, Send, Sent, Settle
 from pairing.errors import Fault
-from pairing.flows import DONE, Failed, ToBacklog, ToPrimary
-from pairing.messages import PATH, SESSION_ID
-from pairing.moves import Item, Peek, Receive, Send, Sent, Settle
-from pairing.session_gates import SessionGates
-from pairing.session_homecoming import Bar, Barred, InTurn, Lift
-from pairing.session_order import Consult, Move, Pause, SessionSend
-from pairing.shared_sessions import SharedSessions
-from pairing.shared_state import SharedState
+from pairing.fleet.shared_state import SharedState
+from pairing.health.flows import DONE, Failed, ToBacklog, ToPrimary
+from pairing.messages.rewriting import PATH, SESSION_ID
+from pairing.sessions import shared as shared_sessions
+from pairing.sessions.drain import Bar, Barred, InTurn, Lift
+from pairing.sessions.gates import SessionGates
+from pairing.sessions.order import Consult, Move, Pause, SessionSend
+from pairing.sessions.shared import SharedSessions
 
 RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
 ENTITY, SESSION = "orders", "s"

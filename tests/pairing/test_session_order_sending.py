@@ -5,9 +5,10 @@ from collections import defaultdict
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from pairing import session_gates, shared_sessions
-from pairing.messages import SESSION_ID
-from pairing.shared_sessions import SharedSessions
+from pairing.messages.rewriting import SESSION_ID
+from pairing.sessions import gates as session_gates
+from pairing.sessions import shared as shared_sessions
+from pairing.sessions.shared import SharedSessions
 
 
 def message(text: str, session: str | None) -> ServiceBusMessage:

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from pairing.messages import PATH, SCHEDULED_ENQUEUE_TIME, SESSION_ID
-from pairing.moves import Fetch, Peek, Send, Sent
-from pairing.session_homecoming import Barred, InTurn
-from pairing.session_turns import Turns
-from pairing.shared_sessions import session_key
+from pairing.drain.actions import Fetch, Peek, Send, Sent
+from pairing.messages.rewriting import PATH, SCHEDULED_ENQUEUE_TIME, SESSION_ID
+from pairing.sessions.drain import Barred, InTurn
+from pairing.sessions.shared import session_key
+from pairing.sessions.turns import Turns
 
 
 def test_a_message_waits_for_the_lower_numbers_of_its_session_only():

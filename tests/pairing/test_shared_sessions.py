@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from pairing import shared_sessions
-from pairing.shared_sessions import SharedSessions, session_key
-from pairing.shared_state import SharedState
+from pairing.fleet.shared_state import SharedState
+from pairing.sessions import shared as shared_sessions
+from pairing.sessions.shared import SharedSessions, session_key
 
 KEY = session_key("Orders", "s")
 Q0, Q1 = "contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1"

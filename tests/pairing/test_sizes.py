@@ -9,8 +9,8 @@ from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairing.messages import to_backlog
-from pairing.sizes import NEAR, STEP, backlog_overhead, encoded_size, message_size, size_bound
+from pairing.messages.rewriting import to_backlog
+from pairing.messages.sizes import NEAR, STEP, backlog_overhead, encoded_size, message_size, size_bound
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 simple = st.one_of(st.none(), st.booleans(), st.integers(-(2**31), 2**31 - 1), st.floats(), texts, st.uuids())
@@ -65,7 +65,7 @@ def test_the_size_is_exact_near_a_limit():
 def test_a_body_that_is_no_data_is_encoded_to_know_its_size():
     from azure.servicebus.amqp import AmqpAnnotatedMessage
 
-    from pairing.messages import as_message
+    from pairing.messages.rewriting import as_message
 
     message = as_message(AmqpAnnotatedMessage(value_body=["x" * 100]))
     assert size_bound(message) is None

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from azure.servicebus import ServiceBusMessage
 
-from pairing.messages import to_backlog
-from pairing.sorting import sort
+from pairing.drain.sorting import sort
+from pairing.messages.rewriting import to_backlog
 
 
 def received(number: int, message: ServiceBusMessage) -> SimpleNamespace:

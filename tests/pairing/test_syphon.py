@@ -21,11 +21,15 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 import pairing
 import pairing.aio
-from pairing import SendAvailabilityOptions, destinations, homecoming, syphon, syphoning, tenure
+from pairing import SendAvailabilityOptions, syphon
 from pairing import options as option_bounds
 from pairing.aio import syphon as aio_syphon
-from pairing.messages import as_message, to_backlog
-from pairing.syphoning import why_refused
+from pairing.drain import destinations
+from pairing.drain import flow as homecoming
+from pairing.drain import lease_holder as tenure
+from pairing.drain import syphons as syphoning
+from pairing.drain.syphons import why_refused
+from pairing.messages.rewriting import as_message, to_backlog
 
 HERE = Path(__file__).parent
 PAUSE = timedelta(seconds=0.1)

@@ -16,9 +16,9 @@ from uuid import uuid4
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from pairing.coordination import EVENTS, USAGE, SharedState
-from pairing.ledger import Ledger
-from pairing.messages import to_backlog
+from pairing.drain.ledger import Ledger
+from pairing.fleet.coordination import EVENTS, USAGE, SharedState
+from pairing.messages.rewriting import to_backlog
 
 PROGRAM = Path(__file__).with_name("serving_syphon.py")
 

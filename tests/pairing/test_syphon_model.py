@@ -15,11 +15,7 @@ from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairing.destinations import Destinations
-from pairing.homecoming import Homecoming
-from pairing.ledger import Ledger
-from pairing.messages import to_backlog
-from pairing.moves import (
+from pairing.drain.actions import (
     BATCH,
     Count,
     Failed,
@@ -34,7 +30,11 @@ from pairing.moves import (
     Sent,
     Settle,
 )
-from pairing.pacing import Pacing
+from pairing.drain.destinations import Destinations
+from pairing.drain.flow import Homecoming
+from pairing.drain.ledger import Ledger
+from pairing.drain.pacing import Pacing
+from pairing.messages.rewriting import to_backlog
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 PATHS = ("orders", "payments", "gone")

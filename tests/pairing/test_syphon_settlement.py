@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
-from pairing.settlement import OneByOne, Overlapped, choose
+from pairing.drain.settlement import OneByOne, Overlapped, choose
 
 
 @pytest.fixture(params=[OneByOne, Overlapped], ids=["one by one", "overlapped"])

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 import redis
 
-from pairing.coordination import SharedState
-from pairing.pacing import Pacing
-from pairing.tenure import LEASE_S, Tenure
+from pairing.drain.lease_holder import LEASE_S, Tenure
+from pairing.drain.pacing import Pacing
+from pairing.fleet.coordination import SharedState
 
 QUEUES = ("q0", "q1")
 

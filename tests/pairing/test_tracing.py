@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from pairing.trace_context import carried, is_wanted, write
-from pairing.tracing import context_of
+from pairing.telemetry.trace_context import carried, is_wanted, write
+from pairing.telemetry.tracing import context_of
 
 SECRET = "the body that nobody may read"
 _EXPORTER = InMemorySpanExporter()

@@ -6,7 +6,7 @@ import json
 from azure.servicebus import ServiceBusMessage
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
-from pairing.coordination import USAGE
+from pairing.fleet.coordination import USAGE
 
 
 def reported(redis_client, pair: str) -> dict[str, int]:
@@ -45,7 +45,7 @@ async def test_what_was_used_is_reported_on_close(world, queue, redis_url, redis
 async def test_what_was_used_is_reported_by_time_and_what_comes_after_it_once_more(
     world, queue, redis_url, redis_client, monkeypatch
 ):
-    for name in ("pairing.tender", "pairing.aio.tender"):
+    for name in ("pairing.maintenance", "pairing.aio.maintenance"):
         module = importlib.import_module(name)
         if hasattr(module, "REPORT_S"):
             monkeypatch.setattr(module, "REPORT_S", 0.2)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from dashboard import redis as dashboard_redis
-from dashboard.pairs import PairConfig, load_pairs
+from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from dashboard.site import redis as dashboard_redis
 from tests.prompt_links import prompt_links
 from workers import connections
 
@@ -27,7 +27,7 @@ VARIABLES = {
 def without_pauses() -> Iterator[None]:
     """These tests open and close hundreds of links, and a paired client each."""
     with prompt_links(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr("pairing.coordination._SLICE_S", 0.05)  # how long closing waits for who listens to Redis
+        patched.setattr("pairing.fleet.coordination._SLICE_S", 0.05)  # how long closing waits for who listens to Redis
         yield
 
 

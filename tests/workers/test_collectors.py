@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
+from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.sync import sync
 from dashboard.models import EntityHealth, FailoverEvent
-from dashboard.pairs import PairConfig
-from dashboard.redis import CHANGED
-from dashboard.sync import sync
-from pairing.coordination import SharedState
+from dashboard.site.redis import CHANGED
 from pairing.events import Event
+from pairing.fleet.coordination import SharedState
 from workers import collectors
 from workers.streams import Reader
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pairing.metering import UsageRecord
+from pairing.telemetry.metering import UsageRecord
 from workers import compaction, usage
 
 DAY = datetime(2026, 11, 2, tzinfo=UTC)

@@ -16,15 +16,15 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard import projection
-from dashboard.control import Request
-from dashboard.drills import wanting
+from dashboard.actions.control import Request
+from dashboard.drills import requests as wanting
 from dashboard.drills.canary import CANARY
+from dashboard.fleet import projection
+from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.sync import sync
 from dashboard.models import AuditEntry, Drill, EntityHealth, Pair, SyphonPause
-from dashboard.pairs import PairConfig, load_pairs
-from dashboard.sync import sync
 from pairing import emulator_transport
-from pairing.coordination import SharedState
+from pairing.fleet.coordination import SharedState
 from tests.dashboard.site import namespaces
 from workers import connections, drills, orphans, pingers, slices, syphons, watchers
 
@@ -72,8 +72,8 @@ def pair(
     for room in (connections, watchers, orphans, pingers, syphons, drills):
         monkeypatch.setattr(room, "pairs", lambda: told)
     monkeypatch.setattr(drills, "cost", lambda *_: None)
-    monkeypatch.setattr("pairing.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
-    monkeypatch.setattr("pairing.homecoming._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
+    monkeypatch.setattr("pairing.fleet.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
+    monkeypatch.setattr("pairing.drain.flow._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
     monkeypatch.setattr(syphons, "_LOOK_S", 0.1)
     # Threads that share SQLite's database of tests, which is in memory, do not wait for each other's tables.
     monkeypatch.setattr(pingers, "project_health", lambda *_: None)

@@ -10,14 +10,14 @@ import pytest
 import redis
 from django.contrib.auth import get_user_model
 
-from dashboard import control, several
-from dashboard.clicks import UNSEEN_END
+from dashboard.access.idempotency import UNSEEN_END
+from dashboard.actions import control, several
+from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.sync import sync
 from dashboard.models import AuditEntry, FailoverEvent, Pair
-from dashboard.pairs import PairConfig
-from dashboard.sync import sync
-from pairing.coordination import EVENTS, RedisCoordination
 from pairing.events import Event
-from pairing.fleet_clock import FleetClock
+from pairing.fleet.clock import FleetClock
+from pairing.fleet.coordination import EVENTS, RedisCoordination
 from tests.workers.test_collectors import collect
 from workers.streams import Reader
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairing.ledger import Ledger
-from pairing.moves import Progress
+from pairing.drain.actions import Progress
+from pairing.drain.ledger import Ledger
 from workers import syphons
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -14,13 +14,13 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
+from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.sync import sync
 from dashboard.models import BacklogQueue, EntityHealth, Pair
-from dashboard.pairs import PairConfig, load_pairs
-from dashboard.redis import shared_state
-from dashboard.sync import sync
+from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
-from pairing.coordination import SharedState
-from pairing.shared_backlog import SharedBacklog
+from pairing.backlog.shared import SharedBacklog
+from pairing.fleet.coordination import SharedState
 from workers import connections, orphans, pingers, slices, syphons, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)

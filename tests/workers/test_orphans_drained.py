@@ -12,11 +12,11 @@ import redis
 from azure.servicebus import ServiceBusMessage
 from django.utils import timezone
 
+from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.sync import sync
 from dashboard.models import BacklogQueue, DeadLetterJob, DiscardedMessage, Pair, QueueDeletion, QueueDrain
-from dashboard.pairs import PairConfig, load_pairs
-from dashboard.sync import sync
-from pairing.ledger import Ledger
-from pairing.verdicts import SharedVerdicts
+from pairing.drain.dead_letter_results import SharedVerdicts
+from pairing.drain.ledger import Ledger
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
 from tests.dashboard.site import namespaces
 from workers import connections, dead_letters, orphans, slices, watchers

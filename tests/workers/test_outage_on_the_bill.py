@@ -23,11 +23,11 @@ from azure.servicebus.exceptions import ServiceBusError
 from django.core.management import call_command
 from django.test import Client
 
-from dashboard import projection
+from dashboard.fleet import projection
 from dashboard.models import Charge, Outage
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.events import Event
-from pairing.metering import UsageRecord
+from pairing.telemetry.metering import UsageRecord
 from workers import usage
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.spark]

@@ -8,10 +8,10 @@ import pytest
 import redis
 import structlog
 
+from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.fleet.sync import sync
 from dashboard.models import Pair
-from dashboard.pairs import PairConfig, PairsFileError, load_pairs
-from dashboard.sync import sync
-from pairing.coordination import SharedState
+from pairing.fleet.coordination import SharedState
 from tests.dashboard.site import namespaces
 from tests.workers.conftest import PAIRS, VARIABLES
 from tests.workers.test_event_order import eventually

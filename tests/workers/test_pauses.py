@@ -4,10 +4,10 @@ import pytest
 import redis
 from django.utils import timezone
 
+from dashboard.fleet.pairs_file import PairConfig
+from dashboard.fleet.sync import sync
 from dashboard.models import Pair, SyphonPace, SyphonPause
-from dashboard.pairs import PairConfig
-from dashboard.sync import sync
-from pairing.coordination import SharedState
+from pairing.fleet.coordination import SharedState
 from workers import watchers
 
 pytestmark = pytest.mark.django_db

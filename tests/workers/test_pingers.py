@@ -2,7 +2,7 @@
 
 import redis
 
-from pairing.coordination import SharedState
+from pairing.fleet.coordination import SharedState
 from workers import pingers
 
 

@@ -21,10 +21,10 @@ from azure.servicebus.exceptions import (
     ServiceBusConnectionError,
 )
 
+from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from dashboard.fleet.sync import sync
 from dashboard.models import Pair, PairReadiness, Readiness
-from dashboard.pairs import PairConfig, load_pairs
 from dashboard.readiness.facts import Answer, Probe
-from dashboard.sync import sync
 from tests.dashboard.site import namespaces
 from workers import connections, orphans, readiness, slices, watchers
 

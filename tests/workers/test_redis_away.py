@@ -8,7 +8,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from dashboard.redis import patient_connection
+from dashboard.site.redis import patient_connection
 from workers import collectors, watchers
 from workers.streams import _WAIT_MS, Reader
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 
-from dashboard.pairs import PairConfig
-from pairing.coordination import SharedState
-from pairing.metering import UsageRecord
+from dashboard.fleet.pairs_file import PairConfig
+from pairing.fleet.coordination import SharedState
+from pairing.telemetry.metering import UsageRecord
 from tests.workers.test_streams import read_one
 from workers import collectors, slices, usage
 from workers.streams import Reader

@@ -6,8 +6,8 @@ import pytest
 import redis
 from azure.servicebus import ServiceBusMessage
 
+from dashboard.fleet.pairs_file import PairConfig
 from dashboard.models import BacklogQueue, EntityHealth
-from dashboard.pairs import PairConfig
 from tests.dashboard.secondary import Secondary
 from tests.workers.test_on_local_namespaces import fleet_of_one, namespaces
 from workers import censuses, watchers

@@ -12,12 +12,12 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 
-from dashboard.charges import ChargesRequest, close_month, compute_month, take_wanted
-from dashboard.costs_csv import write_csv
-from dashboard.jobs import JobFailed
-from dashboard.management.one_sentence import OneSentenceCommand
+from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_wanted
+from dashboard.costs.csv_export import write_csv
+from dashboard.costs.jobs import JobFailed
+from dashboard.management.errors import OneSentenceCommand
 from dashboard.models import ChargeRun, Invoice
-from dashboard.money import money
+from dashboard.site.money import money
 
 
 def month(text: str) -> str:

@@ -5,13 +5,13 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from dashboard import present
-from dashboard.forecast import Forecast
-from dashboard.forecast_form import ForecastForm, assumed, forecasts
-from dashboard.jobs import JobFailed
-from dashboard.management.one_sentence import OneSentenceCommand
-from dashboard.money import cents, money
-from dashboard.tariffs import tariff
+from dashboard.costs import current_month as present
+from dashboard.costs.forecast import Forecast
+from dashboard.costs.forms import ForecastForm, assumed, forecasts
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.tariffs import tariff
+from dashboard.management.errors import OneSentenceCommand
+from dashboard.site.money import cents, money
 
 OPTIONS = {
     "hours": "how long it lasts (default 3)",

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from dashboard.demo.errors import DemoError
 from dashboard.demo.stage import DemoOptions
-from dashboard.management.one_sentence import OneSentenceCommand
+from dashboard.management.errors import OneSentenceCommand
 
 
 class Command(OneSentenceCommand):

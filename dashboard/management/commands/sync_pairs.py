@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dashboard.pairs import load_pairs
-from dashboard.sync import sync
+from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.sync import sync
 
 
 class Command(BaseCommand):

@@ -1,0 +1,122 @@
+"""How long a session lasts: idle, at most, and for those from a provider until it must be asked again; what then."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import BACKEND_SESSION_KEY, logout
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.signals import user_logged_in
+from django.contrib.auth.views import redirect_to_login
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+BEGAN, SEEN, RENEWS = "began_at", "seen_at", "oidc_id_token_expiration"
+NOTED_EACH_S = 60
+GRACE_S = 300
+"""A form that was opened before the provider had to be asked again may still be sent for so long."""
+
+
+@receiver(user_logged_in)
+def begin(sender: object, request: HttpRequest, **_: Any) -> None:
+    """The session's clock starts when somebody signs in."""
+    request.session[BEGAN] = request.session[SEEN] = int(time.time())
+
+
+class SessionLimitsMiddleware:
+    """Ends sessions that are idle or old, and has the provider asked again in time."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.user.is_authenticated:
+            answer = self.get_response(request)
+            return _again() if is_htmx(request) and answer.status_code == 302 else answer
+        now = int(time.time())
+        if is_over_by_now(request.session, now):
+            logout(request)
+            return _again() if is_htmx(request) else self.get_response(request)
+        if is_by_a_person(request) and now - request.session[SEEN] >= NOTED_EACH_S:
+            request.session[SEEN] = now
+        return self._renewed(request, now) or self.get_response(request)
+
+    def _renewed(self, request: HttpRequest, now: int) -> HttpResponse | None:
+        if request.session.get(BACKEND_SESSION_KEY) != "dashboard.access.oidc.backend.OidcBackend":
+            return None
+        late = now - request.session.get(RENEWS, 0)
+        if late < 0 or request.path.startswith("/oidc/") or request.path == reverse("logout"):
+            return None
+        if is_htmx(request) and request.method == "GET":
+            return _again()
+        if request.method == "GET" and not _is_machine(request):
+            return redirect(
+                f"{reverse('oidc_authentication_init')}?{urlencode({'renew': 1, 'next': request.get_full_path()})}"
+            )
+        if late > GRACE_S:
+            logout(request)
+        return None
+
+
+class SignInFirstMiddleware(LoginRequiredMiddleware):
+    """Leads strangers to the sign-in, and back: from a button to the page it is on, for its own address is no page."""
+
+    def handle_no_permission(
+        self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
+    ) -> HttpResponseRedirect:
+        if request.method in ("GET", "HEAD"):
+            return super().handle_no_permission(request, view_func)
+        if request.path != reverse("logout"):
+            messages.warning(request, "Nothing was done: you were not signed in any more. Sign in, then repeat it.")
+        return redirect_to_login(_page_before(request), str(self.get_login_url(view_func)))
+
+
+def _page_before(request: HttpRequest) -> str:
+    """The page of ours that has the button, as far as the browser tells."""
+    told = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(told, {request.get_host()}, require_https=request.is_secure()):
+        return reverse("overview")
+    parts = urlsplit(told)
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path or reverse("overview")
+
+
+def is_over(session: Any, now: int, idle_s: int, longest_s: int) -> bool:
+    """Whether nobody has done anything for too long, or it began too long ago. One without a clock gets it now."""
+    began, seen = session.get(BEGAN), session.get(SEEN)
+    if began is None or seen is None:
+        session[BEGAN] = session[SEEN] = now
+        return False
+    return now - began >= longest_s or (idle_s > 0 and now - seen >= idle_s)
+
+
+def is_over_by_now(session: Any, now: int | None = None) -> bool:
+    """The same by the settings."""
+    moment = int(time.time()) if now is None else now
+    return is_over(session, moment, settings.SESSION_IDLE_MINUTES * 60, settings.SESSION_HOURS * 3600)
+
+
+def is_htmx(request: HttpRequest) -> bool:
+    return request.headers.get("HX-Request") == "true"
+
+
+def is_by_a_person(request: HttpRequest) -> bool:
+    """Whether somebody did something: pages that refresh themselves keep no session alive."""
+    return request.method != "GET" or not (is_htmx(request) or _is_machine(request))
+
+
+def _is_machine(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/", "/live/", "/metrics"))
+
+
+def _again() -> HttpResponse:
+    """Lets htmx load the whole page anew, which leads to where one signs in."""
+    answer = HttpResponse(status=204)
+    answer["HX-Refresh"] = "true"
+    return answer

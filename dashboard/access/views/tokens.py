@@ -1,0 +1,103 @@
+"""Tokens of the person who looks, and for administrators those of everybody."""
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard.access import tokens
+from dashboard.access.rights import Right, may
+from dashboard.actions.control import ControlError
+from dashboard.api.site import document
+from dashboard.models import ApiToken
+
+LIFETIMES = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
+
+
+class TokenForm(forms.Form):
+    """What a new token is for, what it may do, and how long."""
+
+    name = forms.CharField(max_length=60)
+    scope = forms.ChoiceField(choices=ApiToken.Scope.choices)
+    days = forms.TypedChoiceField(choices=LIFETIMES, coerce=int)
+
+
+@require_GET
+def listing(request: HttpRequest) -> HttpResponse:
+    """The tokens, and the form for a new one."""
+    return _page(request, TokenForm())
+
+
+@require_POST
+def make(request: HttpRequest) -> HttpResponse:
+    """Makes one and shows it: now, and never again."""
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return _page(request, form, status=400)
+    given = form.cleaned_data
+    try:
+        row, text = tokens.make(_person(request), given["name"], given["scope"], given["days"], timezone.now())
+    except ControlError as error:
+        form.add_error(None, str(error))
+        return _page(request, form, status=400)
+    return _page(request, TokenForm(), made=row, text=text)
+
+
+@require_POST
+def revoke(request: HttpRequest, prefix: str) -> HttpResponse:
+    """Ends one at once."""
+    row = _visible(request).filter(prefix=prefix).first()
+    if row is None:
+        raise Http404
+    ended = tokens.revoke(row, _person(request), timezone.now())
+    messages.success(request, f"{row} opens nothing any more." if ended else f"{row} had been revoked already.")
+    return redirect("tokens")
+
+
+def _page(
+    request: HttpRequest, form: TokenForm, *, made: ApiToken | None = None, text: str = "", status: int = 200
+) -> HttpResponse:
+    now = timezone.now()
+    rows = _visible(request).select_related("owner")[:500]
+    context = {
+        "form": form,
+        "scopes": [(scope, about) for scope, about in ApiToken.Scope.choices if _may_give(request, scope)],
+        "lifetimes": LIFETIMES,
+        "made": made,
+        "text": text,
+        "rows": [{"token": row, "is_usable": row.is_usable(now)} for row in rows],
+        "operations": _operations(),
+        "host": request.build_absolute_uri("/").rstrip("/"),
+    }
+    answer = render(request, "access/tokens.html", context, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _visible(request: HttpRequest) -> QuerySet[ApiToken]:
+    everybody = ApiToken.objects.all()
+    return everybody if may(request.user, Right.ADMINISTER) else everybody.filter(owner=_person(request))
+
+
+def _may_give(request: HttpRequest, scope: str) -> bool:
+    return may(request.user, ApiToken(scope=scope).right)
+
+
+def _person(request: HttpRequest) -> User:
+    if not isinstance(request.user, User):  # strangers do not come here
+        raise Http404
+    return request.user
+
+
+def _operations() -> list[tuple[str, str, str]]:
+    """Method, address and meaning of each operation, from the API's own document."""
+    paths = document("/api/v1/")["paths"]
+    return [
+        (method.upper(), path, str(operation.get("description", "")))
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]

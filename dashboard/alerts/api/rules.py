@@ -1,0 +1,245 @@
+"""Who is told: the rules of alerts, the channels they name, and what was sent through them."""
+
+from datetime import datetime, time
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from dashboard.access.rights import Right, require
+from dashboard.actions.control import ControlError
+from dashboard.alerts import actions as deeds
+from dashboard.alerts import channel_board
+from dashboard.alerts.api.alerts import Why, told
+from dashboard.alerts.config import ChannelsFileError, load_channels
+from dashboard.alerts.forms import MOST_MINUTES, MOST_SECONDS, RuleForm
+from dashboard.api.fields import WHOLE, Body, Number, Reason, Word
+from dashboard.api.idempotency import Deed, Key
+from dashboard.api.paging import Cursor, Page, page
+from dashboard.api.problems import PROBLEMS
+from dashboard.models import AlertRule, Notice
+
+router = Router(tags=["readiness and alerts"])
+Kind = Literal[
+    "failover", "forced_expiring", "backlog", "capacity", "stalled", "books", "dead_letters", "budget", "readiness",
+    "workers",
+]  # fmt: skip
+Severity = Literal["info", "warning", "critical"]
+Channel = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", max_length=63)]
+Pattern = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*\S[^\x00]*$", description="`*` is any characters.")]
+Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", max_length=5)]
+
+
+class QuietHours(Body):
+    """When what is less than `wakes_from` waits, by the clock on the wall of the time zone."""
+
+    begin: Clock
+    end: Clock
+    time_zone: Word = "UTC"
+    wakes_from: Severity = "critical"
+
+
+class RuleWanted(Body):
+    """A whole rule: what is left out is as in a new one."""
+
+    name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00]*\S[^\x00]*$")]
+    is_enabled: bool = True
+    pair: Annotated[Pattern, Field(max_length=63)] = "*"
+    entity: Annotated[Pattern, Field(max_length=300)] = "*"
+    kinds: Annotated[list[Kind], Field(max_length=20, description="None: all.")] = Field(default_factory=list)
+    least_severity: Severity = "info"
+    threshold: Annotated[int, Field(ge=1, lt=2**63), WHOLE] | None = None
+    channels: Annotated[list[Channel], Field(min_length=1, max_length=20)]
+    escalation: Annotated[list[Channel], Field(max_length=20)] = Field(default_factory=list)
+    escalate_after_min: Annotated[int, Field(ge=1, le=MOST_MINUTES), WHOLE] = 15
+    group_s: Annotated[int, Field(ge=0, le=MOST_SECONDS), WHOLE] = 10
+    quiet: QuietHours | None = None
+    tells_resolved: bool = True
+    reason: Reason
+
+
+class QuietTold(Schema):
+    """Quiet hours of a rule."""
+
+    begin: str
+    end: str
+    time_zone: str
+    wakes_from: Severity
+
+
+class RuleTold(Schema):
+    """Who is told of which alerts, when not, and who is next if nobody acknowledges."""
+
+    id: int
+    name: str
+    is_enabled: bool
+    pair: str
+    entity: str
+    kinds: list[str]
+    least_severity: Severity
+    threshold: int | None
+    channels: list[str]
+    escalation: list[str]
+    escalate_after_min: int
+    group_s: int
+    quiet: QuietTold | None
+    tells_resolved: bool
+    changed_by: str
+    changed_at: datetime
+
+
+class RuleDeed(Deed):
+    """What came of it, and the number of the rule; null where it is gone."""
+
+    rule: int | None = None
+
+
+class ChannelTold(Schema):
+    """One way to tell people, and how it fares. Its address and secrets stay in the variables that it names."""
+
+    channel: str
+    kind: str
+    state: Literal["works", "never used", "not ready", "failing", "disabled"]
+    problem: str
+    failing_since: datetime | None
+    sent_at: datetime | None
+
+
+class Channels(Schema):
+    """Those of CHANNELS_FILE, in its order; `problem` says why it cannot be read."""
+
+    items: list[ChannelTold]
+    problem: str = ""
+
+
+class Delivery(Schema):
+    """One message to one channel, and what came of it."""
+
+    id: int
+    channel: str
+    phase: str
+    kind: str
+    pair: str
+    state: str
+    attempts: int
+    status: int | None
+    reason: str
+    created_at: datetime
+    due_at: datetime
+    ended_at: datetime | None
+
+
+class DeliveryQuery(Cursor):
+    """Which messages."""
+
+    channel: Word = ""
+    state: Literal["", "waiting", "sent", "given_up", "dropped"] = ""
+
+
+@router.get("/alerts/rules", response={200: Page[RuleTold], **PROBLEMS}, operation_id="alert_rules")
+def rules(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
+    """Who is told of which alerts, by name."""
+    return page(AlertRule.objects.all(), ("name", "id"), query, _rule)
+
+
+@router.get("/alerts/rules/{rule}", response={200: RuleTold, **PROBLEMS}, operation_id="alert_rule")
+def rule(request: HttpRequest, rule: Number) -> dict[str, Any]:
+    """One rule."""
+    return _rule(_rule_or_404(rule))
+
+
+@router.post("/alerts/rules", response={200: RuleDeed, **PROBLEMS}, operation_id="make_alert_rule")
+def make_rule(request: HttpRequest, body: RuleWanted, key: Key = "") -> dict[str, Any]:
+    """Make a rule."""
+    return _saved(request, key, body, None)
+
+
+@router.post("/alerts/rules/{rule}/change", response={200: RuleDeed, **PROBLEMS}, operation_id="change_alert_rule")
+def change_rule(request: HttpRequest, rule: Number, body: RuleWanted, key: Key = "") -> dict[str, Any]:
+    """Put a rule in the place of another; what is left out is as in a new one."""
+    require(request.user, Right.ADMINISTER)
+    return _saved(request, key, body, _rule_or_404(rule))
+
+
+@router.post("/alerts/rules/{rule}/delete", response={200: RuleDeed, **PROBLEMS}, operation_id="delete_alert_rule")
+def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") -> dict[str, Any]:
+    """Take a rule away. What it has put into the outbox is still sent."""
+    return told(request, key, body.reason, Right.ADMINISTER, lambda wish: deeds.delete_rule(wish, _rule_or_404(rule)))
+
+
+@router.get("/alerts/channels", response={200: Channels, **PROBLEMS}, operation_id="channels")
+def channels(request: HttpRequest) -> dict[str, Any]:
+    """The ways to tell people, and how each fares."""
+    try:
+        return {"items": channel_board.told()}
+    except ChannelsFileError as error:
+        return {"items": [], "problem": str(error)}
+
+
+@router.get("/alerts/deliveries", response={200: Page[Delivery], **PROBLEMS}, operation_id="deliveries")
+def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -> dict[str, Any]:
+    """What was sent to whom and what came of it, the newest first; tests, too."""
+    wanted = {name: value for name in ("channel", "state") if (value := getattr(query, name))}
+    names = tuple(Delivery.model_fields)
+    rows = Notice.objects.filter(**wanted)
+    return page(rows, ("-created_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
+
+
+def _saved(request: HttpRequest, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
+    """On the path of the page's form: the same checks, the same trail."""
+
+    def deed(wish: deeds.Wish) -> str:
+        form = RuleForm(_as_form(body), instance=row, known=_known())
+        if not form.is_valid():
+            name, errors = next(iter(form.errors.items()))
+            raise ControlError(f"{name}: {errors[0]}")
+        return deeds.save_rule(wish, form.save(commit=False))
+
+    answer = told(request, key, body.reason, Right.ADMINISTER, deed)
+    saved = AlertRule.objects.filter(name=body.name.strip()).values_list("pk", flat=True).first()
+    return {**answer, "rule": saved}
+
+
+def _as_form(body: RuleWanted) -> dict[str, Any]:
+    quiet = body.quiet
+    hours = {} if quiet is None else {
+        "quiet_from": quiet.begin, "quiet_until": quiet.end, "time_zone": quiet.time_zone,
+        "wakes_from": quiet.wakes_from,
+    }  # fmt: skip
+    same = body.model_dump(exclude={"quiet", "reason", "escalation"})
+    return {"time_zone": "UTC", "wakes_from": "critical", **same, "escalation": ", ".join(body.escalation), **hours}
+
+
+def _known() -> tuple[str, ...]:
+    try:
+        return tuple(load_channels())
+    except ChannelsFileError:
+        return ()
+
+
+def _rule_or_404(number: int) -> AlertRule:
+    row = AlertRule.objects.filter(pk=number).first()
+    if row is None:
+        raise Http404("There is no such rule; GET /api/v1/alerts/rules lists them.")
+    return row
+
+
+def _rule(row: AlertRule) -> dict[str, Any]:
+    names = [name for name in RuleTold.model_fields if name != "quiet"]
+    return {name: getattr(row, name) for name in names} | {"quiet": _quiet(row)}
+
+
+def _quiet(row: AlertRule) -> dict[str, Any] | None:
+    if row.quiet_from is None or row.quiet_until is None:
+        return None
+    return {
+        "begin": _clock(row.quiet_from),
+        "end": _clock(row.quiet_until),
+        "time_zone": row.time_zone,
+        "wakes_from": row.wakes_from,
+    }
+
+
+def _clock(at: time) -> str:
+    return f"{at:%H:%M}"

@@ -1,0 +1,242 @@
+"""Reads from the database what may be an alert at this moment. One query or two for each kind, whatever the fleet."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime, timedelta
+
+from django.db.models import F, Max, Sum
+
+from dashboard.alerts.conditions import ANY, Condition, is_over, key_of
+from dashboard.alerts.rules import Rule, fits, thresholds
+from dashboard.fleet import ledgers
+from dashboard.models import BacklogQueue, BudgetAlert, EntityHealth, FailoverEvent, Heartbeat, Readiness, SyphonLedger
+from dashboard.site.money import money
+
+EXPIRES_SOON = timedelta(minutes=10)
+WARNED = timedelta(minutes=30)
+"""How long the fleet's warning that a queue will be full stands: it looks that far ahead."""
+FULL_SHARE = 0.8
+POOR = 50
+REMEMBERED = timedelta(days=1)
+SILENCE = timedelta(seconds=60)
+
+
+def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
+    """All that is so now, failovers left out: those have a history (failovers.py)."""
+    yield from expiring(now)
+    yield from backlogs(rules, open_keys, now)
+    yield from filling(now)
+    yield from stalled(now)
+    yield from unbalanced(now)
+    yield from dead_letters(now)
+    yield from budgets(now)
+    yield from silent_workers(now)
+    yield from less_ready(now)
+
+
+def expiring(now: datetime) -> Iterator[Condition]:
+    """Forced failovers whose hold ends soon: from then on an accepted ping brings the entity back."""
+    rows = EntityHealth.objects.filter(
+        state="failed_over", held_by__isnull=False, expires__gt=now, expires__lte=now + EXPIRES_SOON
+    ).select_related("pair")
+    for row in rows:
+        until = f"{row.expires:%H:%M} UTC"
+        yield Condition(
+            key=key_of("forced_expiring", row.pair.name, row.path, row.version),
+            kind="forced_expiring",
+            severity="warning",
+            pair=row.pair.name,
+            entity=row.path,
+            title=f"The failover of {row.path} that {row.held_by} forced ends at {until}",
+            detail="From then on the first accepted ping brings it back. Hold it again if it is to stay away.",
+            began_at=now,
+        )
+
+
+def backlogs(rules: Iterable[Rule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
+    """Backlogs over the threshold of a rule: of whole pairs, or of the entities the rule names."""
+    asked = thresholds(rules)
+    if not asked:
+        return
+    pairs = _depths() if any(rule.entity == ANY for rule in asked) else {}
+    entities = _waiting() if any(rule.entity != ANY for rule in asked) else []
+    found: dict[str, Condition] = {}
+    for rule in asked:
+        counts = (
+            [(pair, ANY, count) for pair, count in pairs.items()]
+            if rule.entity == ANY
+            else [one for one in entities if fits(rule.entity, one[1])]
+        )
+        for pair, entity, count in counts:
+            if fits(rule.pair, pair):
+                found |= _backlog(pair, entity, count, rule.threshold or 0, open_keys, now)
+    yield from found.values()
+
+
+def _backlog(
+    pair: str, entity: str, count: int, threshold: int, open_keys: Collection[str], now: datetime
+) -> dict[str, Condition]:
+    key = key_of("backlog", pair, entity, threshold)
+    if not is_over(count, threshold, key in open_keys):
+        return {}
+    whose = f"the backlog of {pair}" if entity == ANY else f"the backlog for {entity}"
+    return {
+        key: Condition(
+            key=key,
+            kind="backlog",
+            severity="warning",
+            pair=pair,
+            entity=entity,
+            title=f"{threshold:,} messages or more are in {whose}",
+            detail=f"{count:,} now.",
+            began_at=now,
+        )
+    }
+
+
+def _depths() -> dict[str, int]:
+    rows = BacklogQueue.objects.filter(is_gone=False).order_by().values_list("pair__name")
+    return {pair: total or 0 for pair, total in rows.annotate(total=Sum(F("active") + F("scheduled")))}
+
+
+def _waiting() -> list[tuple[str, str, int]]:
+    rows = EntityHealth.objects.filter(waiting__gt=0).values_list("pair__name", "path", "waiting")
+    return [(pair, path, waiting or 0) for pair, path, waiting in rows]
+
+
+def filling(now: datetime) -> Iterator[Condition]:
+    """Backlog queues that are nearly full, or of which the fleet said that they soon will be."""
+    warned = dict(
+        FailoverEvent.objects.filter(kind="capacity_warning", time__gt=now - WARNED)
+        .order_by()
+        .values_list("entity")
+        .annotate(at=Max("time"))
+    )
+    for queue in BacklogQueue.objects.filter(is_gone=False, max_size_bytes__gt=0).select_related("pair"):
+        is_full = queue.share_full >= FULL_SHARE
+        used = f"{queue.share_full:.0%} of {queue.max_size_bytes / 2**30:.1f} GB are used."
+        known = {"kind": "capacity", "pair": queue.pair.name, "entity": queue.path}
+        if is_full:
+            yield Condition(
+                key=key_of("capacity", queue.pair.name, queue.path, "full"),
+                severity="critical",
+                title=f"Backlog queue {queue.path} is nearly full",
+                detail=used,
+                began_at=now,
+                **known,
+            )
+        if queue.path in warned:
+            yield Condition(
+                key=key_of("capacity", queue.pair.name, queue.path, "soon"),
+                severity="warning",
+                title=f"Backlog queue {queue.path} is filling up",
+                detail=used if is_full else f"{used} At the rate of that moment it is full within 30 minutes.",
+                began_at=warned[queue.path],
+                **known,
+            )
+
+
+def stalled(now: datetime) -> Iterator[Condition]:
+    """Backlog queues whose syphon receives but delivers nothing, though what they hold could go and nobody paused."""
+    for queue in ledgers.stalled(now).select_related("pair"):
+        yield Condition(
+            key=key_of("stalled", queue.pair.name, queue.path),
+            kind="stalled",
+            severity="critical",
+            pair=queue.pair.name,
+            entity=queue.path,
+            title=f"The syphon of {queue.path} is stalled",
+            detail="Messages for healthy entities wait in it, and none has come home for two minutes.",
+            began_at=now,
+        )
+
+
+def unbalanced(now: datetime) -> Iterator[Condition]:
+    """Books that were closed within a day and do not account for every message."""
+    closed = SyphonLedger.objects.filter(ended_at__gt=now - REMEMBERED, missing__isnull=False).exclude(missing=0)
+    for row in closed.select_related("pair"):
+        missing = row.missing or 0
+        more = f"{missing:,} of {row.enqueued:,} messages are not accounted for."
+        yield Condition(
+            key=key_of("books", row.pair.name, row.queue, row.began_at.isoformat()),
+            kind="books",
+            severity="critical",
+            pair=row.pair.name,
+            entity=row.queue,
+            title=f"The books of {row.queue} do not add up",
+            detail=more if missing > 0 else f"{-missing:,} messages more than came in are in them.",
+            began_at=row.ended_at or now,
+        )
+
+
+def dead_letters(now: datetime) -> Iterator[Condition]:
+    """Backlog queues with dead letters: messages that the syphon could not bring home."""
+    for queue in BacklogQueue.objects.filter(is_gone=False, dead_lettered__gt=0).select_related("pair"):
+        count = queue.dead_lettered
+        yield Condition(
+            key=key_of("dead_letters", queue.pair.name, queue.path),
+            kind="dead_letters",
+            severity="warning",
+            pair=queue.pair.name,
+            entity=queue.path,
+            title=f"Dead letters in {queue.path}",
+            detail=f"{count:,} {'message' if count == 1 else 'messages'} could not be brought home.",
+            began_at=now,
+        )
+
+
+def budgets(now: datetime) -> Iterator[Condition]:
+    """Budgets of this month or the last that were reached."""
+    months = {f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))}
+    for row in BudgetAlert.objects.filter(month__in=months):
+        whose = "everything" if row.pair == ANY else row.pair
+        yield Condition(
+            key=key_of("budget", row.pair, ANY, row.month, row.percent),
+            kind="budget",
+            severity="critical" if row.percent >= 100 else "warning",
+            pair=row.pair,
+            title=f"{row.percent} % of the budget for {whose} in {row.month} are spent",
+            detail=f"{money(row.cents)} of {money(row.budget_cents)} {row.currency}.",
+            began_at=row.raised_at,
+        )
+
+
+def less_ready(now: datetime) -> Iterator[Condition]:
+    """Pairs of which some entities are less ready to fail over than they were; one for each pair."""
+    fell: dict[str, list[Readiness]] = defaultdict(list)
+    for row in Readiness.objects.filter(fell_at__isnull=False).select_related("pair").order_by("score", "entity"):
+        fell[row.pair.name].append(row)
+    for pair, rows in fell.items():
+        worst, count = rows[0], len(rows)
+        whose = worst.entity if count == 1 else f"{count:,} entities of {pair}"
+        reasons = Counter(str(one.get("reason", "")) for row in rows for one in row.reasons)
+        yield Condition(
+            key=key_of("readiness", pair),
+            kind="readiness",
+            severity="critical" if worst.score < POOR else "warning",
+            pair=pair,
+            title=f"Readiness of {whose} fell",
+            detail=f"{worst.entity} is at {worst.score} of 100. " + " ".join(dict(reasons.most_common(2))),
+            began_at=min(row.fell_at or now for row in rows),
+        )
+
+
+def silent_workers(now: datetime) -> Iterator[Condition]:
+    """Work that nobody does any more: no worker that serves its queue was heard of for a minute."""
+    heard: dict[str, datetime] = {}
+    for role, seen_at in Heartbeat.objects.values_list("role", "seen_at"):
+        for queue in filter(None, (name.strip() for name in role.split(","))):
+            heard[queue] = max(seen_at, heard.get(queue, seen_at))
+    for queue, seen_at in heard.items():
+        if now - seen_at > SILENCE:
+            yield Condition(
+                key=key_of("workers", ANY, ANY, queue),
+                kind="workers",
+                severity="critical",
+                pair=ANY,
+                title=f"No worker does {queue}",
+                detail=f"The last one that did was heard of at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
+                began_at=seen_at,
+            )

@@ -1,0 +1,189 @@
+"""Alerts: what is so now, what was, what was sent; and the rules and channels behind it."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Case, F, IntegerField, QuerySet, Value, When
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from dashboard.access.rights import Right, require
+from dashboard.alerts import actions as deeds
+from dashboard.alerts.config import ChannelsFileError, load_channels
+from dashboard.alerts.forms import HistoryFilter, RuleForm
+from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, Notice, Pair
+from dashboard.site.pages import page_or_part, query_without_page
+
+PAGE, MOST_OPEN = 50, 200
+WORST_FIRST = Case(When(severity="critical", then=Value(0)), When(severity="warning", then=Value(1)), default=Value(2))
+STALE_S = 60
+
+
+@require_GET
+def current(request: HttpRequest) -> HttpResponse:
+    """What is so now, the worst first; then what was."""
+    form = HistoryFilter(request.GET)
+    now_so = _open_ones()
+    past = Alert.objects.filter(resolved_at__isnull=False, **form.given)
+    context = {
+        "open_alerts": now_so[:MOST_OPEN],
+        "open_count": now_so.count(),
+        "unacknowledged": now_so.filter(acknowledged_at__isnull=True).exists(),
+        "page": Paginator(past, PAGE).get_page(request.GET.get("page")),
+        "form": form,
+        "is_filtered": bool(form.given),
+        "pairs": Pair.objects.values_list("name", flat=True),
+        "query": query_without_page(request),
+        "channels": _channels(),
+        "has_rules": AlertRule.objects.filter(is_enabled=True).exists(),
+        "looked_at": _looked_at(),
+        "is_stale": _is_stale(timezone.now()),
+        "request_id": uuid.uuid4(),
+    }
+    return page_or_part(request, "alerts/list.html", context)
+
+
+@require_GET
+def deliveries(request: HttpRequest) -> HttpResponse:
+    """What was sent to whom, what came of it, and why not."""
+    wanted = {name: request.GET[name] for name in ("channel", "state") if request.GET.get(name)}
+    rows = Notice.objects.filter(**wanted).select_related("rule").prefetch_related("alerts")
+    context = {
+        "page": Paginator(rows, PAGE).get_page(request.GET.get("page")),
+        "wanted": wanted,
+        "names": sorted(set(Notice.objects.order_by().values_list("channel", flat=True).distinct())),
+        "states": Notice.State.choices,
+        "query": query_without_page(request),
+    }
+    return page_or_part(request, "alerts/deliveries.html", context)
+
+
+@require_GET
+def rules(request: HttpRequest) -> HttpResponse:
+    """Who is told, and how."""
+    context = {
+        "rules": AlertRule.objects.all(),
+        "channels": _channels(),
+        "problem": _file_problem(),
+        "known": [channel["name"] for channel in _channels()],
+        "request_id": uuid.uuid4(),
+    }
+    return page_or_part(request, "alerts/rules.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
+    """One rule, to be read and changed by administrators; without a number a new one."""
+    require(request.user, Right.ADMINISTER)
+    row = get_object_or_404(AlertRule, pk=rule) if rule else None
+    known = tuple(channel["name"] for channel in _channels())
+    form = RuleForm(request.POST or None, instance=row, known=known)
+    if request.method == "POST" and form.is_valid():
+        wish = _wish(request, str(form.cleaned_data.get("request_id") or ""))
+        messages.success(request, deeds.save_rule(wish, form.save(commit=False)))
+        return redirect("alert-rules")
+    context: dict[str, Any] = {
+        "form": form,
+        "rule": row,
+        "known": known,
+        "kinds": Alert.Kind.choices,
+        "chosen_kinds": _chosen(form, "kinds"),
+        "chosen_channels": _chosen(form, "channels"),
+        "request_id": uuid.uuid4(),
+    }
+    return render(request, "alerts/rule.html", context, status=400 if form.errors else 200)
+
+
+@require_POST
+def delete_rule(request: HttpRequest, rule: int) -> HttpResponse:
+    """Take a rule away."""
+    require(request.user, Right.ADMINISTER)
+    if row := AlertRule.objects.filter(pk=rule).first():
+        messages.success(request, deeds.delete_rule(_wish(request), row))
+    else:
+        messages.info(request, "That rule is gone already.")
+    return redirect("alert-rules")
+
+
+@require_POST
+def acknowledge(request: HttpRequest, alert: int | None = None) -> HttpResponse:
+    """One alert, or all that are open."""
+    wish = _wish(request)
+    if alert is not None and not Alert.objects.filter(pk=alert).exists():
+        require(request.user, Right.OPERATE)
+        raise Http404
+    messages.success(request, deeds.acknowledge_all(wish) if alert is None else deeds.acknowledge(wish, alert))
+    return redirect("alerts")
+
+
+@require_POST
+def channel(request: HttpRequest, channel: str, verb: str) -> HttpResponse:
+    """`test` or `enable` a channel."""
+    require(request.user, Right.OPERATE)
+    deed = {"test": deeds.try_channel, "enable": deeds.enable_channel}.get(verb)
+    if deed is None:
+        raise Http404
+    messages.success(request, deed(_wish(request), channel))
+    return redirect("alert-rules")
+
+
+def _wish(request: HttpRequest, request_id: str = "") -> deeds.Wish:
+    given = request_id or request.POST.get("request_id", "")[:36]
+    return deeds.Wish(user=request.user, at=timezone.now(), request_id=given)
+
+
+def _open_ones() -> QuerySet[Alert]:
+    ordered = Case(When(acknowledged_at__isnull=True, then=Value(0)), default=Value(1), output_field=IntegerField())
+    return Alert.objects.filter(resolved_at__isnull=True).order_by(
+        ordered, WORST_FIRST, F("opened_at").desc(), "entity"
+    )
+
+
+def _looked_at() -> datetime | None:
+    return AlertRound.objects.values_list("ran_at", flat=True).first()
+
+
+def _is_stale(now: datetime) -> bool:
+    at = _looked_at()
+    return at is None or (now - at).total_seconds() > STALE_S
+
+
+def _channels() -> list[dict[str, Any]]:
+    """The channels of the file with how they fare; those that are gone from it but still fail are left out."""
+    try:
+        found = load_channels()
+    except ChannelsFileError:
+        return []
+    states = {state.channel: state for state in ChannelState.objects.all()}
+    return [
+        {
+            "name": name,
+            "title": channel.integration.title,
+            "to": channel.to,
+            "variables": sorted(channel.variables.values()),
+            "problem": channel.problem(),
+            "state": states.get(name),
+            "sent_at": states[name].sent_at if name in states else None,
+        }
+        for name, channel in found.items()
+    ]
+
+
+def _file_problem() -> str:
+    try:
+        load_channels()
+    except ChannelsFileError as error:
+        return str(error)
+    return ""
+
+
+def _chosen(form: RuleForm, name: str) -> list[str]:
+    value = form[name].value()
+    return [str(one) for one in value] if value else []

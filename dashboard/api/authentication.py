@@ -1,0 +1,63 @@
+"""Who asks: a program that shows a token, or a person's browser with its session and a CSRF token."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja.security import APIKeyCookie, HttpBearer
+
+from dashboard.access import tokens
+from dashboard.access.rights import Right, limit, require
+from dashboard.api import throttle
+from dashboard.api.problems import ApiError
+
+
+def address_of(request: HttpRequest) -> str:
+    """The other end, as the proxy in front tells it."""
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+class Bearer(HttpBearer):
+    """A token. It gives no more than its scope, and no more than its owner has by now."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> User | None:
+        throttle.require_patience(address_of(request))
+        row = tokens.find(token, timezone.now(), address_of(request))
+        if row is None:
+            throttle.note_failure(address_of(request))
+            return None
+        throttle.count("token", row.prefix)
+        limit(row.owner, row.right)
+        require(row.owner, Right.VIEW)
+        request.user = row.owner
+        request.via = f"token {row.name}"  # type: ignore[attr-defined]
+        return row.owner
+
+
+class Session(APIKeyCookie):
+    """A signed-in browser. Whoever shows a token is judged by the token alone."""
+
+    param_name = settings.SESSION_COOKIE_NAME
+
+    def __call__(self, request: HttpRequest) -> Any | None:
+        if "Authorization" in request.headers or not request.user.is_authenticated:
+            return None
+        return super().__call__(request)
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        person = request.user
+        if not isinstance(person, User):
+            return None
+        throttle.count("person", str(person.pk))
+        require(person, Right.VIEW)
+        return person
+
+
+def via(request: HttpRequest) -> str:
+    """What the audit trail says of how somebody came."""
+    return str(getattr(request, "via", "the API"))
+
+
+__all__ = ["ApiError", "Bearer", "Session", "address_of", "via"]

@@ -1,0 +1,83 @@
+"""One deed for one wish: what makes a request safe to repeat, and the shape of its answer."""
+
+import hashlib
+import uuid
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Header, Schema
+from pydantic import Field
+
+from dashboard.access.idempotency import last_try, may_be_tried_again
+from dashboard.actions import control
+from dashboard.api.authentication import via
+from dashboard.api.problems import ApiError
+from dashboard.models import AuditEntry, Pair
+
+Key = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        max_length=200,
+        pattern=r"^[\x21-\x7e]*$",
+        description="Any text of yours, a UUID for example. The same request with the same key is done once.",
+    ),
+]
+
+
+class Deed(Schema):
+    """What came of it: `done`, `unchanged` (it was so already), or `preview` of a dry run, which did nothing.
+
+    `is_repeated`: it had been done before under the same key; the rest tells of that time.
+    """
+
+    outcome: Literal["done", "unchanged", "preview"]
+    sentence: str
+    is_repeated: bool = False
+    would_change: list[str] = Field(default_factory=list)
+    would_not_change: list[str] = Field(default_factory=list)
+    hindrance: str = ""
+    counts: dict[str, int] = Field(default_factory=dict)
+    confirm: str = ""
+
+
+def perform(
+    request: HttpRequest,
+    key: str,
+    pair: Pair,
+    target: str,
+    reason: str,
+    deed: Callable[[control.Request], control.Outcome],
+) -> dict[str, Any]:
+    """Do it once, on the path that the pages use: permission, audit, and the same click twice being one deed."""
+    request_id, earlier = identity(request, key)
+    if earlier:
+        return {"outcome": earlier.outcome, "sentence": earlier.detail, "is_repeated": True}
+    wish = control.Request(
+        user=request.user, pair=pair, target=target, reason=reason, request_id=request_id, via=via(request)[:80]
+    )
+    outcome = deed(wish)
+    return {"outcome": outcome.outcome, "sentence": outcome.sentence}
+
+
+def identity(request: HttpRequest, key: str) -> tuple[str, AuditEntry | None]:
+    """The id of the deed in the audit trail, and its entry if it has been done. What has failed may be tried again."""
+    if not key:
+        return uuid.uuid4().hex, None
+    mine = _digest(f"{request.user.pk} {key}".encode())
+    this = mine + _digest(request.method.encode() + request.path.encode() + b"\n" + request.body)  # type: ignore[union-attr]
+    first = AuditEntry.objects.filter(request_id__gte=mine, request_id__lt=f"{mine}g").first()
+    if first and not first.request_id.startswith(this):
+        raise ApiError(422, "This Idempotency-Key was used for another request. Take a new one for each deed.")
+    last = last_try(this)
+    if last is None or may_be_tried_again(last, timezone.now()):
+        return this, None
+    if not last.outcome:
+        raise ApiError(409, "The same request is being done at this moment. Ask again in a while.", Retry_After="5")
+    return this, last
+
+
+def _digest(told: bytes) -> str:
+    return hashlib.sha256(told).hexdigest()[:16]

@@ -1,0 +1,90 @@
+"""Deleting several orphans from Django's admin: a page that says what becomes of each, asks why, and the deeds."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from dashboard.access.rights import Refused
+from dashboard.actions.control import ControlError, Request
+from dashboard.backlog import cleanup
+from dashboard.backlog.deletions import undo_window
+from dashboard.models import BacklogQueue
+
+MOST = 50
+"""Queues at once: each is proved empty by questions to its namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What would become of a queue, as far as the last look tells."""
+
+    queue: BacklogQueue
+    hindrance: str
+
+    @property
+    def is_possible(self) -> bool:
+        return not self.hindrance
+
+
+def fate(queue: BacklogQueue) -> Fate:
+    """A guess from what the sampler saw: the deed itself counts and peeks again."""
+    held = queue.messages + queue.dead_lettered + queue.transfer + queue.transfer_dead_lettered
+    if queue.is_gone:
+        return Fate(queue, "It is gone already.")
+    if not queue.is_orphan:
+        return Fate(queue, "It is no orphan: a configured pair or a living process uses it.")
+    if held:
+        return Fate(queue, f"It holds {held:,} messages. Its own page deletes it with them, once its path is typed.")
+    return Fate(queue, "")
+
+
+def delete_empty_orphans(
+    site: AdminSite, request: HttpRequest, queues: QuerySet[BacklogQueue]
+) -> TemplateResponse | None:
+    """The page that asks; None once it was answered and done."""
+    fates = [fate(queue) for queue in queues.select_related("pair")[:MOST]]
+    reason = request.POST.get("reason", "").strip()
+    if "confirmed" not in request.POST or not reason:
+        return _ask(site, request, fates, is_answered="confirmed" in request.POST)
+    for one in fates:
+        _delete(request, one.queue, reason)
+    return None
+
+
+def _ask(site: AdminSite, request: HttpRequest, fates: Sequence[Fate], *, is_answered: bool) -> TemplateResponse:
+    context: dict[str, Any] = {
+        **site.each_context(request),
+        "title": "Delete empty orphans",
+        "opts": BacklogQueue._meta,
+        "fates": fates,
+        "possible": sum(one.is_possible for one in fates),
+        "lacks_reason": is_answered,
+        "window": undo_window(),
+        "checkbox": ACTION_CHECKBOX_NAME,
+        "click": uuid.uuid4().hex,
+    }
+    return TemplateResponse(request, "admin/delete_orphans.html", context)
+
+
+def _delete(request: HttpRequest, queue: BacklogQueue, reason: str) -> None:
+    """One queue, refused with a reason where it is used or holds anything; the same click sent twice is one deed."""
+    click = request.POST.get("click", "")[:32]
+    wish = Request(
+        request.user,
+        queue.pair,
+        queue.path,
+        reason=reason[:500],
+        request_id=uuid.uuid5(uuid.NAMESPACE_URL, f"{click}:{queue.pk}").hex if click else "",
+    )
+    try:
+        messages.success(request, cleanup.delete_queue(wish).sentence)
+    except (ControlError, Refused) as error:
+        messages.warning(request, f"{queue.path}: {error}")

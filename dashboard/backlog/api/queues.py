@@ -1,0 +1,179 @@
+"""Backlog queues, orphans, dead letters, and what workers are doing about them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest
+from django.utils import timezone
+from ninja import Query, Router, Schema
+
+from dashboard.api.fields import Number, Path, Word, pair_or_404
+from dashboard.api.paging import Cursor, Page, page
+from dashboard.api.problems import PROBLEMS
+from dashboard.backlog import browsing
+from dashboard.backlog.browsing import Shown, Wanted
+from dashboard.backlog.places import place
+from dashboard.fleet.namespaces import namespace
+from dashboard.models import BacklogQueue, DeadLetterJob, QueueDeletion, QueueDrain, SyphonPause
+from dashboard.models.cleanup import Errand
+
+router = Router(tags=["backlog"])
+
+
+class Queue(Schema):
+    """A backlog queue as workers saw it last. `deviations`: what it should be, and is, by property."""
+
+    pair: str
+    path: str
+    active: int
+    scheduled: int
+    dead_lettered: int
+    transfer: int
+    transfer_dead_lettered: int
+    size_bytes: int
+    max_size_bytes: int
+    share_full: float
+    status: str
+    is_orphan: bool
+    deviations: dict[str, list[Any]]
+    paused_by: str | None
+    created_at: datetime | None
+    accessed_at: datetime | None
+    seen_at: datetime
+
+
+class QueueQuery(Cursor):
+    """Which backlog queues."""
+
+    pair: Word = ""
+    show: Literal["all", "orphans", "dead-letters", "deviating"] = "all"
+
+
+class MessageQuery(Schema):
+    """Which messages of one backlog queue: as they wait, or dead letters. `after` goes on at a sequence number.
+
+    Of a queue of the primary, or `<topic>/Subscriptions/<name>`, dead letters only.
+    """
+
+    queue: Path
+    show: Literal["waiting", "dead"] = "waiting"
+    q: Word = ""
+    entity: Word = ""
+    session: Word = ""
+    older_min: Annotated[int, Query(ge=0, le=10_000_000)] = 0
+    larger_kb: Annotated[int, Query(ge=0, le=200_000)] = 0
+    after: Number = 0
+
+
+class Message(Schema):
+    """A message by what it carries, without what it says."""
+
+    sequence_number: int
+    message_id: str
+    entity: str
+    session: str
+    subject: str
+    enqueued_at: datetime | None
+    size_bytes: int
+    deliveries: int
+    dead_letter_reason: str
+    dead_letter_description: str
+
+
+class Messages(Schema):
+    """Up to 50 messages. `after`: where to go on; null at the end."""
+
+    items: list[Message]
+    scanned: int
+    after: int | None
+
+
+class Job(Schema):
+    """Something workers carry out about one backlog queue. `left`: what is still to be done, where it is counted."""
+
+    kind: Literal["resubmit", "discard", "drain", "delete"]
+    path: str
+    by: str
+    reason: str
+    at: datetime
+    ended_at: datetime | None
+    detail: str
+    stage: str
+    done: int
+    failed: int
+    total: int
+
+
+@router.get("/backlog", response={200: Page[Queue], **PROBLEMS}, operation_id="backlog")
+def backlog(request: HttpRequest, query: Annotated[QueueQuery, Query()]) -> dict[str, Any]:
+    """Backlog queues: all, orphans, those with dead letters, or those that are not as they should be."""
+    rows = BacklogQueue.objects.filter(is_gone=False).select_related("pair")
+    if query.pair:
+        rows = rows.filter(pair=pair_or_404(query.pair))
+    match query.show:
+        case "orphans":
+            rows = rows.filter(is_orphan=True)
+        case "dead-letters":
+            rows = rows.filter(dead_lettered__gt=0)
+        case "deviating":
+            rows = rows.exclude(deviations={})
+    pauses = {(pause.pair_id, pause.queue): pause.by for pause in SyphonPause.objects.all()}
+    return page(rows, ("path", "id"), query, lambda row: _queue(row, pauses))
+
+
+@router.get("/pairs/{pair}/messages", response={200: Messages, **PROBLEMS}, operation_id="messages")
+def messages(request: HttpRequest, pair: str, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
+    """Messages or dead letters of one backlog queue, or dead letters of an entity, peeked: nothing changes."""
+    row = pair_or_404(pair)
+    at = place(row, query.queue)
+    if at is None or (at.role == "primary" and query.show != "dead"):
+        raise Http404(f"{pair} has no such backlog queue.")
+    wanted = Wanted(
+        words=query.q,
+        entity=query.entity,
+        session=query.session,
+        older_than=browsing.older_than(query.older_min or None, timezone.now()),
+        larger_than=query.larger_kb * 1024,
+    )
+    with namespace(pair, at.role) as here:
+        found = browsing.scan(here, query.queue, wanted, dead=query.show == "dead", after=query.after)
+    items = [_message(message) for message in found.messages]
+    return {"items": items, "scanned": found.scanned, "after": found.goes_on_at}
+
+
+@router.get("/pairs/{pair}/jobs", response={200: list[Job], **PROBLEMS}, operation_id="jobs")
+def jobs(request: HttpRequest, pair: str) -> list[dict[str, Any]]:
+    """What workers do, and lately did, about dead letters and orphans of the pair; the newest first."""
+    row = pair_or_404(pair)
+    kinds = (DeadLetterJob, QueueDrain, QueueDeletion)
+    found = [job for kind in kinds for job in kind._default_manager.filter(pair=row).order_by("-at")[:50]]
+    return [_job(job) for job in sorted(found, key=lambda job: job.at, reverse=True)]
+
+
+def _queue(row: BacklogQueue, pauses: dict[tuple[int, str], str]) -> dict[str, Any]:
+    known = {name: getattr(row, name) for name in Queue.model_fields if name not in ("pair", "paused_by")}
+    paused = pauses.get((row.pair_id, row.path)) or pauses.get((row.pair_id, "*"))
+    return known | {"pair": row.pair.name, "paused_by": paused}
+
+
+def _message(one: Shown) -> dict[str, Any]:
+    names = ("message_id", "entity", "session", "subject", "enqueued_at", "deliveries")
+    return {name: getattr(one, name) for name in names} | {
+        "sequence_number": one.number,
+        "size_bytes": one.size,
+        "dead_letter_reason": one.reason,
+        "dead_letter_description": one.about,
+    }
+
+
+def _job(row: Errand) -> dict[str, Any]:
+    names = ("path", "by", "reason", "at", "ended_at", "detail")
+    known = {name: getattr(row, name) for name in names} | {"stage": "", "done": 0, "failed": 0, "total": 0}
+    match row:
+        case DeadLetterJob():
+            return known | {"kind": row.kind, "done": row.done, "failed": row.failed, "total": row.total}
+        case QueueDrain():
+            return known | {"kind": "drain", "done": row.moved, "total": row.moved + row.waiting}
+        case QueueDeletion():
+            return known | {"kind": "delete", "stage": row.stage, "total": row.messages}
+    raise TypeError(row)

@@ -1,0 +1,251 @@
+"""A look into backlog queues and their dead letters by peeking: by destination, session, age, size and words.
+
+What messages say is foreign: it is decoded leniently, cut short, and shown as text only.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from azure.servicebus import ServiceBusReceivedMessage
+from azure.servicebus.amqp import AmqpMessageBodyType
+
+from dashboard.fleet.namespaces import Namespace, NamespaceError
+from pairing.messages.rewriting import PATH, RESERVED, SESSION_ID
+from pairing.messages.sizes import received_size
+
+SHOWN = 50
+EPOCH = datetime.fromtimestamp(0, UTC)
+MOST_SCANNED = 5_000
+SCAN_S = 6.0
+MOST_QUEUES = 32
+MOST_WHOLE, MOST_BYTES = 1_000, 32 * 1024**2
+_PEEKED, _PEEKED_WHOLE = 250, 100
+_LONGEST_BODY, _LONGEST_VALUE, _MOST_PROPERTIES = 2_000, 200, 40
+_AT_ONCE = 4
+_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")  # shown as what they are
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One message as a page shows it; every text is cut to a length."""
+
+    queue: str
+    number: int
+    message_id: str = ""
+    entity: str = ""
+    session: str = ""
+    subject: str = ""
+    enqueued_at: datetime | None = None
+    size: int = 0
+    reason: str = ""
+    about: str = ""
+    deliveries: int = 0
+    body: str = ""
+    is_cut: bool = False
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which messages. Empty: all."""
+
+    words: str = ""
+    entity: str = ""
+    session: str = ""
+    older_than: datetime | None = None
+    larger_than: int = 0
+
+    def fits(self, one: Shown) -> bool:
+        """Whether a message is wanted: pure."""
+        said = (one.message_id, one.subject, one.reason, one.about, one.body, one.entity, *sum(one.properties, ()))
+        return (
+            (not self.words or any(self.words.lower() in text.lower() for text in said))
+            and (not self.entity or one.entity.lower() == self.entity.lower())
+            and (not self.session or one.session == self.session)
+            and (self.older_than is None or (one.enqueued_at is not None and one.enqueued_at <= self.older_than))
+            and one.size >= self.larger_than
+        )
+
+
+@dataclass(slots=True)
+class Slice:
+    """What was found, how many messages were looked at, and where to go on; None at the end."""
+
+    messages: list[Shown] = field(default_factory=list)
+    scanned: int = 0
+    goes_on_at: int | None = None
+    trouble: str = ""
+
+
+@dataclass(slots=True)
+class Whole:
+    """Messages with their whole bodies, and where to go on; None at the end."""
+
+    messages: list[tuple[Shown, bytes]] = field(default_factory=list)
+    goes_on_at: int | None = None
+
+
+def scan(
+    here: Namespace,
+    queue: str,
+    wanted: Wanted,
+    *,
+    dead: bool,
+    after: int = 0,
+    now: Callable[[], float] = time.monotonic,
+) -> Slice:
+    """The next wanted messages of one queue from a sequence number on, in bounded time. Raises NamespaceError."""
+    found, number, until = Slice(), after, now() + SCAN_S
+    while page := here.peek(queue, number, _PEEKED, dead=dead):
+        for message in page:
+            one = shown(queue, message)
+            number = one.number + 1
+            found.scanned += 1
+            if wanted.fits(one):
+                found.messages.append(one)
+            if len(found.messages) >= SHOWN:
+                break
+        if len(found.messages) >= SHOWN or found.scanned >= MOST_SCANNED or now() >= until:
+            found.goes_on_at = number
+            break
+    return found
+
+
+def take(
+    here: Namespace,
+    queue: str,
+    wanted: Wanted,
+    *,
+    dead: bool,
+    after: int = 0,
+    chosen: Sequence[int] = (),
+    now: Callable[[], float] = time.monotonic,
+) -> Whole:
+    """The next wanted messages of one queue, or the chosen ones, in bounded number, bytes and time.
+
+    Raises NamespaceError.
+    """
+    found, size, scanned, until = Whole(), 0, 0, now() + SCAN_S
+    number = _following(chosen, after)
+    while number is not None and (page := here.peek(queue, number, _PEEKED_WHOLE, dead=dead)):
+        for message in page:
+            one = shown(queue, message)
+            number, scanned = one.number + 1, scanned + 1
+            if one.number in chosen if chosen else wanted.fits(one):
+                found.messages.append((one, body_bytes(message)))
+                size += len(found.messages[-1][1])
+            is_full = len(found.messages) >= MOST_WHOLE or size >= MOST_BYTES
+            if is_full:
+                break
+        number = _following(chosen, number)
+        if is_full or scanned >= MOST_SCANNED or now() >= until:
+            found.goes_on_at = number
+            break
+    return found
+
+
+def _following(chosen: Sequence[int], number: int) -> int | None:
+    """Where to look next: the numbers between two chosen ones may be millions."""
+    return min((one for one in chosen if one >= number), default=None) if chosen else number
+
+
+def scan_all(here: Namespace, queues: Sequence[str], wanted: Wanted, *, dead: bool) -> Slice:
+    """The first wanted messages of several queues, oldest first. A queue that cannot be peeked is told."""
+
+    def one(queue: str) -> Slice:
+        try:
+            return scan(here, queue, wanted, dead=dead)
+        except NamespaceError as error:
+            return Slice(trouble=str(error))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        slices = list(pool.map(one, queues[:MOST_QUEUES]))
+    messages = [message for part in slices for message in part.messages]
+    messages.sort(key=lambda message: (message.enqueued_at or EPOCH, message.number))
+    return Slice(
+        messages[:SHOWN],
+        sum(part.scanned for part in slices),
+        None,
+        next((part.trouble for part in slices if part.trouble), ""),
+    )
+
+
+def highest_number(here: Namespace, queue: str, *, dead: bool) -> int:
+    """The highest sequence number there is now, -1 in an empty queue: by bisection, some dozens of peeks."""
+
+    def first_from(number: int) -> int | None:
+        page = here.peek(queue, number, 1, dead=dead)
+        return page[0].sequence_number if page else None
+
+    known = first_from(0)
+    if known is None:
+        return -1
+    step = 1
+    while (further := first_from(known + step)) is not None:
+        known, step = further, step * 2
+    low, high = known, known + step  # at low there is one, from high on there is none
+    while high - low > 1:
+        middle = (low + high) // 2
+        further = first_from(middle)
+        low, high = (further, high) if further is not None else (low, middle)
+    return low
+
+
+def shown(queue: str, message: ServiceBusReceivedMessage) -> Shown:
+    """A message in words; what cannot be read of it says so."""
+    try:
+        return _shown(queue, message)
+    except Exception as error:  # no message may hide the others
+        return Shown(queue, message.sequence_number or 0, about=f"cannot be read: {type(error).__name__}")
+
+
+def _shown(queue: str, message: ServiceBusReceivedMessage) -> Shown:
+    raw = message.raw_amqp_message
+    carried = {_text(key, 100): value for key, value in (message.application_properties or {}).items()}
+    body = body_bytes(message)
+    text = _text(body, _LONGEST_BODY)
+    own = [(name, value) for name, value in carried.items() if name not in (*RESERVED, *_MARKS)]
+    return Shown(
+        queue=queue,
+        number=message.sequence_number or 0,
+        message_id=_text(message.message_id, _LONGEST_VALUE),
+        entity=_text(carried.get(PATH), 300),
+        session=_text(carried.get(SESSION_ID), _LONGEST_VALUE),
+        subject=_text(message.subject, _LONGEST_VALUE),
+        enqueued_at=message.enqueued_time_utc,
+        size=received_size(message),
+        reason=_text(message.dead_letter_reason, _LONGEST_VALUE),
+        about=_text(message.dead_letter_error_description, 500),
+        deliveries=message.delivery_count or (raw.header.delivery_count if raw.header else 0) or 0,
+        body=text,
+        is_cut=len(body) > len(text.encode()),
+        properties=tuple((name, _text(value, _LONGEST_VALUE)) for name, value in own[:_MOST_PROPERTIES]),
+    )
+
+
+def body_bytes(message: ServiceBusReceivedMessage) -> bytes:
+    """The body as bytes; of what is no data section, its text."""
+    raw = message.raw_amqp_message
+    if raw.body_type is AmqpMessageBodyType.DATA:
+        return b"".join(raw.body)
+    body: Any = raw.body if raw.body_type is AmqpMessageBodyType.VALUE else list(raw.body)
+    return body if isinstance(body, bytes) else str(body).encode(errors="replace")
+
+
+def _text(value: Any, most: int) -> str:
+    """Text of at most so many characters, without any that would steer a terminal or turn the writing round."""
+    if value is None:
+        return ""
+    text = value[: 4 * most].decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text[:most]
+    )
+
+
+def older_than(minutes: int | None, now: datetime) -> datetime | None:
+    """The moment before which a message was enqueued that is so old."""
+    return now - timedelta(minutes=minutes) if minutes else None

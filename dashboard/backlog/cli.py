@@ -1,0 +1,172 @@
+"""The words about orphans and dead letters. Deleting and discarding cannot be undone, so they ask."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db.models import QuerySet
+
+from dashboard.actions.control import Outcome
+from dashboard.backlog import browsing, cleanup, dead_letters
+from dashboard.backlog.browsing import Wanted
+from dashboard.backlog.places import Place, in_the_primary, place
+from dashboard.backlog.views.cleanup import known, looked
+from dashboard.fleet.namespaces import NamespaceError, namespace
+from dashboard.management.subcommands import (
+    Answer,
+    Options,
+    Words,
+    add_confirm,
+    confirm,
+    deed,
+    pair_named,
+    perform,
+    table,
+    word,
+)
+from dashboard.models import BacklogQueue, Pair
+
+SIMPLE: dict[str, tuple[Callable[..., Outcome], str]] = {
+    "quarantine": (cleanup.quarantine_queue, "let an orphan take no more messages; what is in it stays"),
+    "reopen": (cleanup.reopen_queue, "end a quarantine"),
+    "drain": (cleanup.drain_queue, "let a worker bring home what an orphan holds"),
+    "stop-drain": (cleanup.stop_drain, "let the drain of an orphan end"),
+    "take-back": (cleanup.take_back, "take a deletion back while its undo window lasts"),
+    "repair": (cleanup.repair_queue, "give a backlog queue the properties it should have"),
+    "stop-dead-letters": (dead_letters.stop, "end what workers do to the dead letters of a queue"),
+}
+
+
+def add(words: Words) -> None:
+    """Declare them."""
+    for name, run, meaning in (
+        ("orphans", _orphans, "backlog queues that no pair and no process uses"),
+        ("dead-letters", _letters, "dead letters by queue and subscription, or those of one"),
+    ):
+        parser = word(words, name, meaning, run)
+        parser.add_argument("pair", nargs="?", help="only this pair's")
+        if name == "dead-letters":
+            parser.add_argument("queue", nargs="?", help="peek into this queue, or <topic>/Subscriptions/<name>")
+            parser.add_argument("--after", type=int, default=0, help="go on at this sequence number")
+    for name, (verb, meaning) in SIMPLE.items():
+        deed(words, name, "QUEUE", meaning, partial(_run, verb))
+    delete = deed(words, "delete", "QUEUE", "quarantine an orphan, and delete it after the undo window", _delete)
+    resubmit = deed(words, "resubmit", "QUEUE", "let a worker send dead letters again", _resubmit)
+    resubmit.add_argument("--to", default="", metavar="ENTITY", help="all to this one, instead of each to its own")
+    discard = deed(words, "discard", "QUEUE", "let a worker take dead letters out for good", _discard)
+    for parser in (resubmit, discard):
+        parser.add_argument("--number", type=int, action="append", help="only this sequence number; can be repeated")
+    for parser in (delete, discard):
+        add_confirm(parser)
+
+
+def _queues(pair: str | None) -> QuerySet[BacklogQueue]:
+    rows = BacklogQueue.objects.filter(is_gone=False).select_related("pair").order_by("pair__name", "path")
+    return rows.filter(pair=pair_named(pair)) if pair else rows
+
+
+def _orphans(options: Options) -> Answer:
+    rows = [
+        {
+            "pair": queue.pair.name,
+            "queue": queue.path,
+            "messages": queue.messages,
+            "dead_lettered": queue.dead_lettered,
+            "status": queue.status,
+            "accessed_at": queue.accessed_at.isoformat() if queue.accessed_at else None,
+            "seen_at": queue.seen_at.isoformat(),
+        }
+        for queue in _queues(options["pair"]).filter(is_orphan=True)
+    ]
+    columns = ("pair", "queue", "messages", "dead_lettered", "status", "accessed_at")
+    lines = table(columns, [[row[name] or 0 for name in columns] for row in rows]) if rows else ["There is no orphan."]
+    return Answer(rows, lines)
+
+
+def _letters(options: Options) -> Answer:
+    if options["queue"]:
+        return _peeked(options)
+    rows = [
+        {"pair": queue.pair.name, "queue": queue.path, "dead_lettered": queue.dead_lettered}
+        for queue in _queues(options["pair"]).filter(dead_lettered__gt=0)
+    ]
+    rows += [
+        {"pair": pair.name, "queue": path, "dead_lettered": count}
+        for pair in ([pair_named(options["pair"])] if options["pair"] else Pair.objects.order_by("name"))
+        for path, count in in_the_primary(pair)
+    ]
+    lines = table(("pair", "queue", "dead letters"), [list(row.values()) for row in rows])
+    return Answer(rows, lines if rows else ["Nothing has dead letters."])
+
+
+def _peeked(options: Options) -> Answer:
+    """Without bodies: a terminal's scrollback is kept by nobody in charge of them."""
+    pair, queue = pair_named(options["pair"]), options["queue"]
+    at = _require_letters({**options, "target": queue})
+    try:
+        with namespace(pair.name, at.role) as here:
+            found = browsing.scan(here, queue, Wanted(), dead=True, after=max(0, options["after"]))
+    except NamespaceError as error:
+        raise CommandError(str(error)) from None
+    rows: list[dict[str, Any]] = [
+        {
+            "sequence_number": one.number,
+            "message_id": one.message_id,
+            "entity": one.entity,
+            "enqueued_at": one.enqueued_at.isoformat() if one.enqueued_at else None,
+            "size_bytes": one.size,
+            "reason": one.reason,
+            "description": one.about,
+        }
+        for one in found.messages
+    ]
+    columns = ("sequence_number", "message_id", "entity", "reason")
+    lines = table(columns, [[_one_line(row[name]) for name in columns] for row in rows]) if rows else ["None is there."]
+    more = [f"More: --after {found.goes_on_at}"] if found.goes_on_at is not None else []
+    return Answer({"messages": rows, "after": found.goes_on_at}, [*lines, *more])
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+def _run(verb: Callable[..., Outcome], options: Options) -> Answer:
+    (_require_letters if verb is dead_letters.stop else _require)(options)
+    return perform(options, verb)
+
+
+def _delete(options: Options) -> Answer:
+    pair = _require(options)
+    proof, _, trouble = looked(pair, options["target"])
+    if proof is None:
+        raise CommandError(trouble)
+    confirm(options, f"{options['target']} holds {proof.messages:,} messages. They are deleted with it.")
+    typed, confirmed = options["target"], cleanup.summary(proof)
+    return perform(options, lambda wish: cleanup.delete_queue(wish, typed=typed, confirmed=confirmed))
+
+
+def _resubmit(options: Options) -> Answer:
+    _require_letters(options)
+    return perform(options, lambda wish: dead_letters.resubmit(wish, options["number"] or (), options["to"]))
+
+
+def _discard(options: Options) -> Answer:
+    _require_letters(options)
+    which = f"{len(options['number'])} chosen" if options["number"] else "all"
+    confirm(options, f"Discards {which} dead letters of {options['target']} for good.")
+    return perform(options, lambda wish: dead_letters.discard(wish, options["number"] or ()))
+
+
+def _require(options: Options) -> Any:
+    pair = pair_named(options["pair"])
+    if not known(pair, options["target"]):
+        raise CommandError(f"{pair} has no backlog queue {options['target']}; `backlog --pair {pair}` lists them.")
+    return pair
+
+
+def _require_letters(options: Options) -> Place:
+    pair, path = pair_named(options["pair"]), options["target"]
+    if (at := place(pair, path)) is None:
+        raise CommandError(f"{pair} has no queue or subscription {path}; `pairing dead-letters {pair}` lists them.")
+    return at

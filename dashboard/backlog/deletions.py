@@ -1,0 +1,159 @@
+"""Deleting a backlog queue without losing a message: quarantine, undo window, proof, deletion.
+
+The queue is first set SendDisabled, so that nothing can be added to what was confirmed. Once the undo window is over
+everything is read again, and only a queue that is exactly as confirmed goes; any other is given back as it was. The
+row knows how far it is: who is killed anywhere is succeeded by the next worker that looks
+(docs/specification.md, section 12; docs/design/deleting-queues.md).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from azure.core.exceptions import ResourceNotFoundError
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from dashboard.access.idempotency import following
+from dashboard.backlog.orphans import QUARANTINED, Proof, Use, forget, look, remember, set_status, use_of
+from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
+from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion
+from dashboard.site.redis import RedisError, announce_change
+
+Stage = QueueDeletion.Stage
+CLAIM_S = 120.0
+RETRY_S = 15.0
+SETTLE = timedelta(seconds=5)  # until every gateway of a namespace has heard that a queue takes no more messages
+VERBS = {Stage.DELETED: "queue_deleted", Stage.KEPT: "queue_kept", Stage.TAKEN_BACK: "queue_returned"}
+
+
+def due(now: datetime) -> list[QueueDeletion]:
+    """What is to be carried on at `now`."""
+    waiting = QueueDeletion.unclaimed(now).exclude(stage=Stage.QUARANTINED, due_at__gt=now)
+    return list(waiting.select_related("pair").order_by("at"))
+
+
+def undo_window() -> timedelta:
+    """How long a confirmed deletion can be taken back."""
+    return max(timedelta(seconds=settings.UNDO_WINDOW_S), SETTLE)
+
+
+def carry_on(row: QueueDeletion, now: datetime) -> None:
+    """Do what is due, as far as it goes. An outage is written on the row, and tried again some seconds later."""
+    if not row.claim(now, CLAIM_S):
+        return
+    try:
+        with namespace(row.pair.name) as here:
+            while _step(row, here, now):
+                pass
+    except (NamespaceError, RedisError, ResourceNotFoundError) as error:
+        row.keep(detail=_trouble(error), claimed_until=now + timedelta(seconds=RETRY_S), claimed_by="")
+    else:
+        row.lay_down()
+    announce_change()
+
+
+def why_kept(row: QueueDeletion, proof: Proof, use: Use) -> str:
+    """Why a queue must not be deleted although it was confirmed; empty where it may go. Pure."""
+    if proof.created_at != row.queue_created_at:
+        return "It was deleted and made anew meanwhile: this is another queue."
+    if use.belongs or use.served:
+        return use.belongs or use.served
+    if proof.status != QUARANTINED:
+        return f"Somebody took it out of quarantine: its status is {proof.status}."
+    if dict(proof.counts) != row.counts:
+        return f"It held {told(row.counts)} when the deletion was confirmed, and now {told(proof.counts)}."
+    if proof.peeked and not row.messages:
+        return "Its counts are 0, and yet a peek finds a message."
+    return ""
+
+
+def told(counts: Mapping[str, int]) -> str:
+    """Counts in words."""
+    there = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
+    return ", ".join(there) or "no message"
+
+
+def _step(row: QueueDeletion, here: Namespace, now: datetime) -> bool:
+    """One step; whether another may follow at once."""
+    match row.stage:
+        case Stage.WANTED:
+            return _quarantine(row, here)
+        case Stage.QUARANTINED:
+            return row.due_at <= now and _move(row, Stage.DELETING)
+        case Stage.DELETING:
+            return _delete(row, here)
+        case Stage.RETURNING:
+            return _return(row, here)
+    return False
+
+
+def _quarantine(row: QueueDeletion, here: Namespace) -> bool:
+    try:
+        set_status(here, row.path, QUARANTINED)
+    except ResourceNotFoundError:
+        return _end(row, Stage.DELETED, "It was gone already.")
+    if _move(row, Stage.QUARANTINED, due_at=timezone.now() + undo_window(), detail=""):
+        BacklogQueue.objects.filter(pair=row.pair, path=row.path).update(status=QUARANTINED)
+        return True
+    set_status(here, row.path, row.status_before)  # taken back while it was being quarantined
+    return False
+
+
+def _delete(row: QueueDeletion, here: Namespace) -> bool:
+    proof = look(here, row.path)
+    if proof is None:
+        return _end(row, Stage.DELETED, f"It is gone, and what it held: {told(row.counts)}.")
+    if why := why_kept(row, proof, use_of(row.pair, row.path)):
+        return _move(row, Stage.RETURNING, returns_as=Stage.KEPT, detail=why)
+    if not row.keep(claimed_until=timezone.now() + timedelta(seconds=CLAIM_S)):
+        return False
+    with here.asked() as administration:
+        administration.delete_queue(row.path)
+    return _end(row, Stage.DELETED, f"It is deleted, and what it held: {told(row.counts)}.")
+
+
+def _return(row: QueueDeletion, here: Namespace) -> bool:
+    """Give the queue back as it was. A queue that was made anew meanwhile is left alone."""
+    proof = look(here, row.path)
+    if proof is not None and proof.created_at == row.queue_created_at and proof.status == QUARANTINED:
+        set_status(here, row.path, row.status_before)
+        proof = look(here, row.path)
+    if proof is not None:
+        remember(row.pair, proof)
+    return _end(row, Stage(row.returns_as), row.detail or "The deletion was taken back.")
+
+
+def _move(row: QueueDeletion, stage: Stage, **changes: object) -> bool:
+    """The next stage, unless the claim has lapsed or somebody has taken the deletion back."""
+    mine = QueueDeletion.open_ones().filter(pk=row.pk, claimed_by=row.claimed_by, stage=row.stage)
+    moved = bool(mine.update(stage=stage, **changes))
+    row.refresh_from_db()
+    return moved
+
+
+def _end(row: QueueDeletion, stage: Stage, detail: str) -> bool:
+    now = timezone.now()
+    with transaction.atomic():
+        if not _move(row, stage, ended_at=now, detail=detail):
+            return False
+        AuditEntry(
+            request_id=following(row.request_id, "end"),
+            at=now,
+            operator=row.by,
+            verb=VERBS[stage],
+            pair=row.pair.name,
+            target=row.path,
+            reason=row.reason,
+            outcome="done",
+            detail=detail,
+        ).save()
+        if stage is Stage.DELETED:
+            forget(row.pair, row.path)
+    return False
+
+
+def _trouble(error: Exception) -> str:
+    if isinstance(error, RedisError):
+        return "Redis does not answer, so nobody knows who uses the queue. It is tried again."
+    return f"{error} It is tried again." if isinstance(error, NamespaceError) else "The queue is gone."

@@ -1,0 +1,50 @@
+"""Forms about backlog queues: what an action on one asks for, and the filters of their messages."""
+
+from django import forms
+
+from dashboard.site.forms import WithReason
+
+
+class QueueActionForm(WithReason):
+    """The queue's path, why, and for a deletion what the person was shown and has typed."""
+
+    path = forms.CharField(max_length=300)
+    typed = forms.CharField(required=False, max_length=300)
+    confirmed = forms.CharField(required=False, max_length=400)
+    request_id = forms.UUIDField(required=False)
+
+
+class MessageFilter(forms.Form):
+    """Which messages of a backlog queue, or of its dead letters. What makes no sense is ignored."""
+
+    queue = forms.CharField(required=False, max_length=330)
+    q = forms.CharField(required=False, max_length=200)
+    entity = forms.CharField(required=False, max_length=300)
+    session = forms.CharField(required=False, max_length=200)
+    older_min = forms.IntegerField(required=False, min_value=0, max_value=10_000_000)
+    larger_kb = forms.IntegerField(required=False, min_value=0, max_value=200_000)
+    after = forms.IntegerField(required=False, min_value=0)
+    show = forms.ChoiceField(required=False, choices=[("", "waiting"), ("dead", "dead")])
+
+    NARROWING = ("q", "entity", "session", "older_min", "larger_kb")
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.get(name) not in (None, "") for name in self.NARROWING)
+
+
+class DeadLetterForm(WithReason):
+    """What is to become of which dead letters of a queue or subscription."""
+
+    queue = forms.CharField(max_length=330)
+    verb = forms.ChoiceField(choices=[("resubmit", "resubmit"), ("discard", "discard"), ("stop", "stop")])
+    which = forms.ChoiceField(required=False, choices=[("some", "the chosen ones"), ("all", "all")])
+    destination = forms.CharField(required=False, max_length=300)
+    request_id = forms.UUIDField(required=False)
+
+    MOST_CHOSEN = 1000
+
+    def numbers(self) -> list[int]:
+        """The sequence numbers that were ticked, each once."""
+        told = self.data.getlist("number") if hasattr(self.data, "getlist") else []
+        return sorted({int(number) for number in told[: self.MOST_CHOSEN] if number.isascii() and number.isdigit()})

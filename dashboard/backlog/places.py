@@ -1,0 +1,85 @@
+"""Where dead letters can be: in backlog queues, in a pair's own queues, and in subscriptions of its topics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from dashboard.models import EntityHealth, Pair, TopicSubscription
+from dashboard.models.subscription import BELOW
+from dashboard.site.fitting import fitted
+from pairing.ends import Role
+
+MOST_LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path by what it is. `home`: where its dead letters go back to; empty: each to the entity it was meant for."""
+
+    role: Role
+    home: str = ""
+    subscription: str = ""
+    """Its name, where it is one of the topic `home`."""
+
+
+def place(pair: Pair, path: str) -> Place | None:
+    """Where a path is whose dead letters can be acted on; None where it is unknown."""
+    if pair.backlog_queues.filter(path=path).exists():
+        return Place("secondary")
+    if pair.entities.filter(path=path, kind="queue").exists():
+        return Place("primary", path)
+    topic, name = parted(path)
+    if name and pair.entities.filter(path=topic, kind="topic").exists():
+        return Place("primary", topic, name)
+    return None
+
+
+def parted(path: str) -> tuple[str, str]:
+    """Topic and subscription, of a subscription's path; else the path, and an empty name."""
+    topic, _, name = path.rpartition(BELOW)
+    return (topic, name) if topic and name and "/" not in name else (path, "")
+
+
+def counted(pair: Pair, path: str) -> int:
+    """How many dead letters workers last found there; 0 where nobody has counted."""
+    topic, name = parted(path)
+    counts = [
+        pair.backlog_queues.filter(path=path).values_list("dead_lettered", flat=True).first(),
+        pair.entities.filter(path=path, kind="queue").values_list("dead_lettered", flat=True).first(),
+        _subscriptions(pair).filter(topic__path=topic, name=name).values_list("dead_lettered", flat=True).first(),
+    ]
+    return next(filter(None, counts), 0)
+
+
+def in_the_primary(pair: Pair) -> list[tuple[str, int]]:
+    """The pair's own queues and subscriptions that have dead letters, with how many; the most first."""
+    queues = pair.entities.filter(kind="queue", dead_lettered__gt=0).order_by("-dead_lettered", "path")
+    topics = _subscriptions(pair).filter(dead_lettered__gt=0).order_by("-dead_lettered", "topic__path", "name")
+    found = [(one.path, one.dead_lettered or 0) for one in queues[:MOST_LISTED]]
+    found += [(one.path, one.dead_lettered) for one in topics.select_related("topic")[:MOST_LISTED]]
+    return sorted(found, key=lambda one: (-one[1], one[0]))[:MOST_LISTED]
+
+
+def record_subscriptions(pair: str, topic: str, counts: Mapping[str, int], at: datetime) -> None:
+    """Store how many dead letters the subscriptions of a topic have, by name: these are all there are."""
+    row = EntityHealth.objects.filter(pair__name=pair, path=fitted(topic, 260), kind="topic").first()
+    if row is None:
+        return
+    told = {fitted(name, 50): count for name, count in counts.items()}
+    rows = [TopicSubscription(topic=row, name=name, dead_lettered=n, counted_at=at) for name, n in told.items()]
+    with transaction.atomic():
+        row.subscriptions.exclude(name__in=told).delete()
+        TopicSubscription.objects.bulk_create(
+            rows,
+            update_conflicts=True,
+            unique_fields=("topic", "name"),
+            update_fields=("dead_lettered", "counted_at"),
+        )
+        EntityHealth.objects.filter(pk=row.pk).update(dead_lettered=sum(counts.values()))
+
+
+def _subscriptions(pair: Pair) -> QuerySet[TopicSubscription]:
+    return TopicSubscription.objects.filter(topic__pair=pair)

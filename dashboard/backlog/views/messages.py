@@ -1,0 +1,248 @@
+"""Messages of backlog queues and their dead letters: browsed, downloaded, sent again, discarded."""
+
+import base64
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages as told
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods
+
+from dashboard.access.rights import Right, require
+from dashboard.actions import control
+from dashboard.backlog import browsing, dead_letters
+from dashboard.backlog.browsing import Slice, Wanted
+from dashboard.backlog.forms import DeadLetterForm, MessageFilter
+from dashboard.backlog.orphans import meant_for
+from dashboard.backlog.places import Place, counted, in_the_primary, place
+from dashboard.fleet.namespaces import NamespaceError, namespace
+from dashboard.models import DeadLetterJob, Pair, TopicSubscription
+from dashboard.site.pages import asked_again, page_or_part, wants_part
+
+
+@require_GET
+def listing(request: HttpRequest, pair: str) -> HttpResponse:
+    """Messages as they wait, or dead letters (`show=dead`), of one queue or of all; peeked, so nothing is changed."""
+    row, form = get_object_or_404(Pair, name=pair), MessageFilter(request.GET)
+    form.is_valid()
+    queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
+    queues = _queues(row, dead)
+    at = _place(row, queue, dead)
+    found, own = _found(row, form, queue, queues, dead), in_the_primary(row) if dead else []
+    context = {
+        "pair": row,
+        "form": form,
+        "queue": queue,
+        "queues": queues,
+        "dead": dead,
+        "at": at,
+        "at_primary": at.role == "primary",
+        "own": own,
+        "is_listed": queue in queues or any(queue == path for path, _ in own),
+        "found": found,
+        "jobs": _jobs(row, queue),
+        "goes_on": _with(request, after=found.goes_on_at) if found.goes_on_at is not None else "",
+        "begins": form.cleaned_data.get("after"),
+        "entities": row.entities.order_by("path").values_list("path", flat=True)[:500],
+    }
+    return page_or_part(request, "backlog/messages.html", context)
+
+
+@require_GET
+def jobs(request: HttpRequest, pair: str) -> HttpResponse:
+    """What workers are doing to dead letters, for the page that shows them."""
+    row = get_object_or_404(Pair, name=pair)
+    queue = request.GET.get("queue", "")
+    return render(request, "backlog/jobs.html", {"pair": row, "queue": queue, "jobs": _jobs(row, queue)})
+
+
+@require_GET
+def download(request: HttpRequest, pair: str) -> HttpResponse:
+    """Messages with their whole bodies as JSON; for operators, and written down. `number` chooses some.
+
+    Where `goes_on_at` is a number, there may be more: the same with `after` as that number gets them.
+    """
+    require(request.user, Right.OPERATE)
+    row, form = get_object_or_404(Pair, name=pair), MessageFilter(request.GET)
+    form.is_valid()
+    queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
+    at, chosen = _place(row, queue, dead, is_named=True), _numbers(request.GET)
+    after = form.cleaned_data.get("after") or 0
+    try:
+        with namespace(row.name, at.role) as here:
+            found = browsing.take(here, queue, _wanted(form), dead=dead, after=after, chosen=chosen)
+    except NamespaceError as error:
+        raise control.ControlError(str(error)) from error
+    rows = [_as_json(one, body) for one, body in found.messages]
+    control.note(request.user, row, "download", queue, f"{len(rows)} {'dead letters' if dead else 'messages'}")
+    about = {"pair": row.name, "queue": queue, "dead_lettered": dead, "goes_on_at": found.goes_on_at}
+    answer = JsonResponse(about | {"messages": rows})
+    answer["Content-Disposition"] = f'attachment; filename="{row.name}-messages.json"'
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_http_methods(["GET", "POST"])
+def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
+    """GET asks, POST wants a worker to do it: `resubmit`, `discard` or `stop`."""
+    row, data = get_object_or_404(Pair, name=pair), request.POST if request.method == "POST" else request.GET
+    needs_reason = request.method == "POST" and data.get("verb") == "discard"
+    form = DeadLetterForm(data, needs_reason=needs_reason)
+    if not (form.is_valid() or form.lacks_only_reason):
+        raise Http404
+    at = _place(row, form.cleaned_data["queue"], dead=True, is_named=True)
+    given, numbers = form.cleaned_data, _numbers(data)
+    require(request.user, Right.ADMINISTER if given["verb"] == "discard" else Right.OPERATE)
+    back = f"{reverse('backlog-messages', args=[row.name])}?{_query(queue=given['queue'], show='dead')}"
+    if given["which"] != "all" and given["verb"] != "stop" and not numbers:
+        return _told(request, "Choose at least one dead letter first.", back, changed=False)
+    if form.errors:
+        return asked_again(request, _ask(request, row, given, numbers, back, at, str(form.errors["reason"][0])))
+    if request.method == "GET":
+        return _ask(request, row, given, numbers, back, at)
+    wish = control.Request(
+        user=request.user,
+        pair=row,
+        target=given["queue"],
+        reason=given["reason"],
+        request_id=given["request_id"].hex if given["request_id"] else "",
+    )
+    try:
+        outcome = _do(wish, given, numbers)
+    except control.ControlError as error:
+        if wants_part(request):
+            raise
+        return _told(request, str(error), back, changed=False)
+    return _told(request, outcome.sentence, back, changed=outcome.outcome == "done")
+
+
+def _do(wish: control.Request, given: dict[str, Any], numbers: list[int]) -> control.Outcome:
+    chosen = [] if given["which"] == "all" else numbers
+    match given["verb"]:
+        case "resubmit":
+            return dead_letters.resubmit(wish, chosen, given["destination"].strip())
+        case "discard":
+            return dead_letters.discard(wish, chosen)
+        case _:
+            return dead_letters.stop(wish)
+
+
+def _ask(
+    request: HttpRequest,
+    pair: Pair,
+    given: dict[str, Any],
+    numbers: list[int],
+    back: str,
+    at: Place,
+    missing: str = "",
+) -> HttpResponse:
+    context = {
+        "pair": pair,
+        "given": given,
+        "missing": missing,
+        "numbers": numbers,
+        "count": counted(pair, given["queue"]) if given["which"] == "all" else len(numbers),
+        "at": at,
+        "subscriptions": list(_others(pair, at)),
+        "stranger": "" if at.home else meant_for(pair, given["queue"]),
+        "entities": pair.entities.order_by("path").values_list("path", flat=True)[:500],
+        "request_id": uuid.uuid4(),
+        "is_dialog": wants_part(request),
+        "back": back,
+    }
+    return page_or_part(request, "backlog/dead_letters.html", context, part="dialog", status=400 if missing else 200)
+
+
+def _told(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> HttpResponse:
+    if wants_part(request):
+        answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": changed})
+        answer["HX-Trigger"], answer["HX-Retarget"] = "refresh", "#toasts"
+        return answer
+    (told.success if changed else told.warning)(request, sentence)
+    return redirect(back)
+
+
+def _found(pair: Pair, form: MessageFilter, queue: str, queues: list[str], dead: bool) -> Slice:
+    wanted = _wanted(form)
+    try:
+        with namespace(pair.name, _place(pair, queue, dead).role) as here:
+            if queue:
+                return browsing.scan(here, queue, wanted, dead=dead, after=form.cleaned_data.get("after") or 0)
+            return browsing.scan_all(here, queues, wanted, dead=dead)
+    except NamespaceError as error:
+        return Slice(trouble=str(error))
+
+
+def _wanted(form: MessageFilter) -> Wanted:
+    given = form.cleaned_data
+    return Wanted(
+        words=given.get("q") or "",
+        entity=given.get("entity") or "",
+        session=given.get("session") or "",
+        older_than=browsing.older_than(given.get("older_min"), timezone.now()),
+        larger_than=(given.get("larger_kb") or 0) * 1024,
+    )
+
+
+def _as_json(one: browsing.Shown, body: bytes) -> dict[str, Any]:
+    return {
+        "sequence_number": one.number,
+        "message_id": one.message_id,
+        "entity": one.entity,
+        "session": one.session,
+        "subject": one.subject,
+        "enqueued_at": one.enqueued_at.isoformat() if one.enqueued_at else None,
+        "dead_letter_reason": one.reason,
+        "dead_letter_description": one.about,
+        "size_bytes": one.size,
+        "properties": dict(one.properties),
+        "body_base64": base64.b64encode(body).decode(),
+    }
+
+
+def _place(pair: Pair, queue: str, dead: bool, *, is_named: bool = False) -> Place:
+    """Where to look. Of the primary's own queues and subscriptions only dead letters are shown. Raises Http404."""
+    at = place(pair, queue) if queue or is_named else Place("secondary")
+    if at is None or (at.role == "primary" and not dead):
+        raise Http404
+    return at
+
+
+def _others(pair: Pair, at: Place) -> Iterator[str]:
+    """The subscriptions that get what is sent to the topic of this one, as far as workers know them."""
+    if at.subscription:
+        known = TopicSubscription.objects.filter(topic__pair=pair, topic__path=at.home)
+        yield from known.exclude(name=at.subscription).values_list("name", flat=True)[:20]
+
+
+def _queues(pair: Pair, dead: bool) -> list[str]:
+    """The queues worth a look: those that hold something."""
+    rows = pair.backlog_queues.filter(is_gone=False)
+    rows = rows.filter(dead_lettered__gt=0) if dead else rows.exclude(active=0, scheduled=0)
+    return list(rows.order_by("index", "path").values_list("path", flat=True))
+
+
+def _jobs(pair: Pair, queue: str) -> list[DeadLetterJob]:
+    rows = DeadLetterJob.objects.filter(pair=pair)
+    return list((rows.filter(path=queue) if queue else rows).order_by("-at")[:5])
+
+
+def _numbers(data: QueryDict) -> list[int]:
+    return DeadLetterForm(data).numbers()
+
+
+def _with(request: HttpRequest, **changes: object) -> str:
+    query = request.GET.copy()
+    for name, value in changes.items():
+        query[name] = str(value)
+    return query.urlencode()
+
+
+def _query(**values: str) -> str:
+    query = QueryDict(mutable=True)
+    query.update(values)
+    return query.urlencode()

@@ -1,0 +1,88 @@
+"""Backlog queues of all pairs: depth, deviations, orphans, dead letters."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard.backlog.orphans import QUARANTINED
+from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain, SyphonPause
+from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.site.pages import page_or_part
+
+TOLD = timedelta(minutes=2)
+"""How long the page tells what came of a deletion or a drain."""
+
+
+@require_GET
+def listing(request: HttpRequest) -> HttpResponse:
+    """One table for each pair; htmx gets the live part alone."""
+    pairs = Pair.objects.prefetch_related("backlog_queues", "pauses")
+    under_way = UnderWay.now()
+    context = {"boards": [_board(pair, under_way, _neighbour(pair, pairs)) for pair in pairs]}
+    return page_or_part(request, "backlog/list.html", context)
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """Deletions and drains by pair and path, and what has ended a moment ago."""
+
+    deletions: Mapping[tuple[int, str], QueueDeletion]
+    drains: Mapping[tuple[int, str], QueueDrain]
+    ended: Sequence[QueueDeletion | QueueDrain]
+
+    @classmethod
+    def now(cls) -> "UnderWay":
+        since = timezone.now() - TOLD
+        return cls(
+            {(row.pair_id, row.path): row for row in QueueDeletion.open_ones()},
+            {(row.pair_id, row.path): row for row in QueueDrain.open_ones()},
+            [*QueueDeletion.objects.filter(ended_at__gt=since), *QueueDrain.objects.filter(ended_at__gt=since)],
+        )
+
+
+def _neighbour(pair: Pair, pairs: Iterable[Pair]) -> Pair | None:
+    """Of a pair that PAIRS_FILE does not name any more: one that it names and that has the same secondary."""
+    if pair.is_configured:
+        return None
+    same = (one for one in pairs if one.is_configured and one.secondary_namespace == pair.secondary_namespace)
+    return next(same, None)
+
+
+def _board(pair: Pair, under_way: UnderWay, neighbour: Pair | None) -> dict[str, object]:
+    there = [queue for queue in pair.backlog_queues.all() if not queue.is_gone]
+    queues = sorted(there, key=lambda queue: queue.is_orphan)  # its own first, each by number
+    paused = {pause.queue: pause for pause in pair.pauses.all()}
+    return {
+        "pair": pair,
+        "neighbour": neighbour,
+        "rows": [_row(queue, paused.get(queue.path), under_way) for queue in queues],
+        "paused": paused.get(WHOLE_PAIR),
+        "messages": sum(queue.messages for queue in queues),
+        "dead_lettered": sum(queue.dead_lettered for queue in queues),
+        "deviating": sum(_deviates(queue) for queue in queues),
+        "orphans": sum(queue.is_orphan for queue in queues),
+        "ended": [row for row in under_way.ended if row.pair_id == pair.pk],
+    }
+
+
+def _row(queue: BacklogQueue, pause: SyphonPause | None, under_way: UnderWay) -> dict[str, object]:
+    key = (queue.pair_id, queue.path)
+    notes = {
+        "pause": pause,
+        "deletion": under_way.deletions.get(key),
+        "drain": under_way.drains.get(key),
+        "needs_repair": _deviates(queue),
+    }
+    holds = queue.messages or queue.dead_lettered
+    is_calm = not holds and not queue.is_orphan and queue.status == "Active" and not any(notes.values())
+    return {"queue": queue, **notes, "is_calm": is_calm}
+
+
+def _deviates(queue: BacklogQueue) -> bool:
+    """A quarantine is no deviation: somebody wanted it."""
+    quarantined = queue.is_orphan and queue.status == QUARANTINED
+    return bool(queue.deviations.keys() - ({"status"} if quarantined else set()))

@@ -1,0 +1,206 @@
+"""What a month costs: invoices, rows, budgets; and the wish to have a month computed."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from dashboard.access.rights import Right, require
+from dashboard.api.fields import WHOLE, Body, Month, Rule, Word, pair_or_404
+from dashboard.api.paging import Cursor, Page, page
+from dashboard.api.problems import PROBLEMS
+from dashboard.costs.budgets import ALL, raise_alerts, set_budget, standings
+from dashboard.costs.charges import ask_for, latest_run
+from dashboard.models import Charge, ChargeRun, Invoice
+from dashboard.site.money import money
+
+router = Router(tags=["charges"])
+
+
+class Bill(Schema):
+    """What one billing scope owes for a month under one counting rule. `amount` is rounded, `exact` is not."""
+
+    month: str
+    scope: str
+    rule: Literal["published", "settlements"]
+    currency: str
+    amount: str
+    exact: str
+    billing_units: int
+    closed_at: datetime | None
+
+
+class ChargeRow(Schema):
+    """A part of a bill: what one kind of operation of one entity cost. The rows of a bill sum to it to the cent."""
+
+    month: str
+    scope: str
+    rule: Literal["published", "settlements"]
+    pair: str
+    namespace: str
+    entity: str
+    kind: str
+    operations: int
+    messages: int
+    bytes: int
+    billing_units: int
+    included_units: int
+    amount: str
+    exact: str
+    currency: str
+
+
+class BillQuery(Schema):
+    """Which bills; without a rule, the one the month was computed for."""
+
+    month: Month
+    scope: Word = ""
+    rule: Rule = ""
+
+
+class ChargeQuery(Cursor):
+    """Which rows; without a rule, the one the month was computed for."""
+
+    month: Month
+    scope: Word = ""
+    rule: Rule = ""
+    pair: Word = ""
+    entity: Word = ""
+    kind: Word = ""
+
+
+class Run(Schema):
+    """A computation of a month. `share`: how far it is, 0 to 1."""
+
+    month: str
+    status: Literal["wanted", "running", "succeeded", "failed"]
+    share: float
+    stage: str
+    error: str
+    started_by: str
+    started_at: datetime
+    finished_at: datetime | None
+
+
+class Compute(Body):
+    """A month to compute."""
+
+    month: Month
+    dry_run: bool = False
+
+
+class BudgetStanding(Schema):
+    """What a month may cost, of a pair or (`*`) of everything, and what it came to."""
+
+    pair: str
+    amount: str
+    alert_percent: int
+    spent: str
+    percent: int
+    set_by: str
+    set_at: datetime
+
+
+class BudgetBody(Body):
+    """What a month may cost. An amount of 0 takes the budget away."""
+
+    pair: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[^\x00]*$")] = ALL
+    amount: Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{2})?$", description="In the month's currency: 120.00")]
+    alert_percent: Annotated[int, Field(ge=1, le=100), WHOLE] = 80
+    dry_run: bool = False
+
+
+class Told(Schema):
+    """What came of it."""
+
+    outcome: Literal["done", "preview"]
+    sentence: str
+
+
+@router.get("/invoices", response={200: list[Bill], **PROBLEMS}, operation_id="invoices")
+def invoices(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
+    """The month's bills, one for each billing scope."""
+    rows = Invoice.objects.filter(month=query.month, rule=_rule(query.month, query.rule))
+    rows = rows.filter(scope=query.scope) if query.scope else rows
+    return [_bill(row) for row in rows]
+
+
+@router.get("/charges", response={200: Page[ChargeRow], **PROBLEMS}, operation_id="charges")
+def charges(request: HttpRequest, query: Annotated[ChargeQuery, Query()]) -> dict[str, Any]:
+    """The rows of the month's bills."""
+    rows = Charge.objects.filter(invoice__month=query.month, invoice__rule=_rule(query.month, query.rule))
+    lookups = {"invoice__scope": query.scope, "pair": query.pair, "entity": query.entity, "kind": query.kind}
+    rows = rows.filter(**{name: value for name, value in lookups.items() if value})
+    return page(rows.select_related("invoice"), ("id",), query, _row)
+
+
+@router.get("/charges/runs", response={200: list[Run], **PROBLEMS}, operation_id="charge_runs")
+def runs(request: HttpRequest, month: Annotated[Month, Query()]) -> list[ChargeRun]:
+    """The computations of a month, the newest first."""
+    return list(ChargeRun.objects.filter(month=month)[:50])
+
+
+@router.post("/charges/compute", response={200: Told, **PROBLEMS}, operation_id="compute_charges")
+def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
+    """Ask the workers to compute a month. One that is asked for or under way already is not begun twice."""
+    require(request.user, Right.OPERATE)
+    if body.dry_run:
+        return {"outcome": "preview", "sentence": f"Workers would compute {body.month} anew."}
+    run = ask_for(body.month, request.user.get_username(), timezone.now())
+    return {"outcome": "done", "sentence": f"The computation of {body.month} is {run.status}."}
+
+
+@router.get("/budgets", response={200: list[BudgetStanding], **PROBLEMS}, operation_id="budgets")
+def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
+    """How the month stands against each budget."""
+    return [
+        {
+            "pair": each.budget.pair,
+            "amount": money(each.budget.cents),
+            "alert_percent": each.budget.alert_percent,
+            "spent": money(each.spent),
+            "percent": each.percent,
+            "set_by": each.budget.set_by,
+            "set_at": each.budget.set_at,
+        }
+        for each in standings(query.month, _rule(query.month, query.rule))
+    ]
+
+
+@router.post("/budgets", response={200: Told, **PROBLEMS}, operation_id="set_budget")
+def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
+    """Set what a month may cost, of one pair or of everything."""
+    require(request.user, Right.OPERATE)
+    pair = body.pair if body.pair == ALL else pair_or_404(body.pair).name
+    cents = int(Decimal(body.amount) * 100)
+    sentence = f"{pair} may cost {money(cents)} a month." if cents else f"{pair} has no budget."
+    if body.dry_run:
+        return {"outcome": "preview", "sentence": sentence}
+    now = timezone.now()
+    with transaction.atomic():
+        set_budget(pair, cents, body.alert_percent, request.user.get_username(), now)
+        raise_alerts(f"{now:%Y-%m}", _rule(f"{now:%Y-%m}", ""), now)
+    return {"outcome": "done", "sentence": sentence}
+
+
+def _rule(month: str, wanted: str) -> str:
+    """The counting rule asked for, or the one the month was computed for."""
+    run = None if wanted else latest_run(month, ChargeRun.Status.SUCCEEDED)
+    return wanted or (run.rule if run else "published")
+
+
+def _bill(row: Invoice) -> dict[str, Any]:
+    names = ("month", "scope", "rule", "currency", "exact", "closed_at")
+    return {name: getattr(row, name) for name in names} | {"amount": money(row.cents), "billing_units": row.units}
+
+
+def _row(row: Charge) -> dict[str, Any]:
+    names = ("pair", "namespace", "entity", "kind", "operations", "messages", "bytes", "billing_units")
+    bill = {name: getattr(row.invoice, name) for name in ("month", "scope", "rule", "currency")}
+    known = {name: getattr(row, name) for name in (*names, "included_units", "exact")}
+    return bill | known | {"amount": money(row.cents)}

@@ -1,0 +1,113 @@
+"""What a month is compared with: cost exports and metrics, given by programs as by the page."""
+
+from collections.abc import Callable
+from datetime import datetime
+from io import BytesIO
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import File, Query, Router, Schema
+from ninja.files import UploadedFile
+from pydantic import Field
+
+from dashboard.access.rights import Right, require
+from dashboard.api import authentication as signing_in
+from dashboard.api.fields import Month
+from dashboard.api.problems import PROBLEMS, ApiError
+from dashboard.costs.reconciliation import READERS, read_bounded, take_statement
+from dashboard.costs.statements import LARGEST_BYTES, Parsed, StatementError
+from dashboard.models import Statement
+
+router = Router(tags=["charges"])
+REST_OF_A_FORM = 64 * 1024
+TOO_LARGE = f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time."
+
+
+class _Bounded:
+    """Looks at the size before anything reads the body, as the check of a session's token would; and at the right."""
+
+    def __call__(self, request: HttpRequest) -> Any | None:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BYTES + REST_OF_A_FORM:
+            raise ApiError(413, TOO_LARGE)
+        ask: Callable[[HttpRequest], Any | None] = super().__call__  # type: ignore[misc]
+        found = ask(request)
+        if found is not None:
+            require(request.user, Right.OPERATE)
+        return found
+
+
+class Bearer(_Bounded, signing_in.Bearer):
+    """A token, as everywhere else."""
+
+
+class Session(_Bounded, signing_in.Session):
+    """A signed-in browser, as everywhere else."""
+
+
+class StatementQuery(Schema):
+    """Which month, and whose word: the bill's (`export`, CSV) or Azure Monitor's (`metrics`, JSON)."""
+
+    month: Month
+    source: Literal["export", "metrics"]
+    dry_run: bool = False
+
+
+class StatementRow(Schema):
+    """A file that a month is compared with. `skipped`: rows left out, by reason; `digest`: its SHA-256."""
+
+    month: str
+    source: Literal["export", "metrics"]
+    name: str
+    digest: str
+    rows: int
+    skipped: dict[str, int]
+    currency: str
+    uploaded_by: str
+    uploaded_at: datetime
+
+
+class Taken(Schema):
+    """What came of it: `done`, or `preview` of a dry run, which stored nothing."""
+
+    outcome: Literal["done", "preview"]
+    sentence: str
+    rows: int
+    skipped: dict[str, int] = Field(default_factory=dict)
+
+
+@router.get("/statements", response={200: list[StatementRow], **PROBLEMS}, operation_id="statements")
+def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[Statement]:
+    """What the month is compared with: the last cost export and the last metrics that were given."""
+    return list(Statement.objects.filter(month=month))
+
+
+@router.post(
+    "/statements",
+    response={200: Taken, **PROBLEMS},
+    operation_id="give_statement",
+    auth=[Bearer(), Session()],
+)
+def give(
+    request: HttpRequest, query: Annotated[StatementQuery, Query()], file: Annotated[UploadedFile, File()]
+) -> dict[str, Any]:
+    """Give a cost export or metrics of a month, in the place of the last. One that cannot be used changes nothing."""
+    require(request.user, Right.OPERATE)
+    data = read_bounded(file)
+    try:
+        return _read(query, data) if query.dry_run else _taken(request, query, str(file.name), data)
+    except StatementError as error:
+        raise ApiError(413 if len(data) > LARGEST_BYTES else 409, str(error)) from None
+
+
+def _read(query: StatementQuery, data: bytes) -> dict[str, Any]:
+    parsed: Parsed = READERS[Statement.Source(query.source)](BytesIO(data), query.month)
+    sentence = f"{query.month} would be compared with {parsed.rows:,} rows."
+    return {"outcome": "preview", "sentence": sentence, "rows": parsed.rows, "skipped": dict(parsed.skipped)}
+
+
+def _taken(request: HttpRequest, query: StatementQuery, name: str, data: bytes) -> dict[str, Any]:
+    person, via = request.user.get_username(), signing_in.via(request)[:80]
+    statement = take_statement(query.month, query.source, name, data, person, timezone.now(), via)
+    sentence = f"{query.month} is compared with {statement.rows:,} rows."
+    return {"outcome": "done", "sentence": sentence, "rows": statement.rows, "skipped": statement.skipped}

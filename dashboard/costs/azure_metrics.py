@@ -1,0 +1,147 @@
+"""What Azure Monitor saw of a month (docs/pricing.md, section 11): totals by day, connections by hour.
+
+Files come from people and may be anything: what cannot be used is refused in one sentence, or left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from math import ceil
+from typing import Any, BinaryIO
+
+from dashboard.costs.statements import (
+    RESOURCE,
+    Adder,
+    Parsed,
+    Peak,
+    StatementError,
+    Sum,
+    Unusable,
+    day_of,
+    number_of,
+    text_of,
+    why,
+)
+
+TOTALS = (
+    "IncomingMessages",
+    "OutgoingMessages",
+    "IncomingBytes",
+    "OutgoingBytes",
+    "CompleteMessage",
+    "AbandonMessage",
+)
+CONNECTIONS = "ActiveConnections"
+GRAIN = re.compile(r"PT(?:(\d{1,2})H)?(?:(\d{1,2})M)?|(\d{1,2}):(\d{2}):00")
+MOST_CONNECTIONS = 10**9
+
+
+def read_metrics(file: BinaryIO, month: str) -> Parsed:
+    """The month's metrics: answers of the metrics API, or JSON lines as diagnostic settings export them."""
+    adder = Adder(month)
+    adder.take(_points(text_of(file)), _measured)
+    if not adder.rows:
+        raise StatementError(f"The file has no metric of Service Bus in {month}{why(adder.skipped)}.")
+    return Parsed(sums=adder.sums(False), rows=adder.rows, skipped=dict(adder.skipped), peaks=adder.peaks())
+
+
+def _points(text: str) -> Iterator[Any]:
+    try:
+        whole = json.loads(text, parse_float=Decimal)
+    except RecursionError:
+        raise StatementError("The file is no JSON that can be read: it is nested too deeply.") from None
+    except ValueError:
+        yield from _lines(text)
+        return
+    answers = whole if isinstance(whole, list) else [whole]
+    for answer in answers:
+        if isinstance(answer, dict) and isinstance(answer.get("value"), list):
+            for metric in answer["value"]:
+                yield from _series(metric, answer.get("interval"))
+        else:
+            yield answer
+
+
+def _lines(text: str) -> Iterator[Any]:
+    for line in text.splitlines():
+        if line.strip():
+            try:
+                yield json.loads(line, parse_float=Decimal)
+            except (ValueError, RecursionError):
+                raise StatementError("The file is no JSON: neither one value nor one on each line.") from None
+
+
+def _series(metric: Any, grain: Any) -> Iterator[dict[str, Any]]:
+    """The points of one metric of the API's answer, in the shape of exported ones."""
+    try:
+        for series in metric["timeseries"]:
+            for point in series["data"]:
+                named = {"metricName": metric["name"]["value"], "resourceId": metric["id"], "timeGrain": grain}
+                told = {name: point.get(name) for name in ("total", "maximum")}
+                yield named | told | {"time": point["timeStamp"]}
+    except (KeyError, TypeError, AttributeError):
+        raise StatementError(
+            "This is no answer of Azure Monitor's metrics: name, id, timeseries or data is missing."
+        ) from None
+
+
+def _measured(point: Any) -> Sum | Peak:
+    if not isinstance(point, dict):
+        raise Unusable("that are no metrics")
+    if point.get("metricName") not in (*TOTALS, CONNECTIONS):
+        raise Unusable("of other metrics")
+    resource = RESOURCE.search(str(point.get("resourceId", "")))
+    if resource is None:
+        raise Unusable("of other services")
+    scope, namespace = resource[1].lower(), resource[2].lower()
+    if point["metricName"] == CONNECTIONS:
+        hour = _hour(str(point.get("time", "")))
+        return Peak(hour=hour, scope=scope, namespace=namespace, connections=_connections(point))
+    if point.get("total") is None:
+        raise Unusable("without a total")
+    return Sum(
+        date=day_of(str(point.get("time", ""))[:10]),
+        scope=scope,
+        namespace=namespace,
+        meter=str(point["metricName"]),
+        quantity=number_of(str(point["total"])),
+    )
+
+
+def _connections(point: dict[str, Any]) -> int:
+    """The most connections at a moment: the maximum of the grain, or a minute's only sample, which is its total."""
+    minutes = _minutes(point.get("timeGrain"))
+    if minutes > 60:
+        raise Unusable("of connections over more than an hour")
+    told = point.get("maximum")
+    if told is None and minutes == 1:
+        told = point.get("total")
+    if told is None:
+        raise Unusable("of connections without a maximum, over more than a minute")
+    number = number_of(str(told))
+    if not 0 <= number <= MOST_CONNECTIONS:
+        raise Unusable("with a number that cannot be read")
+    return ceil(number)
+
+
+def _minutes(grain: Any) -> int:
+    """How long a point is, of PT1M or 0:01:00; an hour where nobody tells: then a total is not trusted."""
+    match = GRAIN.fullmatch(str(grain).strip().upper())
+    if match is None:
+        return 60 if grain in (None, "") else 24 * 60
+    return sum(
+        60 * int(hours or 0) + int(minutes or 0) for hours, minutes in ((match[1], match[2]), (match[3], match[4]))
+    )
+
+
+def _hour(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise Unusable("with a date that cannot be read") from None
+    return moment.replace(minute=0, second=0, microsecond=0)

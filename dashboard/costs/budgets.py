@@ -1,0 +1,97 @@
+"""Budgets of a month: set by an operator, looked at whenever charges are stored, told once when they are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import Sum
+
+from dashboard.models import Adjustment, AuditEntry, Budget, BudgetAlert, Charge, Invoice
+from dashboard.site.money import money
+
+ALL = "*"
+FULL = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A budget, and how much of it the month has used. Cents."""
+
+    budget: Budget
+    spent: int
+
+    @property
+    def percent(self) -> int:
+        """Of the budget, rounded down: 100 is all of it."""
+        return FULL * self.spent // self.budget.cents if self.budget.cents else FULL
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.spent >= self.budget.cents
+
+    @property
+    def is_near(self) -> bool:
+        return self.percent >= self.budget.alert_percent
+
+    @property
+    def left(self) -> int:
+        return self.budget.cents - self.spent
+
+
+def came_to(month: str, pair: str, rule: str) -> int | None:
+    """What the month came to under the rule, adjustments included: of a pair, or of everything (`*`). Cents.
+
+    None where there is no row of it.
+    """
+    sums = []
+    for model in (Charge, Adjustment):
+        rows = model.objects.filter(invoice__month=month, invoice__rule=rule)
+        found = rows if pair == ALL else rows.filter(pair=pair)
+        sums.append(found.aggregate(cents=Sum("cents"))["cents"])
+    known = [int(cents) for cents in sums if cents is not None]
+    return sum(known) if known else None
+
+
+def standings(month: str, rule: str, pair: str = "") -> list[Standing]:
+    """How the month stands against each budget, or the one of a pair."""
+    budgets = Budget.objects.filter(pair=pair) if pair else Budget.objects.all()
+    return [Standing(budget=budget, spent=came_to(month, budget.pair, rule) or 0) for budget in budgets]
+
+
+def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:
+    """Writes an alert for each share of a budget the month has reached and nobody was told of; returns those."""
+    invoice = Invoice.objects.filter(month=month).first()
+    if invoice is None:
+        return []
+    raised = []
+    for standing in standings(month, rule):
+        budget = standing.budget
+        for percent in sorted({budget.alert_percent, FULL}):
+            if standing.percent < percent:
+                continue
+            known = {"cents": standing.spent, "budget_cents": budget.cents, "currency": invoice.currency}
+            alert, is_new = BudgetAlert.objects.get_or_create(
+                month=month, pair=budget.pair, percent=percent, defaults=known | {"raised_at": now}
+            )
+            raised += [alert] if is_new else []
+    return raised
+
+
+@transaction.atomic
+def set_budget(pair: str, cents: int, alert_percent: int, person: str, now: datetime) -> None:
+    """Sets the budget of a pair or of everything; 0 takes it away. Audited. Alerts of other amounts are forgotten."""
+    if cents:
+        fields = {"cents": cents, "alert_percent": alert_percent, "set_by": person, "set_at": now}
+        Budget.objects.update_or_create(pair=pair, defaults=fields)
+    else:
+        Budget.objects.filter(pair=pair).delete()
+    BudgetAlert.objects.filter(pair=pair).exclude(budget_cents=cents).delete()
+    detail = f"{money(cents)} a month, told at {alert_percent} %" if cents else "no budget any more"
+    entry = AuditEntry(
+        request_id=str(uuid4()), at=now, operator=person, verb="set_budget", pair=pair, outcome="done", detail=detail
+    )
+    entry.save()

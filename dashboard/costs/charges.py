@@ -1,0 +1,378 @@
+"""The monthly charges: the job is started, its result stored whole, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Value
+from django.utils import timezone
+
+from dashboard.costs.budgets import raise_alerts
+from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.models import (
+    Adjustment,
+    AuditEntry,
+    Availability,
+    BacklogRollup,
+    Charge,
+    ChargeRun,
+    ClosedMonth,
+    ConnectionDay,
+    DailyCharge,
+    DepthSample,
+    EntityHealth,
+    FailoverEvent,
+    Invoice,
+    Outage,
+    PairDepth,
+)
+from pairing.health.faults import describe
+
+CHUNK = 1_000
+LONGEST_RUN = timedelta(hours=6)
+DEFAULT_PRICES = settings.BASE_DIR / "prices.json"
+TURNS = ("failed_over", "forced", "recovered")  # the events that begin or end an outage
+OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargesRequest:
+    """What is to be computed; empty fields take the configured or the documented default."""
+
+    month: str
+    usage: str = ""
+    prices: str = ""
+    region: str = ""
+    rule: str = "published"
+    allocation: str = "time"
+    hours_in_month: int | None = None
+    started_by: str = ""
+    incremental: bool = False
+
+    def arguments(self, result: Path) -> list[str]:
+        """The job's arguments."""
+        words = ["--month", self.month, "--usage", absolute(self.usage or settings.USAGE_DIR), "--result", str(result)]
+        words += ["--allocation", self.allocation]
+        words += price_arguments(self.prices or configured_prices(), self.region)
+        if self.incremental:
+            words += ["--incremental"]
+        if self.hours_in_month is not None:
+            words += ["--hours-in-month", str(self.hours_in_month)]
+        return words
+
+
+def absolute(place: str) -> str:
+    """A path of this machine as seen from here, for a process that runs elsewhere; a URL stays as it is."""
+    return place if "://" in place else str(Path(place).expanduser().absolute())
+
+
+def configured_prices() -> str:
+    """The price list of PRICES_FILE; empty where none is configured, and the job takes the sample that ships.
+
+    A list that was named but is not there is no reason to take the sample: the job says that it cannot be read.
+    """
+    path = Path(settings.PRICES_FILE)
+    return "" if path == DEFAULT_PRICES and not path.exists() else str(path)
+
+
+def price_arguments(prices: str, region: str = "") -> list[str]:
+    """What names a price list to a job, and of several regions the one that counts, by default that of PRICES_REGION.
+
+    The sample, which is taken where no list is named, has one region, and it need not be this one.
+    """
+    region = region or (settings.PRICES_REGION if prices else "")
+    return [*(["--prices", absolute(prices)] if prices else []), *(["--region", region] if region else [])]
+
+
+@transaction.atomic
+def ask_for(month: str, person: str, now: datetime) -> ChargeRun:
+    """Asks the workers to compute the month; returns the run that is asked for or under way already, if any."""
+    latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
+    if latest is not None and not is_stalled(latest, now):
+        return latest
+    run = ChargeRun.objects.create(
+        month=month, status=ChargeRun.Status.WANTED, started_by=person, started_at=now, heard_at=now
+    )
+    entry = AuditEntry(
+        request_id=str(uuid4()), at=now, operator=person, verb="compute_charges", pair="*", target=month, outcome="done"
+    )
+    entry.save()
+    return run
+
+
+def take_wanted(now: datetime) -> ChargeRun | None:
+    """The oldest run that somebody asked for, claimed by this process; None where there is none."""
+    for run in ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).order_by("started_at"):
+        waiting = ChargeRun.objects.filter(pk=run.pk, status=ChargeRun.Status.WANTED)
+        if waiting.update(status=ChargeRun.Status.RUNNING, heard_at=now):
+            run.refresh_from_db()
+            return run
+    return None
+
+
+def compute_month(
+    request: ChargesRequest, tell: Callable[[ChargeRun], None] = lambda run: None, run: ChargeRun | None = None
+) -> ChargeRun:
+    """Computes and stores a month's charges; raises JobFailed, and then the last good figures stay.
+
+    `tell` is called whenever the run has moved on; `run` is one that was asked for and taken.
+    """
+    run = run or _begin(request, timezone.now())
+    try:
+        with TemporaryDirectory(prefix="charges-") as folder:
+            result = Path(folder, "result.jsonl")
+            tariffs, note = namespaces_for(Path(folder))
+            arguments = [
+                *(request if may_keep_hours(run) else replace(request, incremental=False)).arguments(result),
+                *events_for(Path(folder), request.month),
+                *depths_for(Path(folder), request.month, timezone.now()),
+                *tariffs,
+            ]
+            run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
+            store(run, result, note)
+    except BaseException as error:
+        _finish(run, ChargeRun.Status.FAILED, _why(error))
+        raise
+    return run
+
+
+def _why(error: BaseException) -> str:
+    """Why a run failed, for the page that asked for it."""
+    if not isinstance(error, Exception):
+        return "It was interrupted."
+    return str(error) if isinstance(error, JobFailed) else f"{describe(error)}."
+
+
+def events_for(folder: Path, month: str) -> list[str]:
+    """Writes what the job needs to know of outages into the folder; returns the arguments that name it."""
+    events, inventory = folder / "events.jsonl", folder / "inventory.jsonl"
+    names = ("event_id", "time", "pair", "entity", "kind", "reason")
+    told = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=_end_of(month)).values_list(*names)
+    with events.open("w", encoding="utf-8") as out:
+        for row in told.iterator():
+            fields = dict(zip(("id", *names[1:]), row, strict=True))
+            out.write(json.dumps(fields | {"time": fields["time"].isoformat()}) + "\n")
+    with inventory.open("w", encoding="utf-8") as out:
+        for pair, entity in EntityHealth.objects.values_list("pair__name", "path"):
+            out.write(json.dumps({"pair": pair, "entity": entity}) + "\n")
+    return ["--events", str(events), "--inventory", str(inventory)]
+
+
+def may_keep_hours(run: ChargeRun) -> bool:
+    """Whether the run has the month's kept hours for itself; two that renew them at once would mix them up."""
+    since = timezone.now() - LONGEST_RUN
+    others = ChargeRun.objects.filter(month=run.month, status=ChargeRun.Status.RUNNING, heard_at__gt=since)
+    return not others.exclude(pk=run.pk).exists()
+
+
+def depths_for(folder: Path, month: str, now: datetime) -> list[str]:
+    """Writes the month's samples of the backlogs; of single queues those since yesterday, older ones are rolled up."""
+    begin, end = _begin_of(month), _end_of(month)
+    since = max(begin, now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1))
+    pairs = PairDepth.objects.filter(at__gte=begin, at__lt=end).values_list("pair__name", Value("*"), "at", "messages")
+    queues = DepthSample.objects.filter(at__gte=since, at__lt=end).values_list(
+        "queue__pair__name", "queue__path", "at", F("active") + F("scheduled")
+    )
+    path = folder / "depths.jsonl"
+    with path.open("w", encoding="utf-8") as out:
+        for pair, queue, at, messages in chain(pairs.iterator(), queues.iterator()):
+            out.write(json.dumps({"pair": pair, "queue": queue, "at": at.isoformat(), "messages": messages}) + "\n")
+    return ["--depths", str(path)]
+
+
+def namespaces_for(folder: Path) -> tuple[list[str], str]:
+    """Writes the tiers and regions of PAIRS_FILE into the folder: the arguments that name it, and what to tell.
+
+    Without the file every namespace is Standard, in one region; with one that cannot be used too, and that is told.
+    """
+    if not Path(settings.PAIRS_FILE).exists():
+        return [], ""
+    try:
+        pairs = load_pairs()
+    except PairsFileError as error:
+        return [], f"Every namespace was priced as Standard and in one region, as PAIRS_FILE could not be used. {error}"
+    path = folder / "namespaces.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for pair in pairs.values() for record in _told_of(pair)))
+    return ["--namespaces", str(path)], ""
+
+
+def _told_of(pair: PairConfig) -> Iterator[dict[str, Any]]:
+    for end in (pair.primary, pair.secondary):
+        yield {
+            "record": "namespace",
+            "name": end.namespace,
+            "scope": pair.scope(end.namespace),
+            "tier": end.tier,
+            "messaging_units": end.messaging_units,
+        }
+    if pair.crosses_regions:
+        price = pair.bandwidth_per_gb
+        yield {"record": "crossing", "pair": pair.name, "per_gigabyte": price, "meter": pair.bandwidth_meter}
+
+
+def _end_of(month: str) -> datetime:
+    year, number = map(int, month.split("-"))
+    return datetime(year + number // 12, number % 12 + 1, 1, tzinfo=UTC)
+
+
+def _begin_of(month: str) -> datetime:
+    year, number = map(int, month.split("-"))
+    return datetime(year, number, 1, tzinfo=UTC)
+
+
+def _begin(request: ChargesRequest, now: datetime) -> ChargeRun:
+    return ChargeRun.objects.create(
+        month=request.month[:7],
+        rule=request.rule,
+        allocation=request.allocation,
+        started_by=request.started_by,
+        started_at=now,
+        heard_at=now,
+    )
+
+
+def _note(run: ChargeRun, said: dict[str, Any], tell: Callable[[ChargeRun], None]) -> None:
+    run.stage, run.share, run.rows = str(said["stage"]), float(said["share"]), int(said["rows"])
+    run.heard_at = timezone.now()
+    run.save(update_fields=["stage", "share", "rows", "heard_at"])
+    tell(run)
+
+
+def _finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
+    run.status, run.error, run.finished_at = status, error, timezone.now()
+    run.save(update_fields=["status", "error", "finished_at", "details"])
+
+
+@transaction.atomic
+def store(run: ChargeRun, result: Path, note: str = "") -> None:
+    """Puts the result in the place of the month's charges, all scopes at once, and closes the run.
+
+    Of a closed month the invoices stay as they are: what differs is added to them as adjustments.
+    """
+    records = _records(result)
+    run.details = {key: value for key, value in next(records).items() if key != "record"}
+    if note:
+        run.details["note"] = note
+    closing = ClosedMonth.objects.filter(month=run.month).first()
+    closed = {
+        (each.scope, each.rule): each for each in Invoice.objects.filter(month=run.month, closed_at__isnull=False)
+    }
+    Invoice.objects.filter(month=run.month, closed_at__isnull=True).delete()
+    charges: list[Charge] = []
+    days: list[DailyCharge] = []
+    outages: list[Outage] = []
+    known_entities: list[Availability] = []
+    rollups: list[BacklogRollup] = []
+    peaks: list[ConnectionDay] = []
+    now_due: dict[int, list[Charge]] = {each.pk: [] for each in closed.values()}
+    invoice: Invoice | None = None
+    for record in records:
+        match record.pop("record"):
+            case "invoice":
+                place = (record["scope"], record["rule"])
+                if closing and place not in closed:
+                    closed[place] = _nothing_owed(run, record, closing)
+                    now_due[closed[place].pk] = []
+                invoice = closed.get(place) or Invoice.objects.create(run=run, **record)
+            case "line":
+                charge = _charge(invoice, record)
+                now_due.get(charge.invoice_id, charges).append(charge)
+            case "episode":
+                outages.append(Outage(run=run, month=run.month, **record))
+            case "availability":
+                known_entities.append(Availability(month=run.month, **record))
+            case "rollup":
+                rollups.append(BacklogRollup(month=run.month, **record))
+            case "peaks":
+                peaks.append(ConnectionDay(**record))
+            case "day" if invoice is not None and not invoice.closed_at:
+                record["billing_units"] = record.pop("units")
+                days.append(DailyCharge(invoice=invoice, **record))
+    Charge.objects.bulk_create(charges, batch_size=CHUNK)
+    DailyCharge.objects.bulk_create(days, batch_size=CHUNK)
+    for model, rows in ((Outage, outages), (Availability, known_entities)):
+        model.objects.filter(month=run.month).delete()
+        model.objects.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
+    _store_rollups(rollups)
+    ConnectionDay.objects.filter(statement=None, date__startswith=run.month).delete()
+    ConnectionDay.objects.bulk_create(peaks, batch_size=CHUNK)
+    for known in closed.values():
+        adjust(known, now_due[known.pk], run)
+    raise_alerts(run.month, run.rule, timezone.now())
+    run.stage, run.share = "stored", 1.0
+    run.save(update_fields=["stage", "share"])
+    _finish(run, ChargeRun.Status.SUCCEEDED)
+
+
+def _store_rollups(rollups: list[BacklogRollup]) -> None:
+    """Periods that were computed again take the place of what they were; those whose samples are gone stay."""
+    key = ["pair", "queue", "begins_at", "is_day"]
+    BacklogRollup.objects.bulk_create(
+        rollups,
+        batch_size=CHUNK,
+        update_conflicts=True,
+        unique_fields=key,
+        update_fields=["samples", "deepest", "p50", "p95"],
+    )
+
+
+def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
+    """Adds what the rows of a closed invoice come to now, less what they came to with earlier adjustments."""
+    key = ("namespace", "entity", "kind", "pair")
+    difference: dict[tuple[str, ...], int] = defaultdict(int)
+    for sign, rows in ((1, due), (-1, invoice.charges.all()), (-1, invoice.adjustments.all())):
+        for row in rows:
+            difference[tuple(getattr(row, name) for name in key)] += sign * row.cents
+    now = timezone.now()
+    Adjustment.objects.bulk_create(
+        Adjustment(invoice=invoice, run=run, cents=cents, made_at=now, **dict(zip(key, place, strict=True)))
+        for place, cents in sorted(difference.items())
+        if cents
+    )
+
+
+def _nothing_owed(run: ChargeRun, record: Mapping[str, Any], closing: ClosedMonth) -> Invoice:
+    """The invoice of a billing scope that had nothing when its month was closed: all of it is adjustments."""
+    nothing = {"cents": 0, "exact": "0", "units": 0, "tiers": [0] * len(record["tiers"]), "unpriced_bytes": 0}
+    return Invoice.objects.create(run=run, **{**record, **nothing}, closed_at=closing.closed_at)
+
+
+@transaction.atomic
+def close_month(month: str, now: datetime) -> int:
+    """Closes the month, also an empty one: from now on it changes by adjustments only. Returns its open invoices."""
+    ClosedMonth.objects.get_or_create(month=month, defaults={"closed_at": now})
+    return Invoice.objects.filter(month=month, closed_at__isnull=True).update(closed_at=now)
+
+
+def _charge(invoice: Invoice | None, record: dict[str, Any]) -> Charge:
+    units, included = record.pop("units"), record.pop("included")
+    return Charge(invoice=invoice, billing_units=units, included_units=included, **record)
+
+
+def _records(result: Path) -> Iterator[dict[str, Any]]:
+    with result.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def latest_run(month: str, status: ChargeRun.Status | None = None) -> ChargeRun | None:
+    """The month's newest run, of one status if given."""
+    runs = ChargeRun.objects.filter(month=month)
+    return (runs.filter(status=status) if status else runs).first()
+
+
+def is_stalled(run: ChargeRun, now: datetime) -> bool:
+    """Whether a run that is asked for or under way has not been heard of for a quarter of an hour."""
+    return run.status in OPEN and (now - run.heard_at).total_seconds() > 900

@@ -1,0 +1,58 @@
+"""`pairing costs`: what a month came to, and because of what."""
+
+import re
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from dashboard.costs import report as cost_report
+from dashboard.costs.report import Filters, Report
+from dashboard.management.subcommands import Answer, Options, Words, pair_named, table, word
+from dashboard.models import Invoice
+from dashboard.site.money import money
+
+
+def add(words: Words) -> None:
+    """Declare it."""
+    costs = word(words, "costs", "what a month came to, by part and by entity", run)
+    costs.add_argument("month", nargs="?", metavar="YYYY-MM", help="default: the newest that was computed")
+    costs.add_argument("--pair", default="", help="only what this pair caused")
+    costs.add_argument("--rule", default="", choices=("published", "settlements"), help="the counting rule")
+
+
+def run(options: Options) -> Answer:
+    """The stored figures; computes nothing."""
+    newest = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
+    month = options["month"] or newest or f"{timezone.now():%Y-%m}"
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month, re.ASCII):
+        raise CommandError(f"{month} is no month: write YYYY-MM, for example 2026-10.")
+    if options["pair"]:
+        pair_named(options["pair"])
+    found = cost_report.report(month, options["rule"], Filters(pair=options["pair"]))
+    if found is None:
+        raise CommandError(f"{month} was not computed yet: `manage.py compute_charges --month {month}`.")
+    return Answer(_document(found), _lines(found))
+
+
+def _document(found: Report) -> dict[str, object]:
+    return {
+        "month": found.month,
+        "rule": found.rule,
+        "pair": found.pair or None,
+        "currency": found.currency,
+        "amount": money(found.total),
+        "because_of_failover": money(found.because_of_failover),
+        "parts": [{"name": part.name, "amount": money(part.cents)} for part in found.parts],
+        "entities": [
+            {"entity": part.name, "operations": part.operations, "amount": money(part.cents)}
+            for part in found.by_entity
+        ],
+    }
+
+
+def _lines(found: Report) -> list[str]:
+    head = f"{found.month}, {found.rule}: {money(found.total)} {found.currency}"
+    extra = f"because of failover: {money(found.because_of_failover)} {found.currency}"
+    parts = table(("part", "operations", "amount"), [(p.label, p.operations, money(p.cents)) for p in found.parts])
+    rows = [(part.name, part.operations, money(part.cents)) for part in found.by_entity]
+    return [head, extra, "", *parts, "", *table(("entity", "operations", "amount"), rows)]

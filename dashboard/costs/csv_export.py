@@ -1,0 +1,60 @@
+"""The charges as CSV: the columns of docs/contract.md, section 5."""
+
+import csv
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Protocol
+
+from dashboard.models import Adjustment, Charge
+from dashboard.site.cells import cell
+from dashboard.site.money import money
+
+COLUMNS = (
+    "month",
+    "scope",
+    "namespace",
+    "entity",
+    "kind",
+    "operations",
+    "billing_units",
+    "included_units",
+    "charge",
+    "currency",
+)
+SUMS = ("operations", "billing_units", "included_units", "cents")
+NAMES = 5  # of the columns: texts that applications have reported
+
+
+class Writable(Protocol):
+    """What csv can write to."""
+
+    def write(self, text: str, /) -> object: ...
+
+
+def write_csv(out: Writable, month: str, rule: str) -> None:
+    """Writes the month's rows under one rule; their `charge` sums to the invoices to the cent.
+
+    Adjustments of a closed month follow as rows of their own, without operations.
+    """
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    for row in charge_rows(month, rule):
+        writer.writerow([*(cell(str(name)) for name in row[:NAMES]), *row[NAMES:]])
+
+
+def charge_rows(month: str, rule: str) -> Iterator[tuple[str | int, ...]]:
+    """The rows, in the order of COLUMNS; what several pairs used of an entity of one namespace is one row."""
+    charges = Charge.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
+    in_order = charges.order_by("invoice__scope", "namespace", "entity", "kind").iterator()
+    for names, rows in groupby(in_order, key=_names):
+        of_pairs = list(rows)
+        operations, units, included, cents = (sum(getattr(row, name) for row in of_pairs) for name in SUMS)
+        yield (*names, operations, units, included, money(cents), of_pairs[0].invoice.currency)
+    adjustments = Adjustment.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
+    for row in adjustments.iterator():
+        names = (row.invoice.month, row.invoice.scope, row.namespace, row.entity, row.kind)
+        yield (*names, 0, 0, 0, money(row.cents), row.invoice.currency)
+
+
+def _names(row: Charge) -> tuple[str, ...]:
+    return (row.invoice.month, row.invoice.scope, row.namespace, row.entity, row.kind)

@@ -1,0 +1,153 @@
+"""The present, as far as a forecast needs it: this month's prices, what it used so far, and the traffic of a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from django.db.models import Min, Sum
+
+from dashboard.costs.charges import configured_prices, price_arguments
+from dashboard.costs.insight import standard_units
+from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.costs.ladder import Step, ladder_of
+from dashboard.models import Charge, DailyCharge, Invoice, Pair
+from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+
+BOTH = (PUBLISHED, SETTLEMENTS)
+SENDS = ("send", "send_backlog")
+IN_THE_PRIMARY = ("send", "ping", "receive", "syphon_send")
+IN_THE_SECONDARY = ("send_backlog", "syphon_receive", "syphon_receive_empty", "syphon_settle")
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The operations' price ladder of a month. `rows`: the price rows of all meters."""
+
+    ladder: Sequence[Step]
+    currency: str
+    is_sample: bool
+    rows: Sequence[Mapping[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Operations so far that climbed the Standard ladder, on the bill of a pair's primary.
+
+    `secondary`: where that of the secondary is another subscription's, those on it.
+    """
+
+    primary: int = 0
+    secondary: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a pair sends, on average over the latest month with charges, from the day of the month's first send on.
+
+    Zero where nothing was metered yet. `used`: how far its bills are this month, by counting rule.
+    """
+
+    month: str
+    messages_per_hour: int
+    message_bytes: int
+    used: Mapping[str, Used]
+
+
+def prices(month: str) -> Prices:
+    """The month's ladder from PRICES_FILE, or from the sample that ships; raises JobFailed."""
+    path = configured_prices()
+    return _prices(month, tuple(price_arguments(path)), _changed(path))
+
+
+def _changed(path: str) -> int:
+    """When the file last changed, so that a new list is read again; 0 where it cannot be read, which the job tells."""
+    try:
+        return Path(path).stat().st_mtime_ns if path else 0
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=8)
+def _prices(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
+    told: list[dict[str, Any]] = []
+    run_job("pipeline.jobs.prices", ["--month", month, *arguments], told.append)
+    if not told:
+        raise JobFailed("The prices could not be read.")
+    rows = told[-1]["prices"]
+    return Prices(ladder_of(rows), rows[0]["currency"], told[-1]["sample"], rows)
+
+
+def traffic(pair: str, now: datetime, entity: str = "") -> Traffic:
+    """The sends by the hour of a pair, or of one of its entities, from the newest month that was computed."""
+    newest = Invoice.objects.order_by("-month").select_related("run").first()
+    if newest is None:
+        return Traffic(f"{now:%Y-%m}", 0, 0, dict.fromkeys(BOTH, Used()))
+    sent = Charge.objects.filter(invoice__month=newest.month, invoice__rule=PUBLISHED, kind__in=SENDS)
+    if pair:
+        sent = sent.filter(pair=pair)
+    if entity:
+        sent = sent.filter(entity=entity)
+    sums = sent.aggregate(messages=Sum("messages"), bytes=Sum("bytes"))
+    messages, size = sums["messages"] or 0, sums["bytes"] or 0
+    hours = max(1, _hours(newest))
+    is_running = newest.month == f"{now:%Y-%m}"
+    return Traffic(
+        month=newest.month,
+        messages_per_hour=round(messages / hours),
+        message_bytes=round(size / messages) if messages else 0,
+        used={rule: _used(newest.month, pair, rule) if is_running else Used() for rule in BOTH},
+    )
+
+
+def _used(month: str, pair: str, rule: str) -> Used:
+    """What the bills of the pair's two namespaces have used; one bill where they share it, the largest of all pairs."""
+    bills = Invoice.objects.filter(month=month, rule=rule).select_related("run")
+    on_the_ladder = {bill.scope: standard_units(bill) for bill in bills}
+    charges = Charge.objects.filter(invoice__in=bills, **({"pair": pair} if pair else {}))
+    places = set(charges.values_list("kind", "invoice__scope"))
+    primary = {scope for kind, scope in places if kind in IN_THE_PRIMARY}
+    apart = {scope for kind, scope in places if kind in IN_THE_SECONDARY} - primary
+    if pair and primary and apart:
+        return Used(max(on_the_ladder[scope] for scope in primary), max(on_the_ladder[scope] for scope in apart))
+    return Used(max((on_the_ladder[scope] for scope in primary | apart), default=0))
+
+
+def _hours(invoice: Invoice) -> int:
+    """The month's hours since the day of its first send, as far as they had passed when it was computed.
+
+    Days before the metering began would make an average of nothing: an outage would seem to be smaller than it is.
+    """
+    computed_at = invoice.run.started_at
+    year, number = map(int, invoice.month.split("-"))
+    first = computed_at.replace(year=year, month=number, day=1, hour=0, minute=0, second=0, microsecond=0)
+    following = first.replace(year=year + number // 12, month=number % 12 + 1)
+    sent = DailyCharge.objects.filter(invoice__month=invoice.month, kind__in=SENDS, operations__gt=0)
+    begun = sent.aggregate(day=Min("date"))["day"]
+    since = first.replace(day=begun.day) if begun else first
+    return int((min(computed_at, following) - since).total_seconds() // 3600)
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What pairs are configured with, as far as it costs: all of them together where none is named."""
+
+    queues: int = 10
+    ping_interval_s: int = 60
+
+
+def configured(pair: str) -> Configured:
+    """Of one pair, or of all: their backlog queues together, and an interval that sends as many pings as theirs do.
+
+    The defaults of the options where nothing is known.
+    """
+    rows = Pair.objects.filter(name=pair) if pair else Pair.objects.filter(is_configured=True)
+    known = list(rows.values_list("backlog_queue_count", "ping_primary_interval_s"))
+    if not known:
+        return Configured()
+    pings_a_second = sum(1 / interval for _, interval in known)
+    return Configured(sum(count for count, _ in known), max(1, round(len(known) / pings_a_second)))

@@ -1,0 +1,149 @@
+"""What an outage would cost and hold, before it happens (docs/pricing.md, section 9). Plain arithmetic, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from dashboard.costs.ladder import Step, charge, rate
+
+STEP_BYTES = 65_536
+QUEUE_BYTES = 5_120 * 1024 * 1024
+GIGABYTE = 10**9
+CREDITS_PER_S = 1_000
+POLLS_PER_HOUR = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """What is assumed. `used`: billable operations of the month so far; `per_gigabyte`: the price of a crossing.
+
+    `used_secondary`: those of the secondary's subscription, where it is another one than the primary's.
+    """
+
+    hours: Fraction
+    messages_per_hour: Fraction
+    message_bytes: int
+    entities: int = 1
+    pingers: int = 1
+    ping_interval_s: int = 60
+    queues: int = 10
+    syphon_hosts: int = 1
+    used: int = 0
+    used_secondary: int | None = None
+    crossings: int = 1
+    per_gigabyte: Fraction = Fraction(0)
+
+    @property
+    def messages(self) -> int:
+        return ceil(self.hours * self.messages_per_hour)
+
+    @property
+    def units(self) -> int:
+        """Operations of one transfer of one message."""
+        return max(1, -(-self.message_bytes // STEP_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """The operations of the outage, stage by stage, under one counting rule; `without`: had there been none."""
+
+    send_backlog: int
+    syphon_receive: int
+    syphon_send: int
+    receive: int
+    pings: int
+    polls: int
+    without: int
+
+    @property
+    def total(self) -> int:
+        stages = self.send_backlog + self.syphon_receive + self.syphon_send + self.receive
+        return stages + self.pings + self.polls
+
+    @property
+    def extra(self) -> int:
+        return self.total - self.without
+
+    @property
+    def in_secondary(self) -> int:
+        """Those on the secondary's bill; all others, and all that had been without the outage, are on the primary's."""
+        return self.send_backlog + self.syphon_receive + self.polls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What the outage comes to. Money is exact, in the price list's currency; `drain_s` is a lower bound.
+
+    `rate`: what one more operation costs afterwards, in the secondary's subscription where it has its own.
+    """
+
+    outage: Outage
+    operations: Operations
+    charge: Fraction
+    extra_charge: Fraction
+    rate: Fraction
+    bandwidth: Fraction
+    gigabytes: Fraction
+    queues_needed: int
+    drain_s: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the backlog queues could hold it, were it spread evenly."""
+        return self.queues_needed <= self.outage.queues
+
+
+def forecast(
+    outage: Outage, ladder: Sequence[Step], settlements: bool, secondary: Sequence[Step] | None = None
+) -> Forecast:
+    """The outage's operations, money, room and time under one counting rule.
+
+    `secondary`: the ladder of the secondary, where it is of another tier.
+    """
+    operations = _operations(outage, 1 if settlements else 0)
+    bills = _bills(outage, operations, ladder, ladder if secondary is None else secondary)
+    with_it = sum((charge(steps, used + made) for steps, used, made, _ in bills), Fraction(0))
+    without = sum((charge(steps, used + anyway) for steps, used, _, anyway in bills), Fraction(0))
+    before = sum((charge(steps, used) for steps, used, _, _ in bills), Fraction(0))
+    last, used_last, made_last, _ = bills[-1]
+    size = outage.messages * outage.message_bytes
+    return Forecast(
+        outage=outage,
+        operations=operations,
+        charge=with_it - before,
+        extra_charge=with_it - without,
+        rate=rate(last, used_last + made_last),
+        bandwidth=Fraction(size, GIGABYTE) * outage.crossings * outage.per_gigabyte,
+        gigabytes=Fraction(size, GIGABYTE),
+        queues_needed=-(-size // QUEUE_BYTES),
+        drain_s=-(-outage.messages // CREDITS_PER_S),
+    )
+
+
+def _bills(
+    outage: Outage, operations: Operations, here: Sequence[Step], there: Sequence[Step]
+) -> list[tuple[Sequence[Step], int, int, int]]:
+    """Of each bill: its ladder, what it has used before, what the outage makes on it, and what had been made anyway."""
+    if outage.used_secondary is None and here == there:
+        return [(here, outage.used, operations.total, operations.without)]
+    used = outage.used if outage.used_secondary is None else outage.used_secondary
+    away = operations.in_secondary
+    return [(here, outage.used, operations.total - away, operations.without), (there, used, away, 0)]
+
+
+def _operations(outage: Outage, settling: int) -> Operations:
+    transfers = outage.messages * outage.units
+    taken = transfers + outage.messages * settling
+    pings = int(outage.hours * 3600 / outage.ping_interval_s) * outage.entities * outage.pingers
+    return Operations(
+        send_backlog=transfers,
+        syphon_receive=taken,
+        syphon_send=transfers,
+        receive=taken,
+        pings=pings,
+        polls=ceil(outage.hours * POLLS_PER_HOUR) * outage.queues * outage.syphon_hosts,
+        without=transfers + taken,
+    )

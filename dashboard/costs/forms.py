@@ -1,0 +1,109 @@
+"""The fields of a forecast, and of a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from django import forms
+from django.forms import BoundField
+
+from dashboard.costs.current_month import BOTH, Configured, Traffic, Used
+from dashboard.costs.forecast import Forecast, Outage, forecast
+from dashboard.costs.tariffs import Tariff
+from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+
+SLIDERS = {"hours": ("0.25", "168"), "messages_per_hour": ("10", "10000000"), "message_bytes": ("100", "1000000")}
+"""Fields that have a slider too, and its ends; what lies beyond is typed."""
+
+
+class ForecastForm(forms.Form):
+    """What is assumed about an outage; what is left empty is taken from the present."""
+
+    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, label="Hours it lasts")
+    messages_per_hour = forms.DecimalField(min_value=0, max_value=10**10, label="Messages an hour")
+    message_bytes = forms.IntegerField(min_value=0, max_value=100 * 1024 * 1024, label="Bytes a message")
+    entities = forms.IntegerField(min_value=1, max_value=100_000, label="Entities that fail over")
+    pingers = forms.IntegerField(min_value=1, max_value=100_000, label="Clients that ping each by themselves")
+    ping_interval_s = forms.IntegerField(min_value=1, max_value=1_800, label="Seconds between pings")
+    queues = forms.IntegerField(min_value=1, max_value=10_000, label="Backlog queues")
+    syphon_hosts = forms.IntegerField(min_value=1, max_value=10_000, label="Hosts with a syphon")
+    used = forms.IntegerField(min_value=0, max_value=10**13, label="Operations used this month")
+    used_secondary = forms.IntegerField(
+        min_value=0, max_value=10**13, required=False, label="… in the secondary's subscription"
+    )
+    crossings = forms.IntegerField(min_value=0, max_value=3, label="Crossings of regions")
+    per_gigabyte = forms.DecimalField(min_value=0, max_value=100, label="Price of a GB that crosses")
+
+    def rows(self) -> Iterator[tuple[BoundField, tuple[str, str] | None]]:
+        """Each field, with the ends of its slider where it has one; the second bill's only where there are two."""
+        told = [field for field in self if field.name != "used_secondary" or field.value() not in (None, "")]
+        return ((field, SLIDERS.get(field.name)) for field in told)
+
+    def outage(self, used: Used) -> Outage:
+        """The outage the (valid) fields describe, where the month's bills are that far."""
+        given = self.cleaned_data
+        return Outage(
+            hours=Fraction(given["hours"]),
+            messages_per_hour=Fraction(given["messages_per_hour"]),
+            message_bytes=given["message_bytes"],
+            entities=given["entities"],
+            pingers=given["pingers"],
+            ping_interval_s=given["ping_interval_s"],
+            queues=given["queues"],
+            syphon_hosts=given["syphon_hosts"],
+            used=used.primary,
+            used_secondary=used.secondary,
+            crossings=given["crossings"],
+            per_gigabyte=Fraction(given["per_gigabyte"]),
+        )
+
+    def so_far(self, metered: Mapping[str, Used], rule: str) -> Used:
+        """What was typed in is meant for both rules; what was left as it was metered is each rule's own."""
+        given, shown, own = self.cleaned_data, metered[PUBLISHED], metered[rule]
+        return Used(
+            own.primary if given["used"] == shown.primary else given["used"],
+            own.secondary if given["used_secondary"] == shown.secondary else given["used_secondary"],
+        )
+
+
+class BeforeFailoverForm(forms.Form):
+    """What the dialog of a forced failover asks the forecast."""
+
+    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, required=False)
+    entities = forms.IntegerField(min_value=1, max_value=100_000, required=False)
+
+
+class BudgetForm(forms.Form):
+    """What a month may cost. No amount: no budget."""
+
+    pair = forms.CharField(max_length=63, required=False)
+    amount = forms.DecimalField(min_value=0, max_value=10**9, decimal_places=2, required=False)
+    alert_percent = forms.IntegerField(min_value=1, max_value=100, required=False)
+
+
+def forecasts(form: ForecastForm, metered: Mapping[str, Used], tariff: Tariff) -> list[Forecast]:
+    """The outage of a valid form under both counting rules."""
+    outages = {rule: form.outage(form.so_far(metered, rule)) for rule in BOTH}
+    return [forecast(outage, tariff.primary, rule == SETTLEMENTS, tariff.secondary) for rule, outage in outages.items()]
+
+
+def assumed(traffic: Traffic, known: Configured, tariff: Tariff) -> dict[str, Any]:
+    """The fields as the present has them; bytes that cross at a price nobody knows are told at 0."""
+    used, price = traffic.used[PUBLISHED], tariff.per_gigabyte or Fraction(0)
+    return {
+        "hours": 3,
+        "messages_per_hour": traffic.messages_per_hour or 10_000,
+        "message_bytes": traffic.message_bytes or 1_024,
+        "entities": 1,
+        "pingers": 1,
+        "ping_interval_s": known.ping_interval_s,
+        "queues": known.queues,
+        "syphon_hosts": 1,
+        "used": used.primary,
+        "used_secondary": used.secondary,
+        "crossings": tariff.crossings,
+        "per_gigabyte": Decimal(price.numerator) / price.denominator,
+    }

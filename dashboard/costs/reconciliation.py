@@ -1,0 +1,392 @@
+"""Computed against billed, and against what Azure Monitor saw: per meter and day, as ranges, the rest unexplained.
+
+Both counting rules are computed, and a bill between them is explained (docs/pricing.md, section 11).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from fractions import Fraction
+from hashlib import sha256
+from io import BytesIO
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models import Sum as SumOf
+
+from dashboard.costs import measured_connections
+from dashboard.costs.azure_metrics import read_metrics
+from dashboard.costs.outages import NO_OPERATIONS
+from dashboard.costs.statements import LARGEST_BYTES, Parsed, Peak, StatementError, read_export
+from dashboard.models import Adjustment, AuditEntry, BilledDay, Charge, ConnectionDay, DailyCharge, Invoice, Statement
+from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+from dashboard.site.money import exact_text
+
+READERS = {Statement.Source.EXPORT: read_export, Statement.Source.METRICS: read_metrics}
+SENDS, DELIVERIES = ("send", "send_backlog", "ping", "syphon_send"), ("receive", "syphon_receive")
+SETTLES = ("settle", "syphon_settle")
+STEP_BYTES = 65_536
+SYSTEM = "$system"
+WHOLE, CENT = Fraction(1), Fraction(1, 100)
+
+
+def take_statement(
+    month: str, source: str, name: str, data: bytes, person: str, now: datetime, via: str = ""
+) -> Statement:
+    """Puts the file's sums in the place of the month's last ones of that source; raises StatementError. Audited."""
+    entry = AuditEntry(
+        request_id=str(uuid4()),
+        at=now,
+        operator=person,
+        verb=f"reconcile_{source}",
+        pair="*",
+        target=month,
+        outcome="done",
+        via=via,
+    )
+    try:
+        parsed = READERS[Statement.Source(source)](BytesIO(data), month)
+    except StatementError as error:
+        entry.outcome, entry.detail = "refused", str(error)
+        entry.save()
+        raise
+    digest = sha256(data).hexdigest()
+    entry.detail = f"{name[:200]}: {parsed.rows:,} rows, SHA-256 {digest[:16]}…"
+    with transaction.atomic():
+        statement = _store(month, source, name, digest, parsed, person, now)
+        entry.save()
+    return statement
+
+
+def read_bounded(file: object) -> bytes:
+    """The file's bytes, one more than allowed at most: then its reader refuses it."""
+    data: bytes = file.read(LARGEST_BYTES + 1)  # type: ignore[attr-defined]
+    return data
+
+
+def _store(month: str, source: str, name: str, digest: str, parsed: Parsed, person: str, now: datetime) -> Statement:
+    Statement.objects.filter(month=month, source=source).delete()
+    statement = Statement.objects.create(
+        month=month,
+        source=source,
+        name=name[:200],
+        digest=digest,
+        rows=parsed.rows,
+        skipped=dict(parsed.skipped),
+        currency=parsed.currency[:3],
+        uploaded_by=person,
+        uploaded_at=now,
+    )
+    days = [
+        BilledDay(
+            statement=statement,
+            date=each.date,
+            scope=each.scope[:200],
+            namespace=each.namespace[:260],
+            meter=each.meter,
+            quantity=exact_text(each.quantity),
+            cost="" if each.cost is None else exact_text(each.cost),
+        )
+        for each in parsed.sums
+    ]
+    BilledDay.objects.bulk_create(days, batch_size=1_000)
+    ConnectionDay.objects.bulk_create(_connection_days(statement, parsed.peaks), batch_size=1_000)
+    return statement
+
+
+def _connection_days(statement: Statement, peaks: Iterable[Peak]) -> Iterator[ConnectionDay]:
+    by_day: dict[tuple[date, str, str], list[int | None]] = defaultdict(lambda: [None] * 24)
+    for peak in peaks:
+        by_day[peak.date, peak.scope, peak.namespace][peak.hour.hour] = peak.connections
+    for (day, scope, namespace), hours in by_day.items():
+        place = {"scope": scope[:200], "namespace": namespace[:260]}
+        yield ConnectionDay(statement=statement, date=day, peaks=hours, **place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What was computed, at least and at most, and what somebody else says it was.
+
+    `tolerance`: what exports may cut off: a whole unit of a quantity, a cent of money.
+    """
+
+    label: str
+    least: Fraction
+    most: Fraction
+    billed: Fraction
+    tolerance: Fraction = WHOLE
+
+    @property
+    def unexplained(self) -> Fraction:
+        """How far the other figure lies outside the range; negative below it."""
+        return min(Fraction(0), self.billed - self.least) + max(Fraction(0), self.billed - self.most)
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether it lies inside, but for the tolerance."""
+        return abs(self.unexplained) <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """A meter of the bill: its quantity in `unit`, and its money."""
+
+    quantity: Range
+    cost: Range
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """A month beside its bill. `until`: the export's last day; `elsewhere`: of namespaces nobody meters here.
+
+    `is_adjusted`: there are adjustments; they are in the money, and have no quantity.
+    """
+
+    until: date
+    meters: Sequence[Meter]
+    days: Sequence[Range]
+    elsewhere: Sequence[tuple[str, str, Fraction, Fraction]]
+    currencies: tuple[str, str]
+    is_adjusted: bool
+
+    @property
+    def cost(self) -> Range:
+        """All compared meters together."""
+        costs = [meter.cost for meter in self.meters]
+        return Range(
+            label="Together",
+            least=sum((cost.least for cost in costs), Fraction(0)),
+            most=sum((cost.most for cost in costs), Fraction(0)),
+            billed=sum((cost.billed for cost in costs), Fraction(0)),
+            tolerance=CENT,
+        )
+
+
+@dataclass(slots=True)
+class _Computed:
+    """The month as the pipeline has it, by counting rule."""
+
+    units: dict[str, dict[date, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
+    costs: dict[str, dict[date, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
+
+
+def against_bill(month: str, currency: str) -> Against | None:
+    """The month beside its cost export; None where none was given, or nothing was computed."""
+    statement = Statement.objects.filter(month=month, source=Statement.Source.EXPORT).first()
+    known = _namespaces(month)
+    if statement is None or not known:
+        return None
+    rows = list(statement.days.all())
+    ours = _ours(month, rows, known)
+    until = max(row.date for row in rows)
+    computed = _computed(month, until)
+    return Against(
+        until=until,
+        meters=_meters(month, until, computed, ours),
+        days=_days(computed, ours),
+        elsewhere=_elsewhere([row for row in rows if row not in ours]),
+        currencies=(currency, statement.currency),
+        is_adjusted=Adjustment.objects.filter(invoice__month=month).exists(),
+    )
+
+
+def _namespaces(month: str) -> set[str]:
+    """The namespaces with rows in the month's invoices, adjustments included."""
+    names: set[str] = set()
+    for model in (Charge, Adjustment):
+        rows = model.objects.filter(invoice__month=month)
+        names.update(rows.values_list("namespace", flat=True).distinct())
+    return {name.lower() for name in names if name != SYSTEM}
+
+
+def _ours(month: str, rows: Sequence[BilledDay], known: Container[str]) -> list[BilledDay]:
+    """The rows of metered namespaces; of no namespace, and of `$system`, those of the subscriptions these are in."""
+    scopes = {scope.lower() for scope in Invoice.objects.filter(month=month).values_list("scope", flat=True)}
+    scopes |= {row.scope for row in rows if row.namespace in known} | {""}
+    shared = ("", SYSTEM)
+    return [row for row in rows if row.namespace in known or (row.namespace in shared and row.scope in scopes)]
+
+
+def _computed(month: str, until: date) -> _Computed:
+    found = _Computed()
+    for row in DailyCharge.objects.filter(invoice__month=month, date__lte=until).select_related("invoice"):
+        found.units[row.invoice.rule][row.date] += row.billing_units
+        found.costs[row.invoice.rule][row.date] += Fraction(row.exact)
+    return found
+
+
+def _is_operations(row: BilledDay) -> bool:
+    return row.meter.lower().endswith("messaging operations")
+
+
+def _days(computed: _Computed, rows: Iterable[BilledDay]) -> list[Range]:
+    billed: dict[date, Fraction] = defaultdict(Fraction)
+    for row in rows:
+        if _is_operations(row):
+            billed[row.date] += Fraction(row.quantity)
+    days = sorted({*billed, *(day for by_day in computed.units.values() for day in by_day)})
+    return [
+        _range(day.isoformat(), [computed.units[rule][day] for rule in (PUBLISHED, SETTLEMENTS)], billed[day])
+        for day in days
+    ]
+
+
+def _range(label: str, both: Sequence[Fraction], billed: Fraction) -> Range:
+    return Range(label=label, least=min(both), most=max(both), billed=billed)
+
+
+def _meters(month: str, until: date, computed: _Computed, rows: Sequence[BilledDay]) -> list[Meter]:
+    units = [sum(computed.units[rule].values(), Fraction(0)) for rule in (PUBLISHED, SETTLEMENTS)]
+    costs = [
+        sum(computed.costs[rule].values(), _adjusted(month, rule).get("operations", Fraction(0)))
+        for rule in (PUBLISHED, SETTLEMENTS)
+    ]
+    adjusted = _adjusted(month, PUBLISHED)
+    operations = [row for row in rows if _is_operations(row)]
+    made = [_meter("Messaging operations", "operations", units, costs, operations)]
+    charges = Charge.objects.filter(invoice__month=month, invoice__rule=PUBLISHED)
+    for kind, label, unit, words in (
+        ("base", "Base charge", "unit hours", ("base unit", "messaging unit")),
+        ("connections", "Brokered connections", "connections", ("brokered connection",)),
+        ("bandwidth", "Bandwidth between regions", "GB", ("data transfer",)),
+    ):
+        found = charges.filter(kind=kind)
+        # The base is paid by the hour: of a month that runs, what the days so far come to.
+        share = Fraction(until.day, _days_of(month)) if kind == "base" else Fraction(1)
+        quantity = sum((Fraction(each.quantity) for each in found), Fraction(0)) * share
+        cost = sum((Fraction(each.exact) for each in found), adjusted.get(kind, Fraction(0))) * share
+        billed = [row for row in rows if any(word in row.meter.lower() for word in words)]
+        quantities, money = [quantity], [cost]
+        if kind == "connections" and (compared := measured_connections.compare(month)):
+            # With what was measured in the place of our upper bound: a bill between the two is explained.
+            quantities.append(compared.measured)
+            money.append(compared.measured_charge)
+        if quantity or cost or billed:
+            made.append(_meter(label, unit, quantities, money, billed))
+    return made
+
+
+def _adjusted(month: str, rule: str) -> Mapping[str, Fraction]:
+    """What the month's adjustments come to, by kind; all operations together."""
+    sums: dict[str, Fraction] = defaultdict(Fraction)
+    for row in Adjustment.objects.filter(invoice__month=month, invoice__rule=rule):
+        sums[row.kind if row.kind in NO_OPERATIONS else "operations"] += Fraction(row.cents, 100)
+    return sums
+
+
+def _days_of(month: str) -> int:
+    year, number = map(int, month.split("-"))
+    return (date(year + number // 12, number % 12 + 1, 1) - date(year, number, 1)).days
+
+
+def _meter(
+    label: str, unit: str, quantities: Sequence[Fraction], costs: Sequence[Fraction], rows: Sequence[BilledDay]
+) -> Meter:
+    billed = sum((Fraction(row.quantity) for row in rows), Fraction(0))
+    cost = sum((Fraction(row.cost or 0) for row in rows), Fraction(0))
+    money = replace(_range(label, costs, cost), tolerance=CENT)
+    return Meter(quantity=_range(label, quantities, billed), cost=money, unit=unit)
+
+
+def _elsewhere(rows: Iterable[BilledDay]) -> list[tuple[str, str, Fraction, Fraction]]:
+    sums: dict[tuple[str, str], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
+    for row in rows:
+        sums[row.namespace, row.meter][0] += Fraction(row.quantity)
+        sums[row.namespace, row.meter][1] += Fraction(row.cost or 0)
+    return [(namespace, meter, *both) for (namespace, meter), both in sorted(sums.items())]  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Transfers of a namespace beside what its metrics allow, in the days that these tell of.
+
+    `computed`: at least and at most, where the namespace shares its billing scope's days with others; of it `range`
+    has what lies next to the bounds.
+    """
+
+    namespace: str
+    since: date
+    until: date
+    computed: Range
+    range: Range
+
+    @property
+    def verdict(self) -> str:
+        """`billed` is what was computed here; the bounds are the metrics'."""
+        if self.range.is_explained:
+            return "within the bounds"
+        return (
+            "fewer than the metrics prove: something is not metered"
+            if self.range.unexplained < 0
+            else "needs an explanation"
+        )
+
+
+def against_metrics(month: str) -> list[Seen]:
+    """The transfers of each namespace between the bounds of its metrics, in their days (inferred, section 11)."""
+    statement = Statement.objects.filter(month=month, source=Statement.Source.METRICS).first()
+    if statement is None:
+        return []
+    totals: dict[str, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    days: dict[str, list[date]] = defaultdict(list)
+    for row in statement.days.all():
+        totals[row.namespace][row.meter] += Fraction(row.quantity)
+        days[row.namespace].append(row.date)
+    return [
+        seen
+        for namespace, metrics in sorted(totals.items())
+        for seen in _seen(month, namespace, metrics, min(days[namespace]), max(days[namespace]))
+    ]
+
+
+def _seen(month: str, namespace: str, metrics: Mapping[str, Fraction], since: date, until: date) -> Iterator[Seen]:
+    bounds = (
+        ("Sent, in operations", SENDS, ("IncomingMessages",), "IncomingBytes"),
+        ("Delivered, in operations", DELIVERIES, ("OutgoingMessages",), "OutgoingBytes"),
+        ("Settled, about", SETTLES, ("CompleteMessage", "AbandonMessage"), ""),
+    )
+    for label, kinds, names, steps in bounds:
+        if any(name in metrics for name in names):
+            low, high = _transfers(month, namespace, kinds, since, until)
+            yield Seen(
+                namespace=namespace,
+                since=since,
+                until=until,
+                computed=Range(label=label, least=low, most=high, billed=low),
+                range=_between(label, metrics, names, steps, low, high),
+            )
+
+
+def _between(
+    label: str, metrics: Mapping[str, Fraction], names: Sequence[str], steps: str, low: Fraction, high: Fraction
+) -> Range:
+    least = sum((metrics.get(name, Fraction(0)) for name in names), Fraction(0))
+    most = least + metrics.get(steps, Fraction(0)) / STEP_BYTES
+    return Range(label=label, least=least, most=most, billed=min(max(least, low), high))
+
+
+def _transfers(month: str, namespace: str, kinds: Sequence[str], since: date, until: date) -> tuple[Fraction, Fraction]:
+    """What the namespace made of these kinds in those days, at least and at most.
+
+    Days are kept by billing scope, kinds by namespace too: where it shares a kind with others of its scope, what the
+    scope made on other days need not be the namespace's.
+    """
+    charges = Charge.objects.filter(invoice__month=month, invoice__rule=SETTLEMENTS, kind__in=kinds)
+    days = DailyCharge.objects.filter(date__range=(since, until))
+    low = high = 0
+    for invoice, kind in set(charges.filter(namespace__iexact=namespace).values_list("invoice", "kind")):
+        of_scope = charges.filter(invoice=invoice, kind=kind)
+        own, all_of_it = _units(of_scope.filter(namespace__iexact=namespace)), _units(of_scope)
+        within = _units(days.filter(invoice=invoice, kind=kind))
+        low += max(0, own - (all_of_it - within))
+        high += min(own, within)
+    return Fraction(low), Fraction(high)
+
+
+def _units(rows: QuerySet[Charge] | QuerySet[DailyCharge]) -> int:
+    return int(rows.aggregate(units=SumOf("billing_units"))["units"] or 0)

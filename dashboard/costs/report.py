@@ -1,0 +1,322 @@
+"""A month's charges as a person reads them: the total, its parts, and who caused them. Read from stored rows."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeVar
+
+from django.db.models import QuerySet, Sum
+
+from dashboard.costs.availability import PairAvailability, by_pair
+from dashboard.costs.chart import DayOf, DaysChart, days_chart
+from dashboard.costs.explanation import Explanation, explain
+from dashboard.costs.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
+from dashboard.costs.ladder import BASIC_METER, OPERATIONS_METER
+from dashboard.costs.outages import OutageCost, outage_costs
+from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
+from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
+from dashboard.site.money import cents
+
+BASE, CONNECTIONS, BANDWIDTH = "base", "connections", "bandwidth"
+NO_OPERATIONS = (BASE, CONNECTIONS, BANDWIDTH)
+LABELS = {
+    "send": "Sent",
+    "receive": "Received",
+    "receive_empty": "Empty receives",
+    "settle": "Settled",
+    "send_backlog": "Sent to the backlog",
+    "ping": "Pings",
+    "syphon_receive": "Received by the syphon",
+    "syphon_receive_empty": "Syphon polls, empty",
+    "syphon_send": "Sent home by the syphon",
+    "syphon_settle": "Settled by the syphon",
+    "manage": "Administration",
+    BASE: "Base charge",
+    CONNECTIONS: "Connections",
+    BANDWIDTH: "Bandwidth between regions",
+}
+ROWS_SHOWN = 200
+Row = TypeVar("Row", Charge, Adjustment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One slice of the total: what it is, what it used and cost. `width`: its part of the largest slice, 0 to 100."""
+
+    name: str
+    label: str
+    operations: int
+    billing_units: int
+    included_units: int
+    cents: int
+    width: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What the reader looks into; empty is everything."""
+
+    pair: str = ""
+    namespace: str = ""
+    entity: str = ""
+    kind: str = ""
+
+    @property
+    def is_used(self) -> bool:
+        return any((self.namespace, self.entity, self.kind))
+
+    def of(self, charges: QuerySet[Row]) -> QuerySet[Row]:
+        """The rows that match."""
+        fields = ("pair", "namespace", "entity", "kind")
+        return charges.filter(**{field: value for field in fields if (value := getattr(self, field))})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierUse:
+    """A tier of the operations' price, and how many of a scope's operations fell into it."""
+
+    scope: str
+    label: str
+    price: str
+    unit: str
+    units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A month under one counting rule, for one pair or all."""
+
+    month: str
+    rule: str
+    pair: str
+    run: ChargeRun
+    currency: str
+    total: int
+    other_rule: str
+    other_total: int
+    invoices: Sequence[Invoice]
+    parts: Sequence[Share]
+    by_kind: Sequence[Share]
+    by_entity: Sequence[Share]
+    by_namespace: Sequence[Share]
+    rows: Sequence[Charge]
+    row_count: int
+    adjustments: Sequence[Adjustment]
+    chosen: Filters
+    failover: Added
+    idle: Idle
+    bandwidth: Fraction
+    change: Change | None
+    chart: DaysChart | None
+    outages: Sequence[OutageCost]
+    availability: Sequence[Availability]
+
+    @property
+    def explained(self) -> list[tuple[Charge, Explanation]]:
+        """The rows, each with how its charge came about."""
+        return [(row, explain(row, self.run.details)) for row in self.rows]
+
+    @property
+    def has_several_pairs(self) -> bool:
+        """Whether a namespace's rows may be of more than one pair."""
+        return len({row.pair for row in self.rows if row.pair}) > 1
+
+    @property
+    def availability_by_pair(self) -> list[PairAvailability]:
+        return by_pair(self.availability, [each.outage for each in self.outages])
+
+    @property
+    def tiers(self) -> list[TierUse]:
+        """How far up the price ladder each billing scope came."""
+        rows = [row for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER]
+        return [
+            TierUse(
+                scope=invoice.scope,
+                label=f"from {Decimal(row['from']).normalize():f} × {row['unit']}",
+                price=f"{row['price']} {row['currency']}",
+                unit=row["unit"],
+                units=units,
+            )
+            for invoice in self.invoices
+            for row, units in zip(rows, invoice.tiers, strict=False)
+        ]
+
+    @property
+    def because_of_failover(self) -> int:
+        """Cents: the operations that were made only because of it, and the bytes that crossed regions."""
+        return self.failover.cents + cents(self.bandwidth)
+
+    @property
+    def unpriced_bytes(self) -> int:
+        """Bytes that crossed regions and that nobody knows the price of."""
+        return sum(invoice.unpriced_bytes for invoice in self.invoices)
+
+    @property
+    def beside(self) -> list[TierUse]:
+        """Operations that do not climb the ladder: those of Basic and of Premium namespaces."""
+        steps = sum(1 for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER)
+        basic = next((row for row in self.run.details.get("prices", []) if row["meter"] == BASIC_METER), None)
+        price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
+        return [
+            TierUse(scope=invoice.scope, label=label, price=its_price, unit=its_unit, units=units)
+            for invoice in self.invoices
+            for (label, its_price, its_unit), units in zip(
+                (("Basic", price, unit), ("Premium, included", "0", "operation")), invoice.tiers[steps:], strict=False
+            )
+            if units
+        ]
+
+    @property
+    def lowest(self) -> int:
+        return min(self.total, self.other_total)
+
+    @property
+    def highest(self) -> int:
+        return max(self.total, self.other_total)
+
+
+def months(now: datetime) -> list[str]:
+    """The months that can be shown, the newest first: those with charges, and the current one."""
+    stored = set(Invoice.objects.values_list("month", flat=True).distinct())
+    return sorted(stored | {now.strftime("%Y-%m")}, reverse=True)
+
+
+def pairs(month: str) -> list[str]:
+    """The pairs with charges in the month."""
+    named = Charge.objects.filter(invoice__month=month).exclude(pair="")
+    return list(named.values_list("pair", flat=True).distinct().order_by("pair"))
+
+
+def report(month: str, rule: str = "", filters: Filters | None = None) -> Report | None:
+    """The month's report; None where nothing is stored. Without a rule, the one the run was asked for."""
+    filters = filters or Filters()
+    stored = Invoice.objects.filter(month=month).select_related("run")
+    first = stored.first()
+    if first is None:
+        return None
+    chosen = rule if rule in dict(RULES) else first.run.rule
+    other = PUBLISHED if chosen == SETTLEMENTS else SETTLEMENTS
+    charges = filters.of(_charges(month, chosen))
+    invoices = list(stored.filter(rule=chosen))
+    adjustments = _adjustments(month, chosen, filters)
+    total = _cents(charges) + sum(each.cents for each in adjustments)
+    return Report(
+        month=month,
+        rule=chosen,
+        pair=filters.pair,
+        run=first.run,
+        currency=first.currency,
+        total=total,
+        other_rule=other,
+        other_total=_cents(filters.of(_charges(month, other)))
+        + sum(each.cents for each in _adjustments(month, other, filters)),
+        invoices=invoices,
+        parts=_parts(charges),
+        by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
+        by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),
+        by_namespace=_shares(charges.exclude(kind=BASE), "namespace"),
+        rows=list(
+            charges.select_related("invoice").order_by("-cents", "-billing_units", "entity", "kind")[:ROWS_SHOWN]
+        ),
+        row_count=charges.count(),
+        adjustments=adjustments,
+        chosen=filters,
+        failover=added_by(invoices, EXTRA_KINDS, filters.pair),
+        idle=idle(invoices, _days(month, first.run.started_at), filters.pair),
+        bandwidth=bandwidth_of(invoices, filters.pair),
+        change=None if filters.is_used else change(month, chosen, filters.pair, total),
+        outages=outage_costs(month, chosen, filters.pair, invoices),
+        availability=list(_availability(month, filters.pair)),
+        chart=days_chart(month, _daily(invoices, filters.kind), first.currency),
+    )
+
+
+def _charges(month: str, rule: str) -> QuerySet[Charge]:
+    return Charge.objects.filter(invoice__month=month, invoice__rule=rule)
+
+
+def _adjustments(month: str, rule: str, filters: Filters) -> list[Adjustment]:
+    found = Adjustment.objects.filter(invoice__month=month, invoice__rule=rule)
+    return list(filters.of(found).select_related("run", "invoice"))
+
+
+def _availability(month: str, pair: str) -> QuerySet[Availability]:
+    known = Availability.objects.filter(month=month)
+    return known.filter(pair=pair) if pair else known
+
+
+def _days(month: str, computed_at: datetime) -> float:
+    """The month's days as far as they had passed when it was computed, an hour at least."""
+    year, number = map(int, month.split("-"))
+    passed = (computed_at - datetime(year, number, 1, tzinfo=UTC)) / timedelta(days=1)
+    return max(1 / 24, min(passed, monthrange(year, number)[1]))
+
+
+def _daily(invoices: Sequence[Invoice], kind: str) -> list[DayOf]:
+    rows = DailyCharge.objects.filter(invoice__in=invoices)
+    if kind:
+        rows = rows.filter(kind=kind)
+    return [DayOf(row.date, row.kind, row.operations, Fraction(row.exact)) for row in rows]
+
+
+def _cents(charges: QuerySet[Charge]) -> int:
+    return charges.aggregate(cents=Sum("cents"))["cents"] or 0
+
+
+def _parts(charges: QuerySet[Charge]) -> list[Share]:
+    """Base charge, operations, connections and bandwidth: what the invoice consists of."""
+    operations = charges.exclude(kind__in=NO_OPERATIONS)
+    slices = [
+        _slice(BASE, "Base charge", charges.filter(kind=BASE)),
+        _slice("operations", "Operations", operations),
+        _slice(CONNECTIONS, "Connections", charges.filter(kind=CONNECTIONS)),
+    ]
+    if charges.filter(kind=BANDWIDTH).exists():
+        slices.append(_slice(BANDWIDTH, LABELS[BANDWIDTH], charges.filter(kind=BANDWIDTH)))
+    return with_widths(slices)
+
+
+def _slice(name: str, label: str, charges: QuerySet[Charge]) -> Share:
+    sums = charges.aggregate(o=Sum("operations"), u=Sum("billing_units"), i=Sum("included_units"), c=Sum("cents"))
+    operations, units, included, cents = (sums[key] or 0 for key in "ouic")
+    return Share(
+        name=name, label=label, operations=operations, billing_units=units, included_units=included, cents=cents
+    )
+
+
+def _shares(charges: QuerySet[Charge], by: str) -> list[Share]:
+    grouped = (
+        charges.order_by()
+        .values(by)
+        .annotate(
+            sum_operations=Sum("operations"),
+            sum_units=Sum("billing_units"),
+            sum_included=Sum("included_units"),
+            sum_cents=Sum("cents"),
+        )
+    )
+    slices = [
+        Share(
+            name=row[by],
+            label=LABELS.get(row[by], row[by]),
+            operations=row["sum_operations"],
+            billing_units=row["sum_units"],
+            included_units=row["sum_included"],
+            cents=row["sum_cents"],
+        )
+        for row in grouped.order_by("-sum_cents", "-sum_units", by)
+    ]
+    return with_widths(slices)
+
+
+def with_widths(slices: Sequence[Share]) -> list[Share]:
+    """The slices with their bar widths: by cost, or by operations while everything is included."""
+    by_cost = any(each.cents for each in slices)
+    sizes = [each.cents if by_cost else each.billing_units for each in slices]
+    top = max([*sizes, 1])
+    return [replace(each, width=round(100 * size / top)) for each, size in zip(slices, sizes, strict=True)]

@@ -1,0 +1,73 @@
+"""What an outage would cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard.costs import current_month as present
+from dashboard.costs.forms import BeforeFailoverForm, ForecastForm, assumed, forecasts
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.tariffs import Tariff, tariff
+from dashboard.models import Pair
+
+
+@require_GET
+def before_failover(request: HttpRequest) -> HttpResponse:
+    """What a failover of some entities of a pair would cost and hold by the hour, as a part of the dialog that asks."""
+    now = timezone.now()
+    pair, path = request.GET.get("pair", ""), request.GET.get("path", "*")
+    form = BeforeFailoverForm(request.GET)
+    context: dict[str, Any] = {"pair": pair, "path": path, "form": form}
+    if form.is_valid():
+        traffic = present.traffic(pair, now, "" if path == "*" else path)
+        try:
+            prices = present.prices(f"{now:%Y-%m}")
+            priced = tariff(pair, prices, f"{now:%Y-%m}")
+        except JobFailed as error:
+            context["problem"] = str(error)
+        else:
+            whole = ForecastForm(assumed(traffic, present.configured(pair), priced) | present_numbers(form, traffic))
+            if whole.is_valid():
+                both = forecasts(whole, traffic.used, priced)
+                context |= {"published": both[0], "settlements": both[1], "prices": prices, "traffic": traffic}
+                context["is_unpriced"] = priced.crossings and priced.per_gigabyte is None
+    answer = render(request, "costs/before_failover.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def present_numbers(form: BeforeFailoverForm, traffic: present.Traffic) -> dict[str, Any]:
+    """What the dialog knows: the hours and entities that are asked about, and the traffic as it was metered."""
+    return {
+        "hours": form.cleaned_data["hours"] or 1,
+        "entities": form.cleaned_data["entities"] or 1,
+        "messages_per_hour": traffic.messages_per_hour,
+        "message_bytes": traffic.message_bytes,
+    }
+
+
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    """The forecast for the fields of the query; what is missing there comes from the present."""
+    now = timezone.now()
+    pair = request.GET.get("pair", "")
+    traffic, priced = present.traffic(pair, now), Tariff()
+    context: dict[str, Any] = {"pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
+    try:
+        context["prices"] = present.prices(f"{now:%Y-%m}")
+        priced = tariff(pair, context["prices"], f"{now:%Y-%m}")
+    except JobFailed as error:
+        context["problem"] = str(error)
+    fields = assumed(traffic, present.configured(pair), priced)
+    form = ForecastForm(fields | {name: value for name, value in request.GET.items() if name in fields})
+    if form.is_valid():
+        both = forecasts(form, traffic.used, priced)
+        context |= {"published": both[0], "settlements": both[1], "both": both}
+    context |= {"form": form, "tariff": priced}
+    template = "costs/forecast_answer.html" if request.headers.get("HX-Request") else "costs/forecast.html"
+    return render(request, template, context)

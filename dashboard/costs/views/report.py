@@ -1,0 +1,150 @@
+"""The monthly cost report."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from typing import Any, NoReturn
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard.access.rights import Right, require
+from dashboard.costs import report as cost_report
+from dashboard.costs.budgets import ALL, raise_alerts, set_budget, standings
+from dashboard.costs.charges import OPEN, ask_for, is_stalled, latest_run
+from dashboard.costs.csv_export import write_csv
+from dashboard.costs.forms import BudgetForm
+from dashboard.costs.parquet_export import write_parquet
+from dashboard.costs.reconciliation import against_bill
+from dashboard.models import BacklogRollup, ChargeRun, Invoice, Pair
+
+MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+
+
+@require_GET
+def report(request: HttpRequest) -> HttpResponse:
+    """A month's charges, or what to do to get some."""
+    now = timezone.now()
+    known = cost_report.months(now)
+    month = request.GET.get("month") or _newest(known)
+    if not MONTH.fullmatch(month):
+        return no_month()
+    run = latest_run(month)
+    context: dict[str, Any] = {
+        "month": month,
+        "months": known if month in known else sorted([*known, month], reverse=True),
+        "pairs": cost_report.pairs(month),
+        "report": cost_report.report(month, request.GET.get("rule", ""), _filters(request)),
+        "latest_run": run,
+        "is_stalled": run is not None and is_stalled(run, now),
+        "all_pairs": Pair.objects.values_list("name", flat=True),
+    }
+    if (found := context["report"]) is not None:
+        days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
+        context |= {
+            "standings": standings(month, found.rule, found.pair),
+            "backlog_days": days.filter(pair=found.pair) if found.pair else days,
+            "reconciled": against_bill(month, found.currency),
+        }
+    return render(request, "costs/report.html", context)
+
+
+def _filters(request: HttpRequest) -> cost_report.Filters:
+    names = ("pair", "namespace", "entity", "kind")
+    return cost_report.Filters(**{name: request.GET.get(name, "") for name in names})
+
+
+@require_GET
+def run(request: HttpRequest) -> HttpResponse:
+    """Where the month's latest run is, as a part of the page; once it has ended, the page is fetched anew."""
+    month = request.GET.get("month", "")
+    found, now = latest_run(month), timezone.now()
+    response = render(
+        request,
+        "costs/run.html",
+        {"month": month, "latest_run": found, "is_stalled": found is not None and is_stalled(found, now)},
+    )
+    if found is None or found.status not in OPEN:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@require_POST
+def compute(request: HttpRequest) -> HttpResponse:
+    """Asks the workers to compute a month. Safe to click twice."""
+    require(request.user, Right.OPERATE)
+    month = request.POST.get("month", "")
+    if not MONTH.fullmatch(month):
+        return no_month()
+    ask_for(month, request.user.get_username(), timezone.now())
+    return redirect(f"{reverse('costs')}?month={month}")
+
+
+@require_GET
+def as_csv(request: HttpRequest) -> HttpResponse:
+    """The month's rows, in the columns of the contract."""
+    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
+    if not MONTH.fullmatch(month):
+        return no_month()
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="charges-{month}.csv"'
+    write_csv(response, month, _rule(request, month))
+    return response
+
+
+@require_GET
+def as_parquet(request: HttpRequest) -> HttpResponse:
+    """The same rows as Parquet."""
+    month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
+    if not MONTH.fullmatch(month):
+        return no_month()
+    out = BytesIO()
+    write_parquet(out, month, _rule(request, month))
+    response = HttpResponse(out.getvalue(), content_type="application/vnd.apache.parquet")
+    response["Content-Disposition"] = f'attachment; filename="charges-{month}.parquet"'
+    return response
+
+
+def _rule(request: HttpRequest, month: str) -> str:
+    """The counting rule of the address, or the one the month was computed for."""
+    rule = request.GET.get("rule", "")
+    if rule in ("published", "settlements"):
+        return rule
+    run = latest_run(month, ChargeRun.Status.SUCCEEDED)
+    return run.rule if run else "published"
+
+
+def no_month() -> NoReturn:
+    """The answer to a month that is none."""
+    raise BadRequest("There is no such month. Write it as YYYY-MM, for example 2026-10.")
+
+
+@require_POST
+def budget(request: HttpRequest) -> HttpResponse:
+    """Sets what a month may cost, of a pair or of everything; nothing takes the budget away."""
+    require(request.user, Right.OPERATE)
+    form = BudgetForm(request.POST)
+    month = request.POST.get("month", "")
+    if not MONTH.fullmatch(month):
+        return no_month()
+    if form.is_valid():
+        pair = form.cleaned_data["pair"] or ALL
+        percent = form.cleaned_data["alert_percent"] or 80
+        cents = int((form.cleaned_data["amount"] or 0) * 100)
+        set_budget(pair, cents, percent, request.user.get_username(), timezone.now())
+        raise_alerts(month, _rule(request, month), timezone.now())
+    else:
+        messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+    return redirect(f"{reverse('costs')}?month={month}#budget")
+
+
+def _newest(known: list[str]) -> str:
+    """The newest month with charges; the current one where there are none at all."""
+    stored = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
+    return stored or known[0]

@@ -1,0 +1,100 @@
+"""The demo's panel: books and breakdowns. Only where the demo runs and both namespaces are on this machine."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from dashboard.demo.delivery_proof import Account, Bookkeeper, Books, Held, bitmaps
+from dashboard.demo.faults import EVERYTHING, EmulatorError, Fault, LocalNamespace
+from dashboard.fleet.pairs_file import PairsFileError, load_pairs
+from dashboard.models import Pair
+from dashboard.site.redis import RedisError
+
+TRANSFER = "/x-servicebus-transfer/"
+WORDS = {"reject": "rejects", "silent": "is silent", "reset": "resets"}
+_bookkeepers: dict[str, Bookkeeper] = defaultdict(Bookkeeper)
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """What is broken just now."""
+
+    path: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What the demo shows beside the pair. `problem` says why there are no books."""
+
+    books: Books | None
+    breakdowns: Sequence[Breakdown]
+    paths: Sequence[str]
+    problem: str = ""
+
+    @property
+    def whole_primary(self) -> Breakdown | None:
+        return next((one for one in self.breakdowns if one.path == EVERYTHING), None)
+
+    @property
+    def rows(self) -> list[tuple[Account, str]]:
+        """Each queue's account, and the word for how it is broken, if it is."""
+        words = {one.path: one.word for one in self.breakdowns}
+        return [(account, words.get(account.queue, "")) for account in (self.books.accounts if self.books else ())]
+
+
+def is_demo(pair: Pair) -> bool:
+    """Whether this pair may be broken from its page."""
+    return bool(settings.DEMO) and pair.is_emulated
+
+
+def primary_of(pair: Pair) -> LocalNamespace:
+    """The pair's primary. Raises EmulatorError where it is not a local one."""
+    return _ends(pair)[0]
+
+
+def panel(pair: Pair) -> Panel | None:
+    """The panel of a pair; None where there is no demo."""
+    if not is_demo(pair):
+        return None
+    paths = list(pair.entities.filter(is_configured=True, kind="queue").order_by("path").values_list("path", flat=True))
+    try:
+        primary, secondary = _ends(pair)
+        faults = primary.faults()
+        books = _bookkeepers[pair.name].close(
+            paths, bitmaps(settings.REDIS_URL), lambda: held(primary, secondary, paths)
+        )
+    except EmulatorError as error:
+        return Panel(None, (), paths, str(error))
+    except RedisError:
+        return Panel(None, (), paths, "Redis does not answer.")
+    return Panel(books, _breakdowns(faults), paths)
+
+
+def held(primary: LocalNamespace, secondary: LocalNamespace, paths: Sequence[str]) -> Held:
+    """What both ends hold. The backlog is read first: a message that comes home meanwhile is seen at least once."""
+    ours = f"{primary.name}{TRANSFER}".lower()  # backlog queues of other primaries hold nothing of this pair's
+    backlog = sum(_stock(row) for path, row in secondary.stats().items() if path.lower().startswith(ours))
+    counts = primary.stats()
+    return Held({path: _stock(counts.get(path, {})) for path in paths}, backlog)
+
+
+def _stock(row: Mapping[str, int]) -> int:
+    return row.get("active", 0) + row.get("dead_lettered", 0)
+
+
+def _ends(pair: Pair) -> tuple[LocalNamespace, LocalNamespace]:
+    try:
+        config = load_pairs().get(pair.name)
+    except PairsFileError as error:
+        raise EmulatorError(str(error)) from error
+    if config is None:
+        raise EmulatorError(f"PAIRS_FILE no longer names {pair.name}.")
+    return LocalNamespace.of(config.primary), LocalNamespace.of(config.secondary)
+
+
+def _breakdowns(faults: Sequence[Fault]) -> list[Breakdown]:
+    found = {fault.path: WORDS.get(fault.effect, fault.effect) for fault in reversed(faults)}
+    return [Breakdown(path, word) for path, word in sorted(found.items())]

@@ -1,0 +1,139 @@
+"""Drills: what they came to, one of them live, and how one is begun and called off."""
+
+import uuid
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from dashboard.access.rights import Right, require
+from dashboard.actions.control import ControlError, Request
+from dashboard.drills import requests as wanting
+from dashboard.drills.boards import drill_board
+from dashboard.drills.canary import CANARY, hindrances, look, marked, moment
+from dashboard.drills.forms import DrillForm
+from dashboard.drills.starting import begin, canary_of, is_marked
+from dashboard.fleet.boards import last_heartbeat
+from dashboard.fleet.silence import silence
+from dashboard.fleet.status import is_silent
+from dashboard.models import Drill, Pair
+from dashboard.site.pages import page_or_part, query_without_page
+
+PAGE = 50
+
+
+@require_GET
+def listing(request: HttpRequest) -> HttpResponse:
+    """Every drill, the newest first, and where one can be begun; htmx gets the live part alone."""
+    drills = Drill.objects.select_related("pair").order_by("-at", "-id")
+    page = Paginator(drills, PAGE).get_page(request.GET.get("page"))
+    pairs = [(pair, marked(pair.name)) for pair in Pair.objects.filter(is_configured=True)]
+    context = {
+        "board": silence(timezone.now()),
+        "boards": [drill_board(row) for row in page],
+        "page": page,
+        "pairs": pairs,
+        "canary": CANARY,
+        "query": query_without_page(request),
+    }
+    return page_or_part(request, "drills/list.html", context)
+
+
+@require_GET
+def detail(request: HttpRequest, drill: int) -> HttpResponse:
+    """One drill, live while it runs; htmx gets the live part alone."""
+    row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
+    context = {"board": drill_board(row), "drill": row, "pair": row.pair}
+    return page_or_part(request, "drills/detail.html", context)
+
+
+@require_GET
+def as_json(request: HttpRequest, drill: int) -> HttpResponse:
+    """The same for programs."""
+    row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
+    answer = JsonResponse(wanting.as_told(row), json_dumps_params={"indent": 2})
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_http_methods(["GET", "POST"])
+def start(request: HttpRequest) -> HttpResponse:
+    """GET shows what will happen and what speaks against it, and asks; POST begins the drill."""
+    require(request.user, Right.OPERATE)
+    form = DrillForm(request.POST if request.method == "POST" else request.GET, needs_reason=request.method == "POST")
+    if not form.is_valid() and not form.lacks_only_reason:
+        return _ask(request, form, None, status=400)
+    pair = get_object_or_404(Pair, name=form.cleaned_data["pair"], is_configured=True)
+    if form.errors:
+        return _ask(request, form, pair, status=400)
+    if request.method == "GET":
+        return _ask(request, form, pair)
+    try:
+        sentence = _start(request, form, pair)
+    except ControlError as error:
+        return _ask(request, form, pair, status=409, refused=str(error))
+    messages.success(request, sentence)
+    running = Drill.open_ones().filter(pair=pair).first()
+    return redirect(running.get_absolute_url() if running else "drills")
+
+
+@require_POST
+def abort(request: HttpRequest, drill: int) -> HttpResponse:
+    """Calls a drill off; a worker rolls it back."""
+    require(request.user, Right.OPERATE)
+    row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
+    wish = Request(request.user, row.pair, row.path, reason=request.POST.get("reason", "")[:500])
+    messages.success(request, wanting.abort(wish, row).sentence)
+    return redirect(row.get_absolute_url())
+
+
+def _start(request: HttpRequest, form: DrillForm, pair: Pair) -> str:
+    told = form.cleaned_data
+    given = told["request_id"]
+    wish = Request(
+        user=request.user,
+        pair=pair,
+        target=form.canary(canary_of(pair.name)),
+        reason=told["reason"],
+        request_id=given.hex if given else "",
+    )
+    return begin(
+        wish,
+        typed=told["typed"],
+        creates=told["creates"],
+        kind=told["kind"] or Drill.Kind.QUEUE,
+        messages=form.count,
+    ).sentence
+
+
+def _ask(
+    request: HttpRequest, form: DrillForm, pair: Pair | None, *, status: int = 200, refused: str = ""
+) -> HttpResponse:
+    context: dict[str, object] = {
+        "form": form,
+        "pair": pair,
+        "pairs": Pair.objects.filter(is_configured=True),
+        "refused": refused,
+        "request_id": uuid.uuid4(),
+        "longest": wanting.LONGEST,
+        "least": wanting.LEAST,
+        "most": wanting.MOST,
+    }
+    if pair is not None:
+        named = canary_of(pair.name)
+        path = form.canary(named)
+        canary = look(pair.name, path)
+        now = moment(pair, is_silent=is_silent(last_heartbeat(), timezone.now()))
+        context |= {
+            "path": path,
+            "canary": canary,
+            "is_marked": is_marked(path, named),
+            "kinds": Drill.Kind.choices,
+            "hindrances": hindrances(canary, now, creates=True),
+            "count": form.count,
+            "third": form.count // 3,
+        }
+    return page_or_part(request, "drills/start.html", context, part="live", status=status)

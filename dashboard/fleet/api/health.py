@@ -1,0 +1,235 @@
+"""How everything is: the headline, pairs, entities, workers."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Query, Router, Schema
+
+from dashboard.access.rights import Right, may
+from dashboard.actions.pacing import paces
+from dashboard.api.fields import Word, pair_or_404
+from dashboard.api.paging import Cursor, Page, page
+from dashboard.api.problems import PROBLEMS
+from dashboard.fleet.boards import last_heartbeat, status_counts, status_of, watched_pairs
+from dashboard.fleet.status import Status, headline, is_silent, verbs
+from dashboard.models import EntityHealth, Heartbeat, Pair
+from dashboard.site.forms import STATES
+
+router = Router(tags=["health"])
+Looks = Literal["failed-over", "held", "failing", "unknown", "draining", "healthy"]
+
+
+class Pause(Schema):
+    """A syphon that stands still: of one backlog queue, or (`*`) of the whole pair."""
+
+    queue: str
+    by: str
+    reason: str
+    at: datetime
+
+
+class PaceLimit(Schema):
+    """How fast the syphon may bring messages home: of the pair (`*`), of a queue, or to an entity."""
+
+    target: str
+    messages_per_s: float
+    by: str
+    reason: str
+    at: datetime
+
+
+class PairState(Schema):
+    """A pair of namespaces, and how its entities are."""
+
+    name: str
+    primary_namespace: str
+    secondary_namespace: str
+    is_configured: bool
+    backlog_queue_count: int
+    failover_interval_s: float
+    ping_primary_interval_s: float
+    entities: dict[Looks, int]
+    backlog_messages: int
+    dead_letters: int
+    pauses: list[Pause]
+    paces: list[PaceLimit]
+    is_stalled: bool
+
+
+class Health(Schema):
+    """What somebody who looks for one second should know, and the pairs."""
+
+    status: Looks
+    headline: str
+    detail: str
+    last_heartbeat_at: datetime | None
+    is_silent: bool
+    pairs: list[PairState]
+
+
+class Ping(Schema):
+    """The pings of an entity that is failed over."""
+
+    count: int
+    last_at: datetime | None
+    accepted: bool | None
+    reason: str
+    next_at: datetime | None
+
+
+class Entity(Schema):
+    """A queue or topic of the primary. `verbs`: what an operator could do to it now, the likeliest first.
+
+    `gone_at`: since when neither the pairs file nor the primary's own list names it.
+    """
+
+    pair: str
+    path: str
+    kind: Literal["queue", "topic"]
+    status: Looks
+    since: datetime | None
+    reason: str
+    held_by: str | None
+    expires: datetime | None
+    origin: Literal["organic", "forced"]
+    disagreement: str
+    gone_at: datetime | None
+    backlog_messages: int | None
+    backlog_is_complete: bool
+    oldest_backlog_at: datetime | None
+    pings: Ping
+    verbs: list[str]
+
+
+class EntityQuery(Cursor):
+    """Which entities. `path` is one whole path; `q` a part of one."""
+
+    pair: Word = ""
+    path: Word = ""
+    q: Word = ""
+    status: Literal["", "failed-over", "held", "failing", "draining", "healthy"] = ""
+
+
+class Worker(Schema):
+    """A process of the control plane."""
+
+    process: str
+    role: str
+    seen_at: datetime
+    is_silent: bool
+
+
+class Me(Schema):
+    """Who asks, and what they may do: by their groups, and their token if they show one."""
+
+    user: str
+    may: list[Literal["read", "operate", "administer"]]
+
+
+@router.get("/health", response={200: Health, **PROBLEMS}, operation_id="health")
+def health(request: HttpRequest) -> dict[str, Any]:
+    """The headline, and every pair with its entities by status."""
+    now, beat = timezone.now(), last_heartbeat()
+    known = list(watched_pairs(now))
+    silent = is_silent(beat, now)
+    told = headline(status_counts(known, now, silent), sum(vars(pair)["waiting"] for pair in known))
+    return {
+        "status": told.status,
+        "headline": told.sentence,
+        "detail": told.detail,
+        "last_heartbeat_at": beat,
+        "is_silent": silent,
+        "pairs": [_pair(pair, now, silent) for pair in known],
+    }
+
+
+@router.get("/pairs", response={200: list[PairState], **PROBLEMS}, operation_id="pairs")
+def pairs(request: HttpRequest) -> list[dict[str, Any]]:
+    """All pairs, by name."""
+    now = timezone.now()
+    silent = is_silent(last_heartbeat(), now)
+    return [_pair(pair, now, silent) for pair in watched_pairs(now)]
+
+
+@router.get("/pairs/{pair}", response={200: PairState, **PROBLEMS}, operation_id="pair")
+def pair(request: HttpRequest, pair: str) -> dict[str, Any]:
+    """One pair."""
+    now, row = timezone.now(), pair_or_404(pair)
+    return _pair(watched_pairs(now).get(pk=row.pk), now, is_silent(last_heartbeat(), now))
+
+
+@router.get("/entities", response={200: Page[Entity], **PROBLEMS}, operation_id="entities")
+def entities(request: HttpRequest, query: Annotated[EntityQuery, Query()]) -> dict[str, Any]:
+    """Entities by path, of one pair or of all. One that is gone is told only where its `path` is asked for."""
+    rows = EntityHealth.objects.select_related("pair")
+    if query.pair:
+        rows = rows.filter(pair=pair_or_404(query.pair))
+    rows = rows.filter(path=query.path) if query.path else rows.present()
+    if query.q:
+        rows = rows.filter(path__icontains=query.q)
+    if query.status:
+        rows = rows.filter(STATES.get(query.status, Q()))
+    now = timezone.now()
+    silent = is_silent(last_heartbeat(), now)
+    return page(rows, ("path", "id"), query, lambda row: _entity(row, status_of(row, now, silent)))
+
+
+@router.get("/workers", response={200: list[Worker], **PROBLEMS}, operation_id="workers")
+def workers(request: HttpRequest) -> list[dict[str, Any]]:
+    """Workers, the last heard of first."""
+    now = timezone.now()
+    newest = Heartbeat.objects.order_by("-seen_at")[:500]
+    names = ("process", "role", "seen_at")
+    return [
+        {name: getattr(beat, name) for name in names} | {"is_silent": is_silent(beat.seen_at, now)} for beat in newest
+    ]
+
+
+@router.get("/me", response={200: Me, **PROBLEMS}, operation_id="me")
+def me(request: HttpRequest) -> dict[str, Any]:
+    """Whose session or token this is, and what it opens."""
+    scopes = {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}
+    rights = [scope for scope, right in scopes.items() if may(request.user, right)]
+    return {"user": request.user.get_username(), "may": rights}
+
+
+def _pair(pair: Pair, now: datetime, silent: bool) -> dict[str, Any]:
+    sums, counted = vars(pair), status_counts([pair], now, silent)  # annotations of watched_pairs
+    pauses = list(pair.pauses.all())
+    return {name: sums[name] for name in PairState.model_fields if name in sums} | {
+        "entities": {status.value: counted[status] for status in Status},
+        "backlog_messages": sums["waiting"],
+        "dead_letters": sums["dead"],
+        "pauses": [{"queue": one.queue, "by": one.by, "reason": one.reason, "at": one.at} for one in pauses],
+        "paces": _paces(pair),
+        "is_stalled": bool(sums["stalls"]) and not pauses,
+    }
+
+
+def _paces(pair: Pair) -> list[dict[str, Any]]:
+    return [
+        {"target": target, "messages_per_s": pace.rate, "by": pace.by, "reason": pace.reason, "at": pace.at}
+        for target, pace in sorted(paces(pair.name).items())
+    ]
+
+
+def _entity(row: EntityHealth, status: Status) -> dict[str, Any]:
+    names = ("path", "kind", "since", "reason", "held_by", "expires", "origin", "disagreement", "gone_at")
+    return {name: getattr(row, name) for name in names} | {
+        "pair": row.pair.name,
+        "status": status.value,
+        "backlog_messages": row.waiting,
+        "backlog_is_complete": row.waiting_is_complete,
+        "oldest_backlog_at": row.oldest_waiting_at,
+        "pings": {
+            "count": row.ping_count,
+            "last_at": row.last_ping_at,
+            "accepted": row.last_ping_accepted,
+            "reason": row.last_ping_reason,
+            "next_at": row.next_ping_at,
+        },
+        "verbs": [verb.replace("_", "-") for verb in verbs(status)],
+    }

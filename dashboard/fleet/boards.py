@@ -1,0 +1,232 @@
+"""What the pages of pairs show, read in a fixed number of queries whatever the number of pairs and entities."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
+from django.utils.safestring import SafeString
+
+from dashboard.actions.pacing import paces_of
+from dashboard.demo.panel import Panel, panel
+from dashboard.fleet.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
+from dashboard.fleet.ledgers import stalled
+from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
+from dashboard.models import EntityHealth, Heartbeat, Pair, SyphonPause
+from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.site.charts import Window
+from pairing.fleet.shared_health import Pace
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRow:
+    """One line of the table of entities."""
+
+    entity: EntityHealth
+    status: Status
+    spark: SafeString
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        return verbs(self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The backlog of one pair in numbers."""
+
+    messages: int = 0
+    dead_lettered: int = 0
+    queues: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PairBoard:
+    """One pair with what a person wants to know of it."""
+
+    pair: Pair
+    rows: Sequence[EntityRow]
+    totals: Totals
+    pauses: Sequence[SyphonPause]
+    chart: Chart
+    demo: Panel | None
+    paces: Mapping[str, Pace]
+
+    @property
+    def pace(self) -> Pace | None:
+        """The limit of the whole pair's syphon."""
+        return self.paces.get(WHOLE_PAIR)
+
+    @property
+    def other_paces(self) -> int:
+        """How many of its queues and entities have a limit of their own."""
+        return len(self.paces.keys() - {WHOLE_PAIR})
+
+    @property
+    def paused(self) -> SyphonPause | None:
+        """The pause of the whole pair."""
+        return next((pause for pause in self.pauses if pause.queue == WHOLE_PAIR), None)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the syphon receives but does not deliver, though nobody paused it."""
+        return bool(vars(self.pair)["stalls"])
+
+    @property
+    def other_pauses(self) -> int:
+        """For how many of its queues and entities alone the syphon is paused."""
+        return sum(pause.queue != WHOLE_PAIR for pause in self.pauses)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Everything on the overview."""
+
+    pairs: Sequence[PairBoard]
+    headline: Headline
+    heartbeat: datetime | None
+    is_silent: bool
+
+    @property
+    def troubled(self) -> list[EntityRow]:
+        """What the headline is about, as far as it is shown: those that are out for longest, and not more than fit."""
+        away = (Status.FAILED_OVER, Status.HELD)
+        wanted = away if self.headline.status in away else (Status.FAILING,)
+        rows = [row for one in self.pairs for row in one.rows if row.status in wanted and row.entity.since]
+        return sorted(rows, key=lambda row: row.entity.since or datetime.max)[:MOST_NAMED]
+
+
+def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]) -> Board:
+    """The pairs, and the given ones of their entities. The headline is about all entities of these pairs."""
+    known, shown = list(pairs), list(entities)
+    beat = _heard(known)
+    silent, totals = is_silent(beat, now), {pair.pk: _totals(pair) for pair in known}
+    by_key = {pair.pk: pair for pair in known}
+    for entity in shown:  # no join, and no query for each
+        entity.pair = by_key[entity.pair_id]
+    depths, samples = pair_depths(known, now - HOUR), waiting_samples(shown, now - HOUR)
+    window = last_hour(now, depths)
+    rows = entity_rows(shown, samples, window, silent)
+    limited = paces_of(pair.name for pair in known)
+    boards = [
+        _pair_board(
+            pair,
+            [row for row in rows if row.entity.pair_id == pair.pk],
+            totals.get(pair.pk, Totals()),
+            depths,
+            samples,
+            window,
+            limited.get(pair.name, {}),
+        )
+        for pair in known
+    ]
+    is_paused = any(one.paused and one.totals.messages for one in boards)
+    counts = status_counts(known, now, silent)
+    said = headline(counts, sum(one.messages for one in totals.values()), is_paused=is_paused)
+    return Board(boards, said, beat, silent)
+
+
+def entity_rows(
+    entities: Iterable[EntityHealth], samples: Samples, window: Window, fleet_is_silent: bool
+) -> list[EntityRow]:
+    """The entities with their status and sparkline, worst first."""
+    rows = [
+        EntityRow(
+            entity, status_of(entity, window.end, fleet_is_silent), spark(entity, samples.get(entity.pk, ()), window)
+        )
+        for entity in entities
+    ]
+    return sorted(rows, key=lambda row: (row.status.rank, row.entity.path))
+
+
+def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Status:
+    """What to show for one entity."""
+    return entity_status(
+        entity.state,
+        is_held=is_held(entity.held_by, entity.expires, now),
+        waiting=entity.waiting,
+        fleet_is_silent=fleet_is_silent,
+    )
+
+
+def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -> Mapping[Status, int]:
+    """How many entities of the pairs look how; the same rule as status_of, for the database."""
+    held = Q(state="failed_over", held_by__isnull=False) & (Q(expires__isnull=True) | Q(expires__gt=now))
+    counted = (
+        EntityHealth.objects.present()
+        .filter(pair__in=pairs)
+        .aggregate(
+            all=Count("pk"),
+            away=Count("pk", filter=Q(state="failed_over")),
+            held=Count("pk", filter=held),
+            failing=Count("pk", filter=Q(state="failing")),
+            unknown=Count("pk", filter=Q(state="unknown")),
+            draining=Count("pk", filter=Q(state="healthy", waiting__gt=0)),
+            draining_unknown=Count("pk", filter=Q(state="unknown", waiting__gt=0)),
+        )
+    )
+    unknown = counted["unknown"] if fleet_is_silent else 0
+    draining = counted["draining"] + (0 if fleet_is_silent else counted["draining_unknown"])
+    counts = {
+        Status.FAILED_OVER: counted["away"] - counted["held"],
+        Status.HELD: counted["held"],
+        Status.FAILING: counted["failing"],
+        Status.UNKNOWN: unknown,
+        Status.DRAINING: draining,
+    }
+    return counts | {Status.HEALTHY: counted["all"] - sum(counts.values())}
+
+
+def watched_pairs(now: datetime) -> QuerySet[Pair]:
+    """Pairs as `board` wants them: with sums of their backlog queues, pauses, syphons
+    that stall and when a worker was last heard of, in two queries."""
+    here = Q(backlog_queues__is_gone=False)
+    return Pair.objects.annotate(
+        queues=Count("backlog_queues", filter=here),
+        waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
+        dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
+        stalls=Exists(stalled(now).filter(pair=OuterRef("pk"))),
+        ready_score=F("readiness__score"),
+        ready_checked_at=F("readiness__checked_at"),
+        heard_at=Subquery(Heartbeat.objects.order_by("-seen_at").values("seen_at")[:1]),
+    ).prefetch_related("pauses")
+
+
+def _heard(pairs: Sequence[Pair]) -> datetime | None:
+    """When a worker was last heard of; it is read with the pairs, where they were read for a board."""
+    found: datetime | None = vars(pairs[0])["heard_at"] if pairs and "heard_at" in vars(pairs[0]) else last_heartbeat()
+    return found
+
+
+def _totals(pair: Pair) -> Totals:
+    sums = vars(pair)  # annotations of watched_pairs
+    return Totals(sums["waiting"], sums["dead"], sums["queues"])
+
+
+def last_heartbeat() -> datetime | None:
+    """When any worker was last heard of."""
+    last: datetime | None = Heartbeat.objects.aggregate(last=Max("seen_at"))["last"]
+    return last
+
+
+def _pair_board(
+    pair: Pair,
+    rows: Sequence[EntityRow],
+    totals: Totals,
+    depths: Samples,
+    samples: Samples,
+    window: Window,
+    paces: Mapping[str, Pace],
+) -> PairBoard:
+    parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
+    return PairBoard(
+        pair=pair,
+        rows=rows,
+        totals=totals,
+        pauses=list(pair.pauses.all()),
+        chart=pair_chart(pair, depths.get(pair.pk, ()), parts, window),
+        demo=panel(pair),
+        paces=paces,
+    )

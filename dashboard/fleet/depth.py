@@ -1,0 +1,113 @@
+"""Depth over time, read from the database and drawn: of pairs, and of the entities the messages are for."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils.safestring import SafeString
+
+from dashboard.fleet.peaks import Span, largest, over
+from dashboard.models import EntityHealth, Pair, PairDepth, WaitingSample
+from dashboard.models.depth_peak import WHOLE_BACKLOG
+from dashboard.site.charts import Point, Series, Window, depth_chart, small_chart, sparkline, thin
+
+HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
+SPANS = tuple(timedelta(minutes=minutes) for minutes in (10, 12, 16, 20, 24, 30, 40, 60))
+"""How long a young chart is: its quarters are numbers one likes to read."""
+SPARK_BUCKETS, CHART_BUCKETS, TABLE_ROWS, NAMED_LINES = 60, 180, 12, 5
+Samples = Mapping[int, Sequence[Point]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The drawing, and its numbers for those who read or hear them."""
+
+    svg: SafeString
+    small: SafeString
+    rows: Sequence[Point]
+    series: Sequence[Series]
+    is_empty: bool
+
+
+def pair_depths(pairs: Iterable[Pair], since: datetime) -> Samples:
+    """Messages in the backlog of each pair, by its key, begun a little before `since`: a depth holds until the next."""
+    rows = PairDepth.objects.filter(pair__in=pairs, at__gte=since - LEAST).order_by("at")
+    return _grouped(rows.values_list("pair_id", "at", "messages"))
+
+
+def waiting_samples(entities: Iterable[EntityHealth], since: datetime) -> Samples:
+    """Messages in the backlog for each entity, by its key."""
+    keys = [entity.pk for entity in entities]
+    rows = WaitingSample.objects.filter(entity__in=keys, at__gte=since).order_by("at")
+    return _grouped(rows.values_list("entity_id", "at", "waiting"))
+
+
+def last_hour(now: datetime, *measured: Samples) -> Window:
+    """The last hour, or the shortest of the spans that holds all since measuring began."""
+    began = min((points[0][0] for samples in measured for points in samples.values() if points), default=now - HOUR)
+    return Window.last(next((span for span in SPANS if now - began <= span), HOUR), now)
+
+
+def pair_chart(pair: Pair, total: Sequence[Point], parts: Mapping[str, Sequence[Point]], window: Window) -> Chart:
+    """All messages in a pair's backlog, and the entities most of them are for, by path."""
+    shown = thin(total, window, CHART_BUCKETS)
+    label = f"Messages in the backlog of {pair.name} in the last hour; now {shown[-1][1] if shown else 0:,}"
+    return _chart([Series("total", shown, "total"), *_largest(parts, window)], total, window, label)
+
+
+def entity_chart(entity: EntityHealth, points: Sequence[Point], window: Window) -> Chart:
+    """The messages in the backlog for one entity."""
+    label = f"Messages for {entity.path} in the backlog in the last hour; now {entity.waiting or 0:,}"
+    return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
+
+
+def pair_chart_over(pair: Pair, span: Span, now: datetime) -> Chart:
+    """The backlog of a pair over more than an hour, and the entities most of it was for."""
+    paths = largest(pair, span, now, NAMED_LINES)
+    found, window = over(pair, [WHOLE_BACKLOG, *paths], span, now), Window.last(span.length, now)
+    total = found[WHOLE_BACKLOG]
+    label = f"Messages in the backlog of {pair.name} in the {span.words}; now {total[-1][1] if total else 0:,}"
+    lines = [Series("total", thin(total, window, CHART_BUCKETS), "total")]
+    lines += [
+        Series(path, thin(found[path], window, CHART_BUCKETS), f"series-{number}")
+        for number, path in enumerate(paths, start=1)
+    ]
+    return _chart(lines, total, window, label)
+
+
+def entity_chart_over(entity: EntityHealth, span: Span, now: datetime) -> Chart:
+    """The messages in the backlog for one entity over more than an hour."""
+    points, window = over(entity.pair, [entity.path], span, now)[entity.path], Window.last(span.length, now)
+    label = f"Messages for {entity.path} in the backlog in the {span.words}; now {entity.waiting or 0:,}"
+    return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
+
+
+def _chart(series: Sequence[Series], points: Sequence[Point], window: Window, label: str) -> Chart:
+    wide, small = depth_chart(series, window, label), small_chart(series, window, label)
+    drawn = [line for line in series if line.points]
+    return Chart(wide, small, thin(points, window, TABLE_ROWS), drawn, is_empty=not points)
+
+
+def spark(entity: EntityHealth, points: Sequence[Point], window: Window) -> SafeString:
+    """The same as a small line."""
+    top = max((value for _, value in points), default=0)
+    waited = f"at most {top:,} waiting" if top else "nothing waiting"
+    begun = [(window.start, 0), *points] if points and points[0][0] > window.start else points  # nothing was waiting
+    return sparkline(thin(begun, window, SPARK_BUCKETS), window, f"{entity.path}: {waited} in the last hour")
+
+
+def _largest(parts: Mapping[str, Sequence[Point]], window: Window) -> list[Series]:
+    peaks = {path: max((value for _, value in points), default=0) for path, points in parts.items()}
+    largest = sorted((path for path in peaks if peaks[path]), key=lambda path: -peaks[path])[:NAMED_LINES]
+    return [
+        Series(path, thin(parts[path], window, CHART_BUCKETS), f"series-{number}")
+        for number, path in enumerate(largest, start=1)
+    ]
+
+
+def _grouped(rows: Iterable[tuple[int, datetime, int]]) -> Samples:
+    found: dict[int, list[Point]] = defaultdict(list)
+    for key, at, value in rows:
+        found[key].append((at, value))
+    return found

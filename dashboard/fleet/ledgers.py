@@ -1,0 +1,155 @@
+"""The books of syphons: taken out of Redis, which keeps the last fifty fillings of a queue, and kept for people."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import structlog
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from dashboard.fleet import projection, syphon_runs
+from dashboard.models import BacklogQueue, Pair, SyphonLedger, SyphonPause
+from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.site.fitting import fitted
+from pairing.events import Event
+from pairing.fleet.reading import moment, reading, record, text, whole
+
+PATIENCE = timedelta(minutes=2)
+_MOST = 2**53
+_MOST_FATES = 20
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """The books of one filling of a queue: from its first message until it was found drained."""
+
+    queue: str
+    began_at: datetime
+    ended_at: datetime | None
+    enqueued: int
+    fates: Mapping[str, int]
+    """Messages by what became of them."""
+    missing: int | None
+    """Not known before the end."""
+    reporter: str
+
+    @property
+    def home(self) -> int:
+        return sum(self.fates.values())
+
+
+def keep(pair: str, books: Mapping[str, str], now: datetime) -> int:
+    """Store the books of a pair's queues as their syphons tell them; how many fillings are new or have changed.
+
+    Books that are closed are facts and stay as they are. Raises Pair.DoesNotExist.
+    """
+    row = Pair.objects.get(name=pair)
+    return sum(_kept(row, filling, now) for filling in _fillings(books))
+
+
+def during(pair: Pair, began: datetime, ended: datetime) -> QuerySet[SyphonLedger]:
+    """The books of fillings that overlap this time, by queue."""
+    is_after = Q(ended_at__isnull=True) | Q(ended_at__gte=began)
+    return SyphonLedger.objects.filter(is_after, pair=pair, began_at__lte=ended).order_by("queue", "began_at")
+
+
+def stalled(now: datetime) -> QuerySet[BacklogQueue]:
+    """Backlog queues whose syphon receives but does not deliver: what could come home does not, for a while.
+
+    What is paused is no case for this, nor what waits for entities that are failing or failed over.
+    """
+    this = {"pair": OuterRef("pair"), "queue": OuterRef("path")}
+    books = SyphonLedger.objects.filter(**this, ended_at__isnull=True, enqueued__gt=F("home"))
+    pauses = SyphonPause.objects.filter(Q(queue=OuterRef("path")) | Q(queue=WHOLE_PAIR), pair=OuterRef("pair"))
+    held = BacklogQueue.objects.filter(is_gone=False, is_orphan=False, deliverable_since__lt=now - PATIENCE)
+    return held.filter(Exists(books.filter(moved_at__lt=now - PATIENCE)), ~Exists(pauses))
+
+
+def _fillings(books: Mapping[str, str]) -> Iterator[Filling]:
+    """What can be read of the books; those of a queue that cannot hide no other queue's."""
+    for queue, written in books.items():
+        try:
+            with reading("the books of a queue"):
+                told = record(written)
+                fillings = [_filling(queue, one, told) for one in told.get("incidents", ()) if one["began_at"]]
+        except ValueError as error:
+            log.warning("unreadable books left out", queue=fitted(queue, 300), problem=repr(error))
+            continue
+        yield from fillings
+
+
+def _filling(queue: str, told: Mapping[str, Any], books: Mapping[str, Any]) -> Filling:
+    """To be called within `reading`."""
+    ended = _aware(told, "ended_at") if told.get("ended_at") else None
+    fates: Mapping[str, Any] = told["fates"]
+    if len(fates) > _MOST_FATES:
+        raise ValueError("more fates than there are")
+    return Filling(
+        queue=fitted(queue, 300),
+        began_at=_aware(told, "began_at"),
+        ended_at=ended,
+        enqueued=_count(told, "enqueued"),
+        fates={fitted(fate, 30): _count(fates, fate) for fate in fates},
+        missing=whole(told, "missing") if ended and told.get("missing") is not None else None,
+        reporter=fitted(str(books.get("reporter", "")), 300),
+    )
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    count = whole(fields, name)
+    if not 0 <= count < _MOST:
+        raise ValueError(f"{name} is no number of messages")
+    return count
+
+
+def _aware(fields: Mapping[str, Any], name: str) -> datetime:
+    at = datetime.fromisoformat(text(fields, name))
+    return moment({name: (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()}, name)
+
+
+def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:
+    told = {
+        "ended_at": filling.ended_at,
+        "enqueued": filling.enqueued,
+        "fates": dict(filling.fates),
+        "home": filling.home,
+        "moved_at": now,
+        "missing": filling.missing,
+        "reporter": filling.reporter,
+        "seen_at": now,
+    }
+    key = {"pair": pair, "queue": filling.queue, "began_at": filling.began_at}
+    with transaction.atomic():  # what is told of a filling is booked to its syphon's run once, or not at all
+        row, created = SyphonLedger.objects.get_or_create(**key, defaults=told)
+        same = (row.ended_at, row.enqueued, row.fates) == (told["ended_at"], told["enqueued"], told["fates"])
+        changed = created or (not same and _update(row, told))
+        if changed and filling.missing:
+            projection.record_events([_unbalanced(pair.name, filling, filling.missing, now)])
+        if changed:
+            before = {} if created else row.fates
+            more = {fate: max(0, count - before.get(fate, 0)) for fate, count in filling.fates.items()}
+            syphon_runs.book(pair, filling.queue, filling.reporter, more, now)
+    return changed
+
+
+def _unbalanced(pair: str, filling: Filling, missing: int, now: datetime) -> Event:
+    """Told once of each filling, however often its end is told."""
+    since = f"since {filling.began_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    which = uuid5(NAMESPACE_URL, f"{pair}/{filling.queue}/{filling.began_at.isoformat()}/unbalanced").hex
+    counted = f"{missing} of {filling.enqueued} messages {since} are not accounted for"
+    reason = counted if missing > 0 else f"{-missing} messages more than were enqueued {since} are in the books"
+    return Event(which, now, pair, filling.queue, "ledger_unbalanced", reason, filling.reporter)
+
+
+def _update(row: SyphonLedger, told: dict[str, Any]) -> bool:
+    """False: another worker has, meanwhile, or the books are closed, or these are older: read before it froze."""
+    if told["home"] < row.home:
+        return False
+    if told["home"] == row.home:
+        del told["moved_at"]
+    as_it_was = SyphonLedger.objects.filter(pk=row.pk, ended_at__isnull=True, enqueued=row.enqueued, home=row.home)
+    return bool(as_it_was.update(**told))

@@ -1,0 +1,145 @@
+"""The control plane's way to a pair's namespaces, for the time of one page or errand: bounded and metered."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property, lru_cache
+from typing import Any
+
+from azure.core.exceptions import AzureError, ResourceNotFoundError
+from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage, ServiceBusSubQueue
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from dashboard.fleet.pairs_file import EndpointConfig, PairsFileError, load_pairs
+from dashboard.site.redis import RedisError, shared_state
+from pairing.backlog.administration import emulator_transport
+from pairing.clock import SystemClock
+from pairing.ends import Endpoint, Role
+from pairing.health.faults import describe
+from pairing.links import Link, Watchdog
+from pairing.telemetry.metering import UsageMeter
+
+PAGE = 100
+ASK_S = 8.0  # for one question to a namespace, opening a link included
+_lock = threading.Lock()
+
+
+class NamespaceError(Exception):
+    """The namespace cannot be asked, or refuses; the sentence says which and why."""
+
+
+class Namespace:
+    """One of a pair's namespaces. Its calls raise NamespaceError."""
+
+    def __init__(self, pair: str, role: Role) -> None:
+        try:
+            config = load_pairs()[pair]
+            where = config.primary if role == "primary" else config.secondary
+            self._endpoint = _endpoint(where, role)
+        except KeyError:
+            raise NamespaceError(f"PAIRS_FILE does not name {pair} any more, so it cannot be reached.") from None
+        except (PairsFileError, ValueError) as error:
+            raise NamespaceError(str(error)) from None
+        self.pair, self.name = pair, where.namespace
+        self.primary_name = config.primary.namespace
+        self._links: dict[tuple[str, bool], Link] = {}
+        self._meter = UsageMeter(pair, f"control-plane:{uuid.uuid4().hex[:12]}", SystemClock())
+        self._clock = SystemClock()
+
+    @cached_property
+    def administration(self) -> ServiceBusAdministrationClient:
+        """The SDK's administration client; its calls belong into ``asked``."""
+        return self._endpoint.administration(ServiceBusAdministrationClient, emulator_transport)
+
+    @cached_property
+    def _client(self) -> ServiceBusClient:
+        return self._endpoint.service_bus(ServiceBusClient, own_retries=True)
+
+    @contextmanager
+    def asked(self, operations: int = 1) -> Iterator[ServiceBusAdministrationClient]:
+        """The administration client, with errors turned into sentences and the calls metered."""
+        self._meter.count("manage", self.name, "*", operations=operations, billing_units=operations)
+        try:
+            yield self.administration
+        except ResourceNotFoundError:
+            raise
+        except (AzureError, OSError, ValueError) as error:
+            raise NamespaceError(f"{self.name} does not do what it is asked: {describe(error)}") from error
+
+    def peek(
+        self, queue: str, number: int, count: int = PAGE, *, dead: bool, subscription: str = ""
+    ) -> list[ServiceBusReceivedMessage]:
+        """Up to ``count`` messages of a queue, or its dead letters, from this sequence number on; none is locked.
+
+        With ``subscription``, ``queue`` is the topic that has it.
+        """
+        answers: list[ServiceBusReceivedMessage] = []
+
+        def look(receiver: Any, left_s: float) -> None:
+            first = max(number, 1)  # the SDK takes 0 for "where the last peek ended"
+            answers.extend(receiver.peek_messages(count, sequence_number=first, timeout=left_s))
+
+        self._meter.count("manage", self.name, queue, operations=1, billing_units=1)
+        source = f"{queue}/Subscriptions/{subscription}" if subscription else queue
+        failure = self._link(source, dead).attempt(look, ASK_S)
+        if failure is not None:
+            raise NamespaceError(f"{self.name} does not show {queue}: {describe(failure.error)}") from failure.error
+        return answers
+
+    def close(self) -> None:
+        """Tells what was used, and gives up the links: the watchdog closes them, on nobody's time."""
+        for link in self._links.values():
+            link.close(0)
+        if administration := self.__dict__.get("administration"):
+            with suppress(AzureError, OSError):
+                administration.close()
+        try:
+            shared_state(self.pair).record_usage(self._meter.drain(self._clock.now(), everything=True))
+        except RedisError:
+            return
+
+    def _link(self, queue: str, dead: bool) -> Link:
+        sub_queue = ServiceBusSubQueue.DEAD_LETTER if dead else None
+
+        def make() -> Any:
+            return self._client.get_queue_receiver(queue, sub_queue=sub_queue)
+
+        if (queue, dead) not in self._links:
+            self._links[queue, dead] = Link(make, _watchdog())
+        return self._links[queue, dead]
+
+
+@contextmanager
+def namespace(pair: str, role: Role = "secondary") -> Iterator[Namespace]:
+    """One of a pair's namespaces, closed afterwards. Raises NamespaceError."""
+    here = Namespace(pair, role)
+    try:
+        yield here
+    finally:
+        here.close()
+
+
+@lru_cache(maxsize=1)
+def _start_watchdog() -> Watchdog:
+    watchdog = Watchdog(lambda: None)
+    watchdog.start()
+    return watchdog
+
+
+def _watchdog() -> Watchdog:
+    with _lock:
+        return _start_watchdog()
+
+
+@lru_cache(maxsize=1)
+def _credential() -> Any:
+    from azure.identity import DefaultAzureCredential
+
+    return DefaultAzureCredential()
+
+
+def _endpoint(where: EndpointConfig, role: Role) -> Endpoint:
+    if where.connection_string_env:
+        return Endpoint.from_connection_string(role, where.connection_string(), {})
+    return Endpoint.from_host(role, where.fully_qualified_namespace or "", _credential(), {})

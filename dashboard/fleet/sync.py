@@ -1,0 +1,56 @@
+"""Bringing the database up to what PAIRS_FILE says."""
+
+from collections.abc import Iterator, Mapping
+
+from django.db import transaction
+from django.utils import timezone
+
+from dashboard.fleet.pairs_file import PairConfig
+from dashboard.models import BacklogQueue, EntityHealth, Pair
+from dashboard.models.entity import AT_REST
+
+
+def sync(pairs: Mapping[str, PairConfig]) -> Iterator[str]:
+    """Write pairs and entities, forget nothing that may still hold messages; yields one line for each pair."""
+    with transaction.atomic():
+        for config in pairs.values():
+            yield _sync_pair(config)
+        gone = Pair.objects.exclude(name__in=pairs).filter(is_configured=True)
+        for pair in gone:
+            yield f"{pair.name}: no longer in the file; kept, and its backlog queues count as orphans"
+        BacklogQueue.objects.filter(pair__in=list(gone)).update(is_orphan=True)
+        gone.update(is_configured=False)
+
+
+def _sync_pair(config: PairConfig) -> str:
+    primary, secondary = config.primary, config.secondary
+    pair, created = Pair.objects.update_or_create(
+        name=config.name,
+        defaults={
+            "primary_namespace": primary.namespace,
+            "secondary_namespace": secondary.namespace,
+            "primary_region": primary.region or "",
+            "secondary_region": secondary.region or "",
+            "primary_tier": primary.tier,
+            "secondary_tier": secondary.tier,
+            "backlog_queue_count": config.backlog_queue_count,
+            "failover_interval_s": config.failover_interval.total_seconds(),
+            "ping_primary_interval_s": config.ping_primary_interval.total_seconds(),
+            "is_emulated": primary.is_emulator() and secondary.is_emulator(),
+            "is_configured": True,
+            "synced_at": timezone.now(),
+        },
+    )
+    for entity in config.entities:
+        EntityHealth.objects.update_or_create(
+            pair=pair, path=entity.path, defaults={"kind": entity.kind, "is_configured": True, "gone_at": None}
+        )
+    named = [entity.path for entity in config.entities]
+    others = pair.entities.exclude(path__in=named)
+    if not config.watches_all:
+        others.filter(is_configured=True, rank=AT_REST).update(gone_at=timezone.now())
+    others.update(is_configured=config.watches_all)
+    watched = "all entities" if config.watches_all else f"{len(named)} entities"
+    return (
+        f"{config.name}: {'new' if created else 'up to date'}, {primary.namespace} → {secondary.namespace}, {watched}"
+    )

@@ -1,0 +1,31 @@
+"""The stream open pages listen to."""
+
+from functools import partial
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth import get_user
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+
+from dashboard.access.rights import Right, may
+from dashboard.access.sessions import is_over_by_now
+from dashboard.fleet.live import stream as changes
+
+
+async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:
+    """Server-sent events under ASGI. Under WSGI there is none, and pages poll."""
+    if not hasattr(request, "scope"):
+        return HttpResponse("Live updates need an ASGI server.\n", status=501, content_type="text/plain")
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    told = changes(sync_to_async(partial(_is_member_still, request), thread_sensitive=False))
+    return StreamingHttpResponse(told, content_type="text/event-stream", headers=headers)
+
+
+def _is_member_still(request: HttpRequest) -> bool:
+    """Whether this session, as it is by now, would still be let in. A database that does not answer ends no stream."""
+    again = HttpRequest()
+    try:
+        again.session = type(request.session)(request.session.session_key)
+        return may(get_user(again), Right.VIEW) and not is_over_by_now(again.session)
+    except DatabaseError:
+        return True

@@ -1,0 +1,39 @@
+"""The overview: every pair, the worst first, live."""
+
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard.fleet.boards import board, watched_pairs
+from dashboard.fleet.event_lines import recent_events
+from dashboard.fleet.folders import folders
+from dashboard.models import EntityHealth
+from dashboard.site.forms import EntityFilter
+from dashboard.site.pages import page_or_part, query_without_page
+
+PAGE = 50
+
+
+@require_GET
+def overview(request: HttpRequest) -> HttpResponse:
+    """All pairs; htmx gets the live part alone."""
+    form = EntityFilter(request.GET)
+    entities = form.apply(worst_first())
+    grouped = folders(entities) if form.is_grouped else None
+    page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
+    context = {
+        "board": board(timezone.now(), watched_pairs(timezone.now()), page.object_list),
+        "folders": grouped,
+        "events": recent_events(),
+        "form": form,
+        "page": page,
+        "query": query_without_page(request),
+    }
+    return page_or_part(request, "fleet/overview.html", context)
+
+
+def worst_first() -> QuerySet[EntityHealth]:
+    """All entities, those in trouble on the first page."""
+    return EntityHealth.objects.present().order_by("rank", "pair_id", "path").defer("process", "last_ping_reason")

@@ -1,0 +1,49 @@
+"""One pair: its entities, its backlog over time, its syphon, what happened to it."""
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard.actions.pacing import paces
+from dashboard.fleet.boards import board, watched_pairs
+from dashboard.fleet.depth import pair_chart_over
+from dashboard.fleet.event_lines import recent_events
+from dashboard.fleet.folders import folders
+from dashboard.fleet.peaks import SPANS
+from dashboard.fleet.views.overview import PAGE, worst_first
+from dashboard.site.forms import EntityFilter
+from dashboard.site.pages import page_or_part, query_without_page
+
+
+@require_GET
+def detail(request: HttpRequest, pair: str) -> HttpResponse:
+    """The pair's page; htmx gets the live part alone."""
+    row = get_object_or_404(watched_pairs(timezone.now()), name=pair)
+    form = EntityFilter(request.GET)
+    entities = form.apply(worst_first().filter(pair=row))
+    grouped = folders(entities) if form.is_grouped else None
+    page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
+    now = timezone.now()
+    shown = board(now, [row], page.object_list)
+    span = SPANS.get(request.GET.get("span", ""), SPANS[""])
+    context = {
+        "board": shown,
+        "one": shown.pairs[0],
+        "pair": row,
+        "folders": grouped,
+        "chart": pair_chart_over(row, span, now) if span.step_s else shown.pairs[0].chart,
+        "span": span,
+        "spans": SPANS.values(),
+        "form": form,
+        "page": page,
+        "query": query_without_page(request),
+        "events": recent_events(pair, limit=20),
+        "queues": row.backlog_queues.filter(is_gone=False),
+        "books": row.ledgers.all()[:12],
+        "runs": row.syphon_runs.all()[:12],
+        "paces": sorted(paces(pair).items()),
+        "demo": shown.pairs[0].demo,
+    }
+    return page_or_part(request, "fleet/pair.html", context)

@@ -1,0 +1,54 @@
+"""Workers: who is alive, and who drains which backlog queue."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard.fleet.status import is_silent
+from dashboard.models import Heartbeat, Pair
+from dashboard.site.pages import page_or_part
+from dashboard.site.redis import RedisError, connection, shared_state
+
+MOST_SHOWN = 200
+HEARTBEATS = "workers:heartbeat"
+
+
+@require_GET
+def listing(request: HttpRequest) -> HttpResponse:
+    """Heartbeats from the database, leases from Redis; htmx gets the live part alone."""
+    now = timezone.now()
+    newest = Heartbeat.objects.order_by("-seen_at")[:MOST_SHOWN]
+    processes = processes_of_workers()
+    beats = [
+        {"beat": beat, "is_silent": is_silent(beat.seen_at, now), "process": processes.get(beat.process, "")}
+        for beat in newest
+    ]
+    names = {process: worker for worker, process in processes.items()}
+    context = {"beats": beats, "leases": _leases(names)}
+    return page_or_part(request, "fleet/workers.html", context)
+
+
+def processes_of_workers() -> dict[str, str]:
+    """`<hostname>:<pid>` of each worker, by the name that its heartbeat has; empty where Redis is away."""
+    try:
+        told: Any = connection().hgetall(HEARTBEATS)
+    except RedisError:
+        return {}
+    return {name: json.loads(text).get("process", "") for name, text in told.items()}
+
+
+def _leases(names: Mapping[str, str]) -> list[tuple[str, str, str, str]] | None:
+    """Pair, what is leased, by which process, and the worker that is; None where Redis is away."""
+    try:
+        found = {name: shared_state(name).leases() for name in Pair.objects.values_list("name", flat=True)}
+    except RedisError:
+        return None
+    return [
+        (pair, name, owner, names.get(owner.rpartition(":")[0], ""))
+        for pair, leases in found.items()
+        for name, owner in sorted(leases.items())
+    ]

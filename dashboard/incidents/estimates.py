@@ -1,0 +1,88 @@
+"""What the price of an incident rests on: its depths, the pair's options, the metered size, the month's prices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from dashboard.costs import current_month as present
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.ladder import ladder_of
+from dashboard.costs.tariffs import tariff
+from dashboard.incidents.cost import Cost, Estimate, Facts
+from dashboard.incidents.folding import Drain, Incident
+from dashboard.models import ChargeRun, EntityHealth
+from dashboard.site.money import exact_text
+
+EXAMPLE_BYTES = 1_024
+
+
+def estimate(entity: EntityHealth, incident: Incident, drain: Drain, now: datetime) -> Estimate | None:
+    """What the incident costs; None where the prices cannot be read, which the cost pages tell."""
+    month = f"{now:%Y-%m}"
+    try:
+        prices = _prices(month)
+        priced = tariff(incident.pair, prices, month)
+    except JobFailed:
+        return None
+    traffic = present.traffic(incident.pair, now, incident.entity)
+    facts = Facts(
+        diverted=drain.peak,
+        home=drain.peak - drain.waiting,
+        message_bytes=traffic.message_bytes or EXAMPLE_BYTES,
+        down_s=_seconds(incident.failed_over_at, incident.recovered_at or now, now),
+        lasted_s=_seconds(incident.failed_over_at, incident.ended_at(now), now),
+        ping_interval_s=max(1, round(entity.pair.ping_primary_interval_s)),
+        queues=entity.pair.backlog_queue_count,
+        per_gigabyte=priced.per_gigabyte or Fraction(0),
+    )
+    published, settlements = (
+        replace(facts, used=traffic.used[rule].primary, used_secondary=traffic.used[rule].secondary)
+        for rule in present.BOTH
+    )
+    return Estimate(
+        by_rule=(published, settlements),
+        tariff=priced,
+        currency=prices.currency,
+        is_sample=prices.is_sample,
+        is_size_known=bool(traffic.message_bytes),
+    )
+
+
+def _seconds(began: datetime, ended: datetime, now: datetime) -> float:
+    """Between two moments that processes told by their own clocks: never less than none, and nothing of the future."""
+    return max(0.0, (min(ended, now) - began).total_seconds())
+
+
+def _prices(month: str) -> present.Prices:
+    """The rows the month was last priced with, else those of the price list."""
+    run = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
+    rows = run.details.get("prices") if run is not None else None
+    if run is None or not rows:
+        return present.prices(month)
+    return present.Prices(ladder_of(rows), rows[0]["currency"], bool(run.details.get("sample_prices")), rows)
+
+
+def told(found: Estimate) -> dict[str, Any]:
+    """The estimate as JSON takes it; money as exact text."""
+    return {
+        "currency": found.currency,
+        "sample_prices": found.is_sample,
+        "diverted_messages": found.facts.diverted,
+        "home_messages": found.facts.home,
+        "message_bytes": found.facts.message_bytes,
+        "so_far": _both(found.so_far),
+        "when_drained": _both(found.drained),
+    }
+
+
+def _both(costs: tuple[Cost, Cost]) -> dict[str, Any]:
+    return {rule: _told(each) for rule, each in zip(("published", "settlements"), costs, strict=True)}
+
+
+def _told(each: Cost) -> dict[str, Any]:
+    stages = ("send_backlog", "syphon_receive", "syphon_settle", "pings", "polls")
+    counts = {name: getattr(each, name) for name in stages}
+    return {**counts, "operations": each.extra, "egress": exact_text(each.egress), "money": exact_text(each.money)}

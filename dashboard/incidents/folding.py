@@ -1,0 +1,125 @@
+"""Incidents: what happened to one entity from its first failure to its last drained message. Pure.
+
+Nobody writes incidents down; they are read out of events and depth samples, so that they cannot tell another story.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from dashboard.models import FailoverEvent
+from dashboard.site.charts import Point
+
+BEGINNINGS = ("failed_over", "forced")
+RATE_OVER = timedelta(minutes=2)
+LEAST_FAILING = timedelta(minutes=1)
+LONGEST = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One outage of one entity. `id` is the id of the event that began the failover."""
+
+    id: str
+    pair: str
+    entity: str
+    began_at: datetime
+    failed_over_at: datetime
+    reason: str
+    forced_by: str | None
+    recovered_at: datetime | None = None
+    drained_at: datetime | None = None
+    events: tuple[FailoverEvent, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return self.drained_at is not None
+
+    def ended_at(self, now: datetime) -> datetime:
+        """When it was over, or now."""
+        return self.drained_at or now
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """How the messages of an incident come home."""
+
+    peak: int
+    waiting: int
+    rate: float | None
+    """Messages a second over the last two minutes; None where that cannot be told."""
+    left: timedelta | None
+    """Until the last is home at this rate; None where it is not shrinking."""
+
+
+def incidents(events: Iterable[FailoverEvent], failover_interval: timedelta) -> list[Incident]:
+    """The incidents of one entity, oldest first, from its events in the order of time."""
+    found: list[Incident] = []
+    current: Incident | None = None
+    failing: list[FailoverEvent] = []
+    for event in events:
+        if current is None and event.kind in BEGINNINGS:
+            near = [one for one in failing if event.time - one.time <= max(2 * failover_interval, LEAST_FAILING)]
+            current, failing = _begin(event, near), []
+        elif current is not None:
+            current = replace(current, events=(*current.events, event))
+            if event.kind == "recovered":
+                found.append(replace(current, recovered_at=event.time))
+                current = None
+        elif event.kind == "failing":
+            failing.append(event)
+        elif event.kind == "recovered":
+            failing = []
+    return [*found, current] if current else found
+
+
+def drained(incident: Incident, samples: Sequence[Point], first_look: datetime | None) -> Incident:
+    """The incident with the moment its backlog was seen to be home, if it was.
+
+    `samples` are the entity's depths where they were not zero, and each zero that follows; `first_look` is when anybody
+    looked first after the recovery. A backlog that nobody has looked at since is not known to be empty.
+    """
+    if incident.recovered_at is None or first_look is None:
+        return incident
+    later = (at for at, _ in samples if at >= first_look)
+    home = next((moment for moment in (first_look, *later) if _depth_at(moment, samples) == 0), None)
+    return replace(incident, drained_at=home)
+
+
+def _depth_at(moment: datetime, samples: Sequence[Point]) -> int:
+    return next((waiting for at, waiting in reversed(samples) if at <= moment), 0)
+
+
+def drain(incident: Incident, samples: Sequence[Point], now: datetime) -> Drain:
+    """Peak, what still waits, and how fast it comes home. Says nothing it cannot know."""
+    within = [(at, n) for at, n in samples if incident.began_at <= at <= incident.ended_at(now)]
+    waiting = within[-1][1] if within and not incident.is_over else 0
+    rate = _rate(incident, within)
+    left = timedelta(seconds=min(waiting / rate, LONGEST.total_seconds())) if rate and waiting else None
+    return Drain(max((n for _, n in within), default=0), waiting, rate, left)
+
+
+def _begin(event: FailoverEvent, failing: Sequence[FailoverEvent]) -> Incident:
+    return Incident(
+        id=event.event_id,
+        pair=event.pair,
+        entity=event.entity,
+        began_at=failing[0].time if failing else event.time,
+        failed_over_at=event.time,
+        reason=event.reason,
+        forced_by=event.operator if event.kind == "forced" else None,
+        events=(*failing, event),
+    )
+
+
+def _rate(incident: Incident, samples: Sequence[Point]) -> float | None:
+    if incident.recovered_at is None or not samples:
+        return None
+    end = samples[-1][0]
+    used = [(at, n) for at, n in samples if at >= max(end - RATE_OVER, incident.recovered_at - timedelta(seconds=10))]
+    if len(used) < 2:
+        return None
+    (first_at, first), (last_at, last) = used[0], used[-1]
+    fallen = first - last
+    lasted_s = (last_at - first_at).total_seconds()
+    return fallen / lasted_s if fallen > 0 and lasted_s > 0 else None

@@ -1,0 +1,86 @@
+"""What machines ask: alive, ready, and numbers for Prometheus."""
+
+import ipaddress
+import secrets
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from dashboard.access.rights import Right, may
+from dashboard.fleet.boards import last_heartbeat
+from dashboard.fleet.status import is_silent
+from dashboard.metrics import exposition
+from dashboard.site import redis
+
+
+@require_safe
+@login_not_required
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@require_safe
+@login_not_required
+def readyz(request: HttpRequest) -> JsonResponse:
+    """200 where database, Redis and a worker's heartbeat are there; 503 says which one is not."""
+    parts = {"database": _database(), "redis": _redis()}
+    parts["workers"] = _workers() if parts["database"] == "ok" else "not known without the database"
+    is_ready = all(part == "ok" for part in parts.values())
+    return JsonResponse({"ready": is_ready, **parts}, status=200 if is_ready else 503)
+
+
+@require_safe
+@login_not_required
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus text, for this machine, members, and whoever shows METRICS_TOKEN."""
+    if not (_is_local(request) or may(request.user, Right.VIEW) or _has_token(request)):
+        return HttpResponse("Show METRICS_TOKEN as a bearer token.\n", status=401, content_type="text/plain")
+    return HttpResponse(exposition(timezone.now()), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _database() -> str:
+    try:
+        connection.ensure_connection()
+        last_heartbeat()
+    except DatabaseError:
+        return "does not answer, or is not migrated"
+    return "ok"
+
+
+def _redis() -> str:
+    try:
+        redis.connection().ping()
+    except redis.RedisError:
+        return "does not answer"
+    return "ok"
+
+
+def _workers() -> str:
+    seen = last_heartbeat()
+    if not is_silent(seen, timezone.now()):
+        return "ok"
+    return f"not heard of since {seen.isoformat()}" if seen else "never heard of"
+
+
+FORWARDED = ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via")
+
+
+def _is_local(request: HttpRequest) -> bool:
+    """Whether this machine itself asks: what a proxy on it passes on comes from anywhere."""
+    if any(name in request.headers for name in FORWARDED):
+        return False
+    try:
+        return ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:
+        return False
+
+
+def _has_token(request: HttpRequest) -> bool:
+    token = settings.METRICS_TOKEN
+    told = request.headers.get("Authorization", "")
+    return bool(token) and secrets.compare_digest(told.encode(), f"Bearer {token}".encode())

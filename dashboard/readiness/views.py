@@ -1,0 +1,76 @@
+"""Readiness: whether failover would work, of every pair and every entity."""
+
+from django import forms
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from dashboard.fleet.silence import silence
+from dashboard.models import Pair, Readiness
+from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
+from dashboard.readiness.score import Check, faults_of
+from dashboard.site.pages import page_or_part, query_without_page
+
+PAGE = 50
+MOST_PAIRS = 100
+
+
+class ReadinessFilter(forms.Form):
+    """Search and state. What makes no sense is ignored, so that a link never breaks."""
+
+    q = forms.CharField(required=False, max_length=260)
+    pair = forms.SlugField(required=False, max_length=63)
+    state = forms.ChoiceField(required=False, choices=[("", "any score"), *((state, state) for state in STATES)])
+
+    def apply(self, rows: QuerySet[Readiness]) -> QuerySet[Readiness]:
+        self.is_valid()
+        given = self.cleaned_data
+        if text := given.get("q"):
+            rows = rows.filter(entity__icontains=text)
+        if pair := given.get("pair"):
+            rows = rows.filter(pair__name=pair)
+        if state := given.get("state"):
+            rows = rows.filter(STATES[state])
+        return rows
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.values())
+
+
+@require_GET
+def listing(request: HttpRequest) -> HttpResponse:
+    """Every pair with its checks, and the entities, the worst first; htmx gets the live part alone."""
+    now, form = timezone.now(), ReadinessFilter(request.GET)
+    worst_first = Readiness.objects.select_related("pair").order_by("score", "pair_id", "entity")
+    page = Paginator(form.apply(worst_first), PAGE).get_page(request.GET.get("page"))
+    pairs = Pair.objects.filter(is_configured=True)
+    chosen = form.cleaned_data.get("pair")
+    shown = pairs.filter(name=chosen) if chosen else pairs
+    context = {
+        "lines": pair_lines(shown[:MOST_PAIRS], now),
+        "board": silence(now),
+        "pairs": pairs,
+        "rows": [_row(row, now) for row in page],
+        "form": form,
+        "page": page,
+        "query": query_without_page(request),
+    }
+    return page_or_part(request, "readiness/list.html", context)
+
+
+@require_GET
+def entity(request: HttpRequest, pair: str, path: str) -> HttpResponse:
+    """One entity: each check with what to do, and its score over time."""
+    row = get_object_or_404(Readiness.objects.select_related("pair"), pair__name=pair, entity=path)
+    context = {"board": entity_board(row, timezone.now()), "pair": row.pair, "row": row}
+    return page_or_part(request, "readiness/entity.html", context)
+
+
+def _row(row: Readiness, now: object) -> dict[str, object]:
+    stale = is_stale(row.checked_at, timezone.now())
+    faults = faults_of(Check.from_json(told) for told in row.reasons)
+    return {"row": row, "score": None if stale else row.score, "faults": faults, "first": faults[0] if faults else None}

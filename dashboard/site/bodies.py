@@ -1,0 +1,75 @@
+"""Bodies of requests, bounded before anything takes them: Django would put them on the disk whole, for anybody."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from django.conf import settings
+
+from dashboard.costs.statements import LARGEST_BYTES
+
+Scope = Any
+Message = Any
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+FORM_BYTES = 64 * 1024
+"""What a form has beside its file."""
+UPLOADS = ("/costs/reconcile/upload/", "/api/v1/statements")
+PAGE = b"text/plain", b"The request is too large.\n"
+PROBLEM = (
+    b"application/problem+json",
+    b'{"type": "about:blank", "title": "Request Entity Too Large", "status": 413, '
+    b'"detail": "The request is too large.", "errors": []}',
+)
+
+
+class TooLarge(Exception):
+    """More came than may."""
+
+
+class BoundedBodies:
+    """An ASGI application before another: it answers 413 where a body is larger than its address takes."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        left = most(scope["path"])
+        if _told(scope) > left:
+            await _refuse(scope, send)
+            return
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise TooLarge
+            return message
+
+        try:
+            await self._application(scope, bounded, send)
+        except TooLarge:  # Django has read the body before it answers anything
+            await _refuse(scope, send)
+
+
+def most(path: str) -> int:
+    """How many bytes a body may have that is sent there."""
+    usual = int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
+    return FORM_BYTES + (LARGEST_BYTES if path.endswith(UPLOADS) else usual)
+
+
+def _told(scope: Scope) -> int:
+    """How large the request says it is; 0 where it does not."""
+    text = dict(scope["headers"]).get(b"content-length", b"")
+    return int(text) if text.isdigit() and len(text) < 20 else 0
+
+
+async def _refuse(scope: Scope, send: Send) -> None:
+    media, text = PROBLEM if "/api/" in scope["path"] else PAGE
+    headers = [(b"content-type", media), (b"content-length", b"%d" % len(text)), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

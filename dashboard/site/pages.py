@@ -1,0 +1,50 @@
+"""Pages that know to answer with their live part alone."""
+
+import json
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+from dashboard.alerts.open_alerts import standing
+
+
+def wants_part(request: HttpRequest) -> bool:
+    """Whether htmx asks, for a part of the page and not for a page out of the history."""
+    htmx = getattr(request, "htmx", None)
+    return htmx is not None and bool(htmx) and not htmx.history_restore_request
+
+
+def query_without_page(request: HttpRequest) -> str:
+    """The filters of the address, for links to other pages of the same list."""
+    query = request.GET.copy()
+    query.pop("page", None)
+    return query.urlencode()
+
+
+def page_or_part(
+    request: HttpRequest, template: str, context: dict[str, Any], *, part: str = "live", status: int = 200
+) -> HttpResponse:
+    """The whole page, or for htmx one named part of it. Never kept by a cache: it shows what is true now."""
+    name = f"{template}#{part}" if wants_part(request) else template
+    answer = render(request, name, context, status=status)
+    answer["Cache-Control"] = "no-store"
+    if part == "live" and wants_part(request):
+        answer["HX-Trigger"] = _news_for_the_menu()
+    patch_vary_headers(answer, ["HX-Request"])
+    return answer
+
+
+def asked_again(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
+    """The question once more where the answer to it does not do: in the dialog where htmx asked."""
+    if answer.status_code != 200 and wants_part(request):
+        answer.status_code = 200  # htmx shows no other
+        answer["HX-Retarget"] = "#dialog"
+    return answer
+
+
+def _news_for_the_menu() -> str:
+    """The number of open alerts as an event of htmx: the menu is no part of what a page fetches anew."""
+    alerts = standing()
+    return json.dumps({"alerts": {"word": alerts.word, "title": alerts.sentence, "isLoud": alerts.unacknowledged > 0}})

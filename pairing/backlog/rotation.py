@@ -1,0 +1,152 @@
+"""Backlog queues: their names, and which of them a sender uses now. No I/O, no clock of its own."""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from pairing.backlog.capacity import FULL
+
+_MIDDLE = "x-servicebus-transfer"
+_PATH = re.compile(rf"(?P<namespace>[^/]+)/{_MIDDLE}/(?P<index>0|[1-9][0-9]*)", re.IGNORECASE)
+_LONGEST_PROBATION_S = 30 * 60.0
+
+
+def backlog_path(primary_namespace: str, index: int) -> str:
+    """Path of a backlog queue in the secondary namespace."""
+    return f"{primary_namespace}/{_MIDDLE}/{index}"
+
+
+def parse_backlog_path(path: str) -> tuple[str, int] | None:
+    """The primary namespace and the index that a backlog queue's path names; None where it is no such path."""
+    match = _PATH.fullmatch(path)
+    return (match["namespace"], int(match["index"])) if match else None
+
+
+@dataclass(slots=True)
+class _Queue:
+    failures: int = 0
+    pulled_at: float | None = None
+    returns_at: float = 0.0
+    fill: float = 0.0
+    is_adopted: bool = False
+    """Whether it was pulled because another process said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class RotationEvent:
+    """What happened to one backlog queue of the rotation, in the words of an event."""
+
+    path: str
+    kind: str
+    reason: str
+    at: float
+    until: float | None = None
+    """When the probation of a pulled queue ends."""
+
+
+class Rotation:
+    """The backlog queues of one paired client, shared by all of its senders.
+
+    A queue that fails is pulled for a probation, doubled with each further failure up to 30 minutes. One that is 80 %
+    full is not chosen as long as another is left.
+    """
+
+    def __init__(self, paths: Iterable[str], *, probation_s: float, random: Random | None = None) -> None:
+        self._queues: dict[str, _Queue] = {path: _Queue() for path in paths}
+        self._probation_s = probation_s
+        self._random = random or Random()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every backlog queue that was found or created."""
+        return tuple(self._queues)
+
+    def replace(self, paths: Iterable[str]) -> None:
+        """The backlog queues are these; what is known of those that stay is kept."""
+        self._queues = {path: self._queues.get(path, _Queue()) for path in paths}
+
+    def usable(self, path: str | None) -> bool:
+        """Whether a sender may stay with this queue."""
+        queue = self._queues.get(path) if path is not None else None
+        return queue is not None and queue.pulled_at is None and queue.fill < FULL
+
+    def trusts(self, path: str) -> bool:
+        """Whether the queue is in the rotation and nothing was held against it since it last took a message."""
+        queue = self._queues.get(path)
+        return queue is not None and queue.pulled_at is None and queue.failures == 0
+
+    def choose(
+        self, *, current: str | None = None, session: str | None = None, tried: Collection[str] = ()
+    ) -> str | None:
+        """A queue in the rotation that was not tried: the current one, a session's own, or one at random."""
+        if current not in tried and session is None and self.usable(current):
+            return current
+        rotating = [path for path, queue in self._queues.items() if queue.pulled_at is None and path not in tried]
+        open_ = [path for path in rotating if self._queues[path].fill < FULL] or rotating
+        if not open_:
+            return None
+        if session is not None:
+            return max(open_, key=lambda path: _weight(session, path))
+        return self._random.choice(open_)
+
+    def last_resort(self, *, tried: Collection[str] = ()) -> str | None:
+        """The queue that was pulled the longest ago and was not tried, for a send that has no other left."""
+        pulled = {p: q.pulled_at for p, q in self._queues.items() if q.pulled_at is not None and p not in tried}
+        return min(pulled, key=pulled.__getitem__, default=None)
+
+    def failed(self, path: str, reason: str, now: float, *, began: float) -> list[RotationEvent]:
+        """A send to the queue failed: it is out of the rotation for its probation.
+
+        One that ``began`` before the queue was pulled tells nothing new: many senders meet the same incident.
+        """
+        queue = self._queues.get(path)
+        if queue is None or (queue.pulled_at is not None and began < queue.pulled_at):
+            return []
+        was_pulled = queue.pulled_at is not None and not queue.is_adopted
+        queue.pulled_at, queue.is_adopted = now, False
+        queue.returns_at = now + min(self._probation_s * 2**queue.failures, _LONGEST_PROBATION_S)
+        queue.failures += 1
+        return [] if was_pulled else [RotationEvent(path, "queue_pulled", reason, now, queue.returns_at)]
+
+    def accepted(self, path: str, now: float) -> list[RotationEvent]:
+        """The queue took a message: it is trusted again."""
+        queue = self._queues.get(path)
+        if queue is None or self.trusts(path):
+            return []
+        queue.failures = 0
+        if queue.pulled_at is None:
+            return []
+        queue.pulled_at, queue.is_adopted = None, False
+        return [RotationEvent(path, "queue_returned", "a send was accepted", now)]
+
+    def expire(self, now: float) -> list[RotationEvent]:
+        """Let the time pass: queues whose probation is over return to the rotation."""
+        due = [p for p, q in self._queues.items() if q.pulled_at is not None and now >= q.returns_at]
+        own = [path for path in due if not self._queues[path].is_adopted]  # of the others their process tells
+        for path in due:
+            self._queues[path].pulled_at, self._queues[path].is_adopted = None, False
+        return [RotationEvent(path, "queue_returned", "its probation is over", now) for path in own]
+
+    def adopt_pull(self, path: str, returns_at: float, now: float) -> None:
+        """A send of another process to the queue failed: it is out of this rotation, too, until then."""
+        queue = self._queues.get(path)
+        if queue is not None and queue.pulled_at is None and returns_at > now:
+            queue.pulled_at, queue.returns_at, queue.is_adopted = now, returns_at, True
+
+    def adopt_return(self, path: str) -> None:
+        """The queue is back in another process's rotation; what this process saw fail by itself stays out."""
+        queue = self._queues.get(path)
+        if queue is not None and queue.is_adopted:
+            queue.pulled_at, queue.is_adopted = None, False
+
+    def filled(self, fills: Mapping[str, float]) -> None:
+        """How full the queues are, from 0 to 1."""
+        for path, queue in self._queues.items():
+            queue.fill = fills.get(path, queue.fill)
+
+
+def _weight(session: str, path: str) -> bytes:
+    """Every process ranks the queues of a session alike, and a queue that leaves moves only its own sessions."""
+    return hashlib.blake2b(f"{session}\0{path}".encode(), digest_size=8).digest()

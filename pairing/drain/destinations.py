@@ -1,0 +1,71 @@
+"""Where the syphon may send to now: not to what is failed over or kept back, nor in pauses. No I/O, no clock."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pairing.drain.pacing import Pacing
+
+LONGEST_PAUSE_S = 120.0
+BUSY_PAUSE_S = 10.0
+
+
+@dataclass(slots=True)
+class _Destination:
+    free_at: float = 0.0
+    pause_s: float = 0.0
+    reason: str = ""
+    was_shut: bool = False
+
+
+class Destinations:
+    """What the syphon knows of the entities it brings messages home to; shared by its queues."""
+
+    def __init__(
+        self, is_failed_over: Callable[[str], bool], *, first_pause_s: float = 1.0, pacing: Pacing | None = None
+    ) -> None:
+        self.pacing = pacing or Pacing()
+        self._is_failed_over = is_failed_over
+        self._first_pause_s = first_pause_s
+        self._kept_back: frozenset[str] = frozenset()
+        self._known: dict[str, _Destination] = {}
+
+    def is_blocked(self, path: str, now: float) -> bool:
+        """Whether nothing shall be sent there now: shut, or pausing after a failure.
+
+        That it opens again ends the pause, whatever was left of it.
+        """
+        known = self._of(path)
+        if self.is_shut(path):
+            known.was_shut = True
+            return True
+        if known.was_shut:
+            known.was_shut, known.free_at, known.pause_s = False, now, 0.0
+        return now < known.free_at
+
+    def is_shut(self, path: str) -> bool:
+        """Whether nothing is meant to be sent there now: failed over, or kept back by an operator."""
+        return self._is_failed_over(path) or path.lower() in self._kept_back
+
+    def keep_back(self, paths: Iterable[str]) -> None:
+        """Operators want nothing brought home to these entities, and to these alone, until told otherwise."""
+        self._kept_back = frozenset(path.lower() for path in paths)
+
+    def failed(self, path: str, now: float, reason: str, *, busy: bool = False) -> None:
+        """A send failed for a reason that concerns the destination: the pause doubles, up to 2 min; busy: 10 s."""
+        known = self._of(path)
+        known.pause_s = min(max(2 * known.pause_s, self._first_pause_s), LONGEST_PAUSE_S)
+        known.free_at = now + max(known.pause_s, BUSY_PAUSE_S if busy else 0.0)
+        known.reason = reason
+
+    def sent(self, path: str) -> None:
+        """A send was accepted."""
+        known = self._of(path)
+        known.pause_s = known.free_at = 0.0
+        known.reason = ""
+
+    def reason(self, path: str) -> str:
+        """Why the last send there failed; empty where it did not."""
+        return self._of(path).reason
+
+    def _of(self, path: str) -> _Destination:
+        return self._known.setdefault(path.lower(), _Destination())

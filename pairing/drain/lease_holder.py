@@ -1,0 +1,196 @@
+"""Which backlog queues this process may serve now: those it holds the lease of, and that nobody has paused.
+
+Without coordination it may serve all. With Redis away nobody's lease can be checked: who served goes on at once, the
+others begin a little later, for peek-lock keeps two syphons on one queue from doing harm
+(docs/design/leases-and-fencing.md).
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from pairing.drain.pacing import Pacing
+
+if TYPE_CHECKING:
+    from pairing.fleet.coordination import Coordination, SharedState
+
+LEASE_S = 5.0
+LOOK_S = 0.5
+_RENEW_S = LEASE_S / 3
+
+TellPause = Callable[[str, bool, str], None]
+
+
+class _Post:
+    """One queue."""
+
+    __slots__ = ("has_told", "is_held", "is_paused", "is_served", "renewed_at", "token")
+
+    def __init__(self) -> None:
+        self.token: int | None = None
+        self.is_served = False
+        self.is_paused = False
+        self.is_held = False
+        self.has_told = False
+        self.renewed_at = float("-inf")
+
+
+class Tenure:
+    """Knows which queues are this process's to serve; whoever serves them asks before each step."""
+
+    def __init__(
+        self,
+        coordination: "Coordination | None",
+        owner: str,
+        queues: Callable[[], Iterable[str]],
+        tell_pause: TellPause,
+        now: Callable[[], float] = time.monotonic,
+        pacing: Pacing | None = None,
+        keep_back: Callable[[Iterable[str]], None] = lambda paths: None,
+    ) -> None:
+        self._pacing, self._keep_back = pacing or Pacing(), keep_back
+        self._shared: SharedState | None = coordination.shared if coordination is not None else None
+        self._owner, self._tell_pause, self._now = owner, tell_pause, now
+        self._queues = queues
+        self._posts: dict[str, _Post] = {}
+        self._alone_since: float | None = None
+        self._looked_at = float("inf")
+
+    def look(self, *, leaving: bool = False) -> None:
+        """Reads pauses, renews and takes leases: blocking, two seconds at most. Keeps what it has if Redis is away.
+
+        Who is leaving takes none, and keeps the one of each queue it still serves: else what was sent in its last
+        moments could not be completed, and would come home twice.
+        """
+        self._notice_a_freeze()
+        for queue in self._queues():  # a client that was opened without its backlog finds it later
+            self._posts.setdefault(queue, _Post())
+        if self._shared is None:
+            return
+        try:
+            self._read_pauses(self._shared)
+            self._read_paces(self._shared)
+            for queue, post in self._posts.items():
+                self._tend_lease(self._shared, queue, post, leaving)
+            self._alone_since = None
+        except _away():
+            self._notice_a_freeze()  # in the middle of it: then the connection broke for that, maybe
+            self._stay_alone()
+        finally:
+            self._looked_at = self._now()
+
+    def _notice_a_freeze(self) -> None:
+        """Who has not looked for a lease's time was frozen: nothing is its own before Redis says so again."""
+        if not self._is_awake():
+            self._alone_since = None
+            for post in self._posts.values():
+                post.is_held = False
+
+    def _is_awake(self) -> bool:
+        return self._now() - self._looked_at < LEASE_S
+
+    def _is_fresh(self, post: _Post) -> bool:
+        return self._now() - post.renewed_at < LEASE_S
+
+    def _stay_alone(self) -> None:
+        """Redis does not answer: whose lease still stands when that begins goes on."""
+        if self._alone_since is None:
+            self._alone_since = self._now()
+            for post in self._posts.values():
+                post.is_held = post.is_held and self._is_fresh(post)
+
+    def may_serve(self, queue: str, token: int | None = None) -> bool:
+        """Whether the next receive or send of this queue may begin: asked before each, and costs nothing.
+
+        ``token`` is what ``begin`` gave: a lease that was lost and taken again is another, and its books are.
+        """
+        if self._shared is None:
+            return True
+        post = self._posts[queue]
+        if post.is_paused or (token is not None and token != post.token) or not self._is_awake():
+            return False
+        alone_since = self._alone_since
+        if alone_since is not None:
+            return post.is_held or self._now() - alone_since >= 2 * LEASE_S
+        return post.is_held and self._is_fresh(post)
+
+    def holds(self, queue: str, token: int | None) -> bool:
+        """Whether the lease with this token still stands, as far as can be known without asking Redis.
+
+        Asked right before a message is handed to the SDK, and before one is completed. It costs nothing.
+        """
+        if self._shared is None or token is None:
+            return True
+        post = self._posts[queue]
+        stands = self._alone_since is not None or self._is_fresh(post)
+        return post.is_held and token == post.token and stands and self._is_awake()
+
+    def vacant(self) -> list[str]:
+        """The queues that may be served, and are not."""
+        return [queue for queue, post in self._posts.items() if not post.is_served and self.may_serve(queue)]
+
+    def begin(self, queue: str) -> int | None:
+        """Somebody serves this queue from now on, under the lease with this token; None where there is no lease."""
+        post = self._posts[queue]
+        post.is_served = True
+        return post.token if post.is_held else None
+
+    def end(self, queue: str, *, leaving: bool = False) -> None:
+        """Nobody serves it any more; who is leaving gives the lease up at once, so that another need not wait."""
+        post = self._posts[queue]
+        post.is_served = False
+        if leaving:
+            self._give_up(queue, post)
+
+    def give_up(self) -> None:
+        """Gives all leases up, so that others need not wait for their end."""
+        for queue, post in self._posts.items():
+            self._give_up(queue, post)
+
+    def _give_up(self, queue: str, post: _Post) -> None:
+        if self._shared is not None and post.is_held:
+            post.is_held = False
+            with contextlib.suppress(*_away()):
+                self._shared.release_lease(queue, self._owner)
+
+    def _read_paces(self, shared: "SharedState") -> None:
+        """What operators want, and this process's share of it: that of its queues of all that are being served."""
+        rates = {target: pace.rate for target, pace in shared.paces().items()}
+        share = 1.0
+        if rates or self._pacing.is_limited:
+            owners = list(shared.leases().values())
+            share = owners.count(self._owner) / len(owners) if self._owner in owners else 1.0
+        self._pacing.obey(rates, share)
+
+    def _read_pauses(self, shared: "SharedState") -> None:
+        paused = shared.paused()
+        self._keep_back(paused)  # an entity among them is a destination that nothing shall go home to
+        for queue, post in self._posts.items():
+            pause = paused.get("*") or paused.get(queue)
+            if (pause is not None) is not post.is_paused:
+                post.is_paused = pause is not None
+                if not (post.is_held or post.has_told):  # a fleet tells of it once: the one whose queue it was
+                    continue
+                post.has_told = post.is_paused
+                self._tell_pause(queue, post.is_paused, f"{pause.reason} ({pause.by})" if pause else "resumed")
+
+    def _tend_lease(self, shared: "SharedState", queue: str, post: _Post, leaving: bool) -> None:
+        asked_at = self._now()
+        if post.is_held and post.is_paused and not post.is_served:
+            post.is_held = False
+            shared.release_lease(queue, self._owner)
+        elif post.is_held and asked_at - post.renewed_at > _RENEW_S:
+            post.is_held = shared.renew_lease(queue, self._owner, LEASE_S)
+            post.renewed_at = asked_at
+        elif not (post.is_held or post.is_paused or leaving):
+            post.token = shared.acquire_lease(queue, self._owner, LEASE_S)
+            post.is_held = post.token is not None
+            post.renewed_at = asked_at
+
+
+def _away() -> tuple[type[Exception], ...]:
+    """What is raised where Redis does not answer."""
+    from redis.exceptions import RedisError  # redis is an extra of the package; with coordination it is there
+
+    return (RedisError, OSError)

@@ -1,0 +1,43 @@
+"""What a syphon that died had used and not yet reported, estimated from the books it kept. Pure.
+
+An estimate carries the identity that the dead process's own record has, with ``seq`` 0: where that record was reported
+after all, it counts, and the estimate does not.
+"""
+
+from datetime import datetime
+
+from pairing.drain.actions import BATCH
+from pairing.drain.ledger import Ledger
+from pairing.telemetry.metering import UsageRecord
+
+
+def estimated(books: Ledger, pair: str, primary: str, secondary: str) -> list[UsageRecord]:
+    """The usage of the last two minutes in which these books were kept; a message counts as one of 64 KB at most."""
+    return [
+        record
+        for minute, counts in books.recent.items()
+        for path, messages in counts.items()
+        for record in _moved(books.reporter, pair, (primary, secondary), minute, path, messages)
+    ]
+
+
+def messages(books: Ledger) -> int:
+    """How many messages that estimate is about."""
+    return sum(sum(counts.values()) for counts in books.recent.values())
+
+
+def _moved(reporter: str, pair: str, ends: tuple[str, str], minute: str, path: str, messages: int) -> list[UsageRecord]:
+    primary, secondary = ends
+    began = datetime.fromisoformat(minute)
+    return [
+        UsageRecord(
+            f"{pair}/{reporter}/{began:%Y%m%dT%H%M}/{kind}/{namespace}/{path}",
+            *(began, pair, pair, namespace, path, kind, reporter),
+            *(0, operations, messages, 0, messages),
+        )
+        for kind, namespace, operations in (
+            ("syphon_receive", secondary, messages),
+            ("syphon_send", primary, -(-messages // BATCH)),
+            ("syphon_settle", secondary, messages),
+        )
+    ]

@@ -1,0 +1,200 @@
+"""Settling many messages of a backlog queue: the public way, one by one, and an overlapped one where the SDK allows it.
+
+Both do the same and pass the same tests. The overlapped way sends one disposition for each run of neighbouring
+deliveries and waits for all answers together, so that a wide-area round trip does not set the pace. The SDK has what
+that takes, but does not publish it: it is used only where ``fits`` finds all of it.
+"""
+
+import contextlib
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from azure.servicebus import ServiceBusReceiver
+from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
+
+from pairing.drain.actions import Settled, Verb
+
+_LOST = (MessageLockLostError, MessageNotFoundError)
+_ECHO = {"complete": "accepted", "abandon": "modified", "defer": "modified", "dead_letter": "rejected"}
+_REQUESTED = {"complete": "completed", "abandon": "abandoned"}
+_LOCK_LOST = b"com.microsoft:message-lock-lost"
+
+
+class Settlement(Protocol):
+    """A way to settle. Outcomes come in the order of the messages; where they end early, the link broke."""
+
+    def settle(
+        self,
+        receiver: ServiceBusReceiver,
+        verb: Verb,
+        messages: list[Any],
+        reason: str,
+        description: str,
+        timeout_s: float,
+    ) -> Iterator[Settled]: ...
+
+
+def choose(receiver: ServiceBusReceiver) -> Settlement:
+    """The fastest way that this receiver's SDK offers."""
+    return Overlapped() if Overlapped.fits(receiver) else OneByOne()
+
+
+class OneByOne:
+    """The public way: a round trip for each message."""
+
+    def settle(
+        self,
+        receiver: ServiceBusReceiver,
+        verb: Verb,
+        messages: list[Any],
+        reason: str,
+        description: str,
+        timeout_s: float,
+    ) -> Iterator[Settled]:
+        """Settles each message; yields as it goes, so that what was done is known where the link breaks."""
+        settle = _public(receiver, verb, reason, description)
+        for message in messages:
+            try:
+                settle(message)
+            except _LOST:
+                yield "lost"
+            except MessageAlreadySettled:
+                yield "done"
+            else:
+                yield "done"
+
+
+class Overlapped:
+    """All dispositions at once, then one wait for all answers; the public way for what came by another link."""
+
+    @staticmethod
+    def fits(receiver: Any) -> bool:
+        """Whether this SDK has all that is needed: nothing is assumed of another version."""
+        try:
+            link = receiver._handler._link
+            takes = inspect.signature(link._outgoing_disposition).parameters
+            return (
+                set(takes) == {"first", "last", "delivery_tag", "settled", "state", "batchable"}
+                and isinstance(link._pending_dispositions, dict)
+                and isinstance(link._received_delivery_tags, set)
+                and callable(link._session._connection.listen)
+                and _state("complete", "", "") is not None
+            )
+        except (AttributeError, ImportError, TypeError, ValueError):
+            return False
+
+    def settle(
+        self,
+        receiver: Any,
+        verb: Verb,
+        messages: list[Any],
+        reason: str,
+        description: str,
+        timeout_s: float,
+    ) -> Iterator[Settled]:
+        """Settles all messages; yields once the answers are in, or as far as they came in time."""
+        link = receiver._handler._link
+        direct = [message for message in messages if message._delivery_tag in link._received_delivery_tags]
+        outcomes = _settle_overlapped(link, direct, _state(verb, reason, description), _ECHO[verb], timeout_s)
+        others = [message for message in messages if id(message) not in outcomes]
+        fetched = [message for message in others if getattr(message, "_is_deferred_message", False)]
+        if verb in _REQUESTED and fetched and self._settled_by_request(receiver, verb, fetched):
+            outcomes |= {id(message): "done" for message in fetched}
+        for message in messages:
+            if id(message) in outcomes:
+                outcome = outcomes[id(message)]
+                if outcome is None:
+                    return
+                yield outcome
+            else:
+                yield from OneByOne().settle(receiver, verb, [message], reason, description, timeout_s)
+
+    @staticmethod
+    def _settled_by_request(receiver: Any, verb: Verb, messages: list[Any]) -> bool:
+        """Whether one request settled all of these; where one lock is lost, the service refuses them all."""
+        try:
+            receiver._settle_message_via_mgmt_link(_REQUESTED[verb], [message.lock_token for message in messages])
+        except _LOST:
+            return False
+        for message in messages:
+            message._settled = True
+        return True
+
+
+def _settle_overlapped(
+    link: Any, messages: list[Any], state: Any, echo: str, timeout_s: float
+) -> dict[int, Settled | None]:
+    """The outcome of each message by its id(); None where no answer came."""
+    pending = link._pending_dispositions
+    answers = {message._delivery_id: {"settled": False, "outcome": None} for message in messages}
+    pending.update(answers)
+    try:
+        for run in _runs(messages):
+            first, last = run[0], run[-1]
+            link._outgoing_disposition(first._delivery_id, last._delivery_id, first._delivery_tag, False, state, None)
+            link._received_delivery_tags.difference_update(message._delivery_tag for message in run)
+        until = time.monotonic() + timeout_s
+        while not all(answer["settled"] for answer in answers.values()) and time.monotonic() < until:
+            link._session._connection.listen(wait=False)
+            if link.state.value in (0, 6):  # detached, error
+                break
+    finally:
+        for delivery_id in answers:
+            pending.pop(delivery_id, None)
+    outcomes = {}
+    for message in messages:
+        outcomes[id(message)] = outcome = _outcome(answers[message._delivery_id], echo)
+        message._settled = outcome == "done"
+    return outcomes
+
+
+def _runs(messages: list[Any]) -> Iterator[list[Any]]:
+    """The messages by runs of neighbouring deliveries."""
+    run: list[Any] = []
+    for message in sorted(messages, key=lambda message: message._delivery_id):
+        if run and message._delivery_id != run[-1]._delivery_id + 1:
+            yield run
+            run = []
+        run.append(message)
+    if run:
+        yield run
+
+
+def _outcome(answer: dict[str, Any], echo: str) -> Settled | None:
+    if not answer["settled"]:
+        return None
+    told = answer["outcome"] or {}
+    if told.get("rejected"):
+        with contextlib.suppress(LookupError, TypeError):
+            if told["rejected"][0]:  # an error: the settlement was refused
+                return "lost" if told["rejected"][0][0] == _LOCK_LOST else "unknown"
+    return "done" if echo in told else "unknown"
+
+
+def _state(verb: Verb, reason: str, description: str) -> Any:
+    """The delivery state of a verb, as the SDK sends it."""
+    from azure.servicebus._pyamqp.error import AMQPError
+    from azure.servicebus._pyamqp.outcomes import Accepted, Modified, Rejected
+
+    match verb:
+        case "complete":
+            return Accepted()
+        case "abandon" | "defer":
+            return Modified(delivery_failed=True, undeliverable_here=verb == "defer", message_annotations=None)
+        case "dead_letter":
+            told = {"DeadLetterReason": reason, "DeadLetterErrorDescription": description}
+            return Rejected(error=AMQPError(b"com.microsoft:dead-letter", description, told))
+
+
+def _public(receiver: ServiceBusReceiver, verb: Verb, reason: str, description: str) -> Callable[[Any], None]:
+    match verb:
+        case "complete":
+            return receiver.complete_message
+        case "defer":
+            return receiver.defer_message
+        case "abandon":
+            return receiver.abandon_message
+        case "dead_letter":
+            return lambda message: receiver.dead_letter_message(message, reason, description)

@@ -1,0 +1,424 @@
+"""How a process takes part in its fleet through Redis, without a sender ever waiting for Redis.
+
+What a process has to tell goes into a bounded outbox that one thread empties; what others tell arrives on another
+thread, by push, with a reconciling read behind it. With Redis away each process decides alone and tells later; a Redis
+that comes back empty is told again (docs/specification.md, section 11; docs/design/coordination.md).
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Protocol
+
+import redis
+from redis.backoff import NoBackoff
+from redis.client import PubSub
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from pairing.backlog.shared import QueueNews, SharedBacklog
+from pairing.events import Event
+from pairing.fleet.clock import FleetClock
+from pairing.fleet.presence import Heard, Presence, Presences
+from pairing.fleet.reading import readable, skipped
+from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
+from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
+from pairing.telemetry.metering import UsageRecord
+
+__all__ = [
+    "EVENTS",
+    "USAGE",
+    "Coordination",
+    "Pace",
+    "Pause",
+    "PingRecord",
+    "RedisCoordination",
+    "SharedHealth",
+    "SharedState",
+]
+
+_LOGGER = logging.getLogger("pairing")
+
+_RECONCILE_S = 5.0
+_MOST_HEARD = 16
+_ANSWER_S = 2.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_CLOSING_S = 2.0
+_MOST_FACTS = 20_000
+_IN_ONE_GO = 500
+_SLICE_S = 0.5
+
+
+class Coordination(Protocol):
+    """What a paired client talks to. No call blocks or raises, except ``claim_ping``, which may take two seconds."""
+
+    shared: SharedState | None
+
+    def start(self, on_change: Callable[[SharedHealth], None]) -> None: ...
+
+    def publish(self, change: SharedHealth, *, recovers: bool = True) -> None: ...
+
+    def report(self, event: Event) -> None: ...
+
+    def record_usage(self, records: Iterable[UsageRecord]) -> None: ...
+
+    def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None: ...
+
+    def close(self) -> None: ...
+
+
+class RedisCoordination:
+    """Coordination over one Redis.
+
+    ``start`` begins two daemon threads and returns at once; ``on_change`` is then called, on those threads, with what
+    other processes and operators did. Survives Redis killed, frozen or restarted empty, at any time.
+    """
+
+    def __init__(self, url: str, pair: str, process: str) -> None:
+        client = redis.Redis.from_url(
+            url,
+            decode_responses=True,
+            encoding_errors="replace",  # what is no text makes no sense, but stops nothing
+            socket_timeout=_ANSWER_S,
+            socket_connect_timeout=_ANSWER_S,
+            retry=Retry(NoBackoff(), 0),  # the loops below try again, and know what else waits
+        )
+        self.shared: SharedState = SharedState(client, pair)
+        self.is_connected = False
+        """Whether Redis answered last time; while it does not, usage is better left in its meter."""
+        self.rotation: Callable[[], Iterable[str]] = tuple
+        """The backlog queues this process uses, told every few seconds: none of them is an orphan."""
+        self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
+        """What this process tells of itself every few seconds."""
+        self.on_queue: Callable[[QueueNews], None] = lambda news: None
+        """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
+        self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
+        """Told, in lower case, of the entities that the control plane knows; must neither block nor raise."""
+        self.dropped = 0
+        """Facts that the full outbox had no room for."""
+        self._redis = client
+        self._clock = FleetClock()
+        self._presences = Presences(self.shared)
+        self._backlog = SharedBacklog(self.shared)
+        self._process = process
+        self._on_change: Callable[[SharedHealth], None] = lambda change: None
+        self._lock = threading.Condition()
+        self._changes: dict[str, tuple[SharedHealth, bool]] = {}
+        self._queues: dict[str, QueueNews] = {}
+        self._events: deque[Event] = deque()
+        self._usage: deque[UsageRecord] = deque()
+        self._known: dict[str, SharedHealth] = {}
+        self._heard: deque[Heard] = deque(maxlen=_MOST_HEARD)
+        self._withheld: set[str] = set()  # known here, and not passed on: what was to be told came first
+        self._seen: Seen | None = None
+        self._number_known = 0
+        self._must_read = True
+        self._must_listen_anew = threading.Event()
+        self._is_closing = False
+        self._threads = [
+            threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
+            for name, run in (("outbox", self._write), ("news", self._listen))
+        ]
+
+    def start(self, on_change: Callable[[SharedHealth], None]) -> None:
+        """Begins to listen and to tell; ``on_change`` must neither block nor raise."""
+        self._on_change = on_change
+        for thread in self._threads:
+            thread.start()
+
+    def publish(self, change: SharedHealth, *, recovers: bool = True) -> None:
+        """Tells the fleet of a transition of this process; a later one of the same entity replaces it in the outbox.
+
+        But no recovery is lost there: ``failing``, which ends no failover, does not replace one.
+        ``change.version`` is the last one the process took in; ``recovers`` as in ``SharedState.publish``.
+        """
+        with self._lock:
+            waiting, waiting_recovers = self._changes.get(change.path, (None, False))
+            is_recovery = waiting is not None and waiting.state == "healthy" and waiting_recovers
+            if is_recovery and change.state == "failing":
+                return
+            self._changes[change.path] = (replace(change, process=self._process), recovers or is_recovery)
+            self._lock.notify_all()
+
+    def publish_queue(self, news: QueueNews) -> None:
+        """Tells the fleet that a backlog queue left this process's rotation, or came back."""
+        with self._lock:
+            self._queues[news.path] = news
+            self._lock.notify_all()
+
+    def report(self, event: Event) -> None:
+        """Tells the control plane of an event, once Redis is there."""
+        with self._lock:
+            self._append(self._events, event)
+            self._lock.notify_all()
+
+    def record_usage(self, records: Iterable[UsageRecord]) -> None:
+        """Tells the cost pipeline what was used, once Redis is there."""
+        with self._lock:
+            for record in records:
+                self._append(self._usage, record)
+            self._lock.notify_all()
+
+    def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None:
+        """Whether this process shall ping now; None where Redis does not answer and the process decides alone."""
+        if not self.is_connected:
+            return None
+        try:
+            return self.shared.claim_ping(path, interval_s, grace_s=grace_s)
+        except RedisError:
+            return None
+
+    def close(self) -> None:
+        """Tells what is left, for at most two seconds, and ends the threads; three seconds at most."""
+        with self._lock:
+            self._is_closing = True
+            self._lock.notify_all()
+        until = time.monotonic() + _CLOSING_S + 1.0
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(until - time.monotonic(), 0.0))
+        self._redis.close()
+
+    # The outbox ----------------------------------------------------------------------------------------------------
+
+    def _append(self, facts: deque[Any], fact: Event | UsageRecord) -> None:
+        if len(facts) >= _MOST_FACTS:
+            facts.popleft()
+            self.dropped += 1
+            if self.dropped % _MOST_FACTS == 1:
+                _LOGGER.error(
+                    "pairing: Redis was away so long that the oldest of %d events or records are lost", len(facts)
+                )
+        facts.append(fact)
+
+    def _write(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while not self._is_closing:
+            try:
+                self._reconcile()
+                self.is_connected, pause = True, _FIRST_PAUSE_S
+                self._tell_until(time.monotonic() + _RECONCILE_S)
+            except (RedisError, OSError) as error:
+                self._cut_off(error)
+                self._rest(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            except Exception:
+                _LOGGER.exception("pairing: the outbox to Redis stumbled; it goes on")
+                self._rest(_LONGEST_PAUSE_S)
+        self._tell_the_rest(time.monotonic() + _CLOSING_S)
+
+    def _tell_until(self, read_at: float) -> None:
+        while (left := read_at - time.monotonic()) > 0 and not self._is_closing:
+            with self._lock:
+                self._lock.wait_for(lambda: self._is_closing or self._must_read or self._has_facts(), left)
+                if self._must_read:
+                    return
+            self._tell()
+
+    def _tell_the_rest(self, until: float) -> None:
+        try:
+            while self.is_connected and self._has_facts() and time.monotonic() < until:
+                self._tell()
+            if self.is_connected:
+                self._presences.leave(self._process)
+        except (RedisError, OSError) as error:
+            self._cut_off(error)
+
+    def _has_facts(self) -> bool:
+        return bool(self._changes or self._queues or self._events or self._usage)
+
+    def _tell(self) -> None:
+        for path in list(self._changes):
+            self._tell_change(path)
+        for path in list(self._queues):
+            self._tell_queue(path)
+        self._tell_batch(self._events, lambda events: self.shared.report(*map(self._by_fleet_time, events)))
+        self._tell_batch(self._usage, self.shared.record_usage)
+
+    def _by_fleet_time(self, event: Event) -> Event:
+        return replace(event, time=self._clock.told(event.time, event.entity))
+
+    def _tell_queue(self, path: str) -> None:
+        news = self._queues[path]
+        self._backlog.tell(news)
+        with self._lock:
+            if self._queues[path] is news:
+                del self._queues[path]
+
+    def _tell_change(self, path: str) -> None:
+        pending, known = self._changes[path], self._known.get(path)
+        knew = 0 if known is None or known.state == "failed_over" else known.version
+        applied, now = self.shared.exchange(replace(pending[0], knew=knew), recovers=pending[1])
+        with self._lock:
+            if self._changes[path] is pending:  # else it was replaced by a later one, which is told next
+                del self._changes[path]
+        if now is not None:
+            self._learn(now, is_answer=not applied, is_told=applied)
+
+    def _tell_batch(self, facts: deque[Any], tell: Callable[[list[Any]], None]) -> None:
+        with self._lock:
+            batch = [facts.popleft() for _ in range(min(len(facts), _IN_ONE_GO))]
+        try:
+            tell(batch)
+        except BaseException:
+            with self._lock:  # told again: each fact has an identity by which a second delivery is known
+                facts.extendleft(reversed(batch))
+            raise
+
+    def _cut_off(self, error: Exception) -> None:
+        if self.is_connected:
+            _LOGGER.warning("pairing: Redis is away (%s); this process decides alone", type(error).__name__)
+        self.is_connected = False
+        self._must_listen_anew.set()
+
+    def _rest(self, seconds: float) -> None:
+        with self._lock:
+            self._lock.wait_for(lambda: self._is_closing, seconds)
+
+    # The news ------------------------------------------------------------------------------------------------------
+
+    def _reconcile(self) -> None:
+        """Reads what was missed, and tells a Redis that has forgotten."""
+        with self._lock:
+            self._must_read = False
+        self._clock.look(self.shared.now)
+        self._tell_rotation()
+        self._presences.tell(self._process, replace(self.presence(), heard=tuple(self._heard)))
+        for pulled in self._backlog.pulled():
+            self._learn_queue(pulled)
+        if (paths := self.shared.known(but=self._number_known)) is not None:
+            self._number_known = len(paths)
+            self.on_known(paths)
+        news = self.shared.news(self._seen)
+        remembered = list(self._known.values()) if news.has_forgotten else []
+        for health in readable(self.shared.channel, news.texts, SharedHealth.from_json).values():
+            self._learn(health, is_read=not news.has_forgotten)
+        for known in remembered:
+            if known.state != "failing" and _has_forgotten(news.texts.get(known.path), known):
+                self.shared.restore(known)
+        self._seen = news.seen
+
+    def _tell_rotation(self) -> None:
+        if paths := list(self.rotation()):
+            self.shared.report_rotation(self._process, paths)
+
+    def _listen(self) -> None:
+        while not self._is_closing:
+            self._must_listen_anew.clear()
+            try:
+                self._listen_on(self._pubsub())
+            except (RedisError, OSError):
+                self._ask_for_a_read()
+                self._rest(_FIRST_PAUSE_S)
+            except Exception:
+                _LOGGER.exception("pairing: listening to Redis stumbled; it goes on")
+                self._rest(_LONGEST_PAUSE_S)
+
+    def _listen_on(self, pubsub: PubSub) -> None:
+        with closing(pubsub):
+            pubsub.subscribe(self.shared.channel, self._backlog.channel)
+            self._ask_for_a_read()  # for what was said before this process listened
+            while not self._is_closing and not self._must_listen_anew.is_set():
+                message = pubsub.get_message(timeout=_SLICE_S)
+                if message is not None and message["channel"] == self._backlog.channel:
+                    self._read_queue(message["data"])
+                elif message is not None:
+                    self._read(message["data"])
+
+    def _ask_for_a_read(self) -> None:
+        with self._lock:
+            self._must_read = True
+            self._lock.notify_all()
+
+    def _pubsub(self) -> PubSub:
+        pubsub: PubSub = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+        return pubsub
+
+    def _read(self, text: str) -> None:
+        try:
+            health = SharedHealth.from_json(text)
+        except ValueError as error:
+            skipped(self.shared.channel, "a message", error)
+            return
+        self._learn(health)
+
+    def _read_queue(self, text: str) -> None:
+        try:
+            news = QueueNews.from_json(text)
+        except ValueError as error:
+            skipped(self._backlog.channel, "a message", error)
+            return
+        self._learn_queue(news)
+
+    def _learn_queue(self, news: QueueNews) -> None:
+        if news.process != self._process:
+            self.on_queue(news)
+
+    def _learn(
+        self, health: SharedHealth, *, is_answer: bool = False, is_read: bool = False, is_told: bool = False
+    ) -> None:
+        """Passes on what others did. What this process is about to tell is first decided in Redis; what it has just
+        told (``is_told``) is no news to it.
+
+        ``failing`` ends no failover: where it follows one, a recovery was missed, or Redis has forgotten the failover.
+        Which, it tells itself where its author knew of the failover, and else a read does (``is_read``: Redis has
+        forgotten nothing since the last one); until then neither is true.
+        """
+        with self._lock:
+            known = self._known.get(health.path)
+            if known is not None and (known.state, health.state) == ("failed_over", "failing"):
+                if not (is_read or health.knew >= known.version):
+                    self._must_read = True
+                    self._lock.notify_all()
+                    return
+                health = replace(health, state="healthy", reason="it recovered, and failed again")
+            is_own = is_told or (health.process == self._process and not _is_news_to_itself(health, known))
+            is_new = known is None or health.version > known.version or _gives_way(known, health)
+            if is_new:
+                self._known[health.path] = health
+            is_pending, is_withheld = health.path in self._changes, health.path in self._withheld
+            is_due = is_new or is_answer or (is_withheld and health.version == self._known[health.path].version)
+            if is_due:
+                (self._withheld.add if is_pending else self._withheld.discard)(health.path)
+        if is_own or health.state == "failing" or is_pending:
+            return
+        if is_due:
+            try:
+                self._on_change(health)
+            except Exception:
+                _LOGGER.exception("pairing: a change of %s was not taken in", health.path)
+            else:
+                self._note(health)
+
+    def _note(self, health: SharedHealth) -> None:
+        """How soon an operator's failover was taken over; its version is Redis's time in milliseconds."""
+        if health.state == "failed_over" and health.origin == "forced":
+            after_s = time.time() - self._clock.ahead_s - health.version / 1000
+            self._heard.append(Heard(health.path, health.version, round(max(0.0, after_s), 3)))
+
+
+def _gives_way(known: SharedHealth, health: SharedHealth) -> bool:
+    """Whether what is known is only ``failing``, which a failover of whatever age ends."""
+    return known.state == "failing" and health.state == "failed_over"
+
+
+def _is_news_to_itself(health: SharedHealth, known: SharedHealth | None) -> bool:
+    """Whether a process's own word is news to it: another's failover was heard of after the word that had ended it."""
+    return known is not None and known.state == "failed_over" and known.process != health.process
+
+
+def _has_forgotten(text: str | None, known: SharedHealth) -> bool:
+    """Whether Redis says nothing of the entity, or something older, or ``failing`` by who knew of no failover."""
+    if text is None:
+        return True
+    try:
+        stands = SharedHealth.from_json(text)
+    except ValueError:
+        return False
+    if stands.state == "failing" and known.state == "failed_over":
+        return stands.knew < known.version
+    return stands.version < known.version

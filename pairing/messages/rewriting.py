@@ -1,0 +1,357 @@
+"""How a message carries its path, session, times and types into a backlog queue, and how it gets them back.
+
+Many entities and sessions share one backlog queue without sessions; so what the broker would act upon there is moved
+into application properties (docs/specification.md, section 6). ``to_backlog`` and ``restore`` are each other's inverse.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, AmqpMessageHeader, AmqpMessageProperties
+
+from pairing.messages.property_types import (
+    Types,
+    describe,
+    describe_whole,
+    from_milliseconds,
+    retype,
+    retype_whole,
+    text,
+    to_milliseconds,
+    typed,
+)
+
+PATH = "x-ms-path"
+SESSION_ID = "x-ms-sessionid"
+TIME_TO_LIVE = "x-ms-timetolive"
+SCHEDULED_ENQUEUE_TIME = "x-ms-scheduledenqueuetimeutc"
+PROPERTY_TYPES = "x-ms-proptypes"
+RESERVED = (PATH, SESSION_ID, TIME_TO_LIVE, SCHEDULED_ENQUEUE_TIME, PROPERTY_TYPES)
+"""Application properties that only this library sets."""
+
+PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
+
+_SCHEDULED_ANNOTATION = b"x-opt-scheduled-enqueue-time"
+_BROKER_ANNOTATIONS = frozenset(
+    b"x-opt-" + name
+    for name in (
+        b"sequence-number",
+        b"enqueued-time",
+        b"locked-until",
+        b"lock-token",
+        b"enqueue-sequence-number",
+        b"message-state",
+        b"deadletter-source",
+        b"partition-id",
+    )
+)
+_DEAD_LETTER_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")
+_DATA = AmqpMessageBodyType.DATA
+_TICKS_PER_MILLISECOND = 10_000
+_LONGEST_TTL_MS = 2**32 - 1  # an AMQP header cannot say more: 49 days
+_FOREVER_TICKS = 2**63 - 1  # TimeSpan.MaxValue
+
+Sendable = ServiceBusMessage | AmqpAnnotatedMessage | Mapping[str, Any]
+"""What the SDK's senders take for one message."""
+
+
+class PoisonedMessage(ValueError):
+    """A message in a backlog queue that cannot be brought home: one of its reserved properties is missing or wrong.
+
+    ``property`` names it; the text tells its type and value too.
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        told = "is missing" if value is None else f"is {type(value).__name__} {value!r:.200}"
+        super().__init__(f"{name} {told}")
+        self.property = name
+
+
+def as_message(message: Sendable) -> ServiceBusMessage:
+    """One message to send, of any form the SDK takes; a received one as ``copy_for_send`` gives it."""
+    match message:
+        case ServiceBusReceivedMessage():
+            return copy_for_send(message)
+        case ServiceBusMessage():
+            return message
+        case AmqpAnnotatedMessage():
+            return _wrap(message)
+        case Mapping():
+            return ServiceBusMessage(**message)
+    raise TypeError(f"cannot send a {type(message).__name__}: neither message nor mapping")
+
+
+def ensure_message_id(message: ServiceBusMessage) -> None:
+    """Gives a message without an id a UUID4, so that a second delivery can be told from a second message."""
+    properties = message.raw_amqp_message.properties
+    if properties is None or not properties.message_id:
+        message.message_id = str(uuid4())
+
+
+def check_reserved(message: ServiceBusMessage) -> None:
+    """ValueError that names the property where a message already carries one of ``RESERVED``."""
+    for key in message.application_properties or ():
+        if (name := text(key)) in RESERVED:
+            raise ValueError(f"application property {name} is reserved for messages on their way through a backlog")
+
+
+def copy_for_send(received: ServiceBusMessage) -> ServiceBusMessage:
+    """A received message as a new one: body and properties equal, what its broker wrote on it left out.
+
+    Property types are guessed from the decoded values; a schedule that is over is dropped.
+    """
+    raw = received.raw_amqp_message
+    header = AmqpMessageHeader()
+    if raw.header is not None:
+        header.durable, header.priority, header.time_to_live = (
+            raw.header.durable,
+            raw.header.priority,
+            raw.header.time_to_live,
+        )
+    properties = _properties(raw, {})
+    return _build(raw, header, properties, _retyped(raw.application_properties, None), _annotations(raw, None), {})
+
+
+def to_backlog(message: ServiceBusMessage, path: str) -> ServiceBusMessage:
+    """A copy of ``message``, which stays as it is, that a backlog queue takes and ``restore`` turns back.
+
+    ``path`` is the entity it is meant for. ValueError names a reserved property that the message already has.
+    """
+    check_reserved(message)
+    raw = message.raw_amqp_message
+    types: dict[str, Any] = {}
+    carried = _described(raw.application_properties, "p", types)
+    annotations = dict(raw.annotations or {})
+    when = _take_schedule(annotations)
+    annotations = _described(annotations, "a", types)
+    carried[PATH] = path
+    properties = _copy(raw.properties)
+    for letter, name in (("m", "message_id"), ("c", "correlation_id")):
+        if isinstance(getattr(properties, name), bytes):
+            types[letter] = "x"
+    if properties.group_id is not None:
+        carried[SESSION_ID], properties.group_id = text(properties.group_id), None
+    header = AmqpMessageHeader()
+    if raw.header is not None:
+        header.durable, header.priority = raw.header.durable, raw.header.priority
+        if raw.header.time_to_live is not None:
+            carried[TIME_TO_LIVE] = typed("LONG", raw.header.time_to_live * _TICKS_PER_MILLISECOND)
+            properties.absolute_expiry_time = None  # the SDK computes it from the time-to-live, whenever it sends
+    if when is not None:
+        carried[SCHEDULED_ENQUEUE_TIME] = typed("TIMESTAMP", when)
+    return _build(raw, header, properties, carried, annotations, types, outward=True)
+
+
+def restore(received: ServiceBusMessage) -> tuple[str, ServiceBusMessage]:
+    """The path of the entity that a message from a backlog queue is meant for, and the message as it was sent to it.
+
+    Raises ``PoisonedMessage`` where a reserved property is missing or wrong, ``CannotEncodeError`` where the SDK could
+    decode the message but has no way to encode it again.
+    """
+    raw = received.raw_amqp_message
+    carried = {text(key): value for key, value in (raw.application_properties or {}).items()}
+    path = _take_text(carried, PATH)
+    if not path:
+        raise PoisonedMessage(PATH, path)
+    session_id = _take_text(carried, SESSION_ID)
+    ttl_ticks = _take_number(carried, TIME_TO_LIVE)
+    scheduled = _take_number(carried, SCHEDULED_ENQUEUE_TIME)
+    written = _take_text(carried, PROPERTY_TYPES)
+    header = AmqpMessageHeader()
+    if raw.header is not None:
+        header.durable, header.priority = raw.header.durable, raw.header.priority
+    header.time_to_live = _ttl_ms(ttl_ticks)
+    try:
+        types = _read_types(written)
+        properties = _properties(raw, types)
+        properties.group_id = session_id
+        annotations = _annotations(raw, types.get("a"))
+        if scheduled is not None:
+            annotations[_SCHEDULED_ANNOTATION] = _time(SCHEDULED_ENQUEUE_TIME, scheduled)
+        return path, _build(raw, header, properties, _retyped(carried, types.get("p")), annotations, types)
+    except (LookupError, AttributeError, TypeError, ArithmeticError, UnicodeDecodeError) as error:
+        raise PoisonedMessage(PROPERTY_TYPES, written) from error  # types that do not fit the values
+
+
+def resubmission(dead_lettered: ServiceBusMessage) -> ServiceBusMessage:
+    """A copy of a backlog queue's dead letter to send to that queue again: without the marks of its dead-lettering."""
+    message = copy_for_send(dead_lettered)
+    kept = message.application_properties or {}
+    message.application_properties = {key: value for key, value in kept.items() if key not in _DEAD_LETTER_MARKS}
+    return message
+
+
+def ping_message() -> ServiceBusMessage:
+    """A message that asks an entity whether it accepts sends: empty, gone after a second, fit for sessions too."""
+    return ServiceBusMessage(
+        None, content_type=PING_CONTENT_TYPE, time_to_live=timedelta(seconds=1), session_id=uuid4().hex
+    )
+
+
+def is_ping(message: ServiceBusMessage) -> bool:
+    """Whether a message, sent or received, is a ping: empty, and of the content type that only pings have."""
+    return message.content_type == PING_CONTENT_TYPE and not _has_body(message.raw_amqp_message)
+
+
+def _has_body(raw: AmqpAnnotatedMessage) -> bool:
+    if raw.body_type == AmqpMessageBodyType.VALUE:
+        return raw.body is not None
+    return any(raw.body)
+
+
+def _wrap(raw: AmqpAnnotatedMessage) -> ServiceBusMessage:
+    return ServiceBusMessage(None, message=None, raw_amqp_message=raw)  # the SDK's own way to wrap one
+
+
+def _build(
+    raw: AmqpAnnotatedMessage,
+    header: AmqpMessageHeader,
+    properties: AmqpMessageProperties,
+    application_properties: dict[Any, Any],
+    annotations: dict[Any, Any],
+    types: dict[str, Any],
+    *,
+    outward: bool = False,
+) -> ServiceBusMessage:
+    body = _outward_body(raw, types) if outward else _inward_body(raw, types)
+    footer = _described(raw.footer, "f", types) if outward else _retyped_annotations(raw.footer, types.get("f"))
+    if outward and types:
+        application_properties[PROPERTY_TYPES] = json.dumps(types, separators=(",", ":"))
+    built = AmqpAnnotatedMessage(**body)
+    built.header, built.properties = header, properties
+    built.application_properties = application_properties or None
+    built.annotations = annotations or None
+    built.footer = footer or None
+    return _wrap(built)
+
+
+def _outward_body(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> dict[str, Any]:
+    if raw.body_type is _DATA:
+        return {"data_body": list(raw.body)}
+    whole = list(raw.body) if raw.body_type == AmqpMessageBodyType.SEQUENCE else raw.body
+    sent, body_types = describe_whole(whole)
+    if body_types is not None:
+        types["b"] = body_types
+    return {"sequence_body" if raw.body_type == AmqpMessageBodyType.SEQUENCE else "value_body": sent}
+
+
+def _inward_body(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> dict[str, Any]:
+    if raw.body_type is _DATA:
+        return {"data_body": list(raw.body)}
+    if raw.body_type == AmqpMessageBodyType.SEQUENCE:
+        return {"sequence_body": retype_whole(list(raw.body), types.get("b"))}
+    return {"value_body": retype_whole(raw.body, types.get("b"))}
+
+
+def _copy(properties: AmqpMessageProperties | None) -> AmqpMessageProperties:
+    copy = AmqpMessageProperties()
+    if properties is not None:
+        vars(copy).update(vars(properties))
+    return copy
+
+
+def _properties(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> AmqpMessageProperties:
+    """A copy of decoded properties: an id stays a string unless ``types`` tell that it is binary."""
+    properties = _copy(raw.properties)
+    for letter, name in (("m", "message_id"), ("c", "correlation_id")):
+        value = getattr(properties, name)
+        if isinstance(value, bytes) and letter not in types:
+            plain = retype(value)
+            setattr(properties, name, plain if isinstance(plain, str) else value)
+    return properties
+
+
+def _described(values: dict[Any, Any] | None, section: str, types: dict[str, Any]) -> dict[Any, Any]:
+    """A section's values as they are sent, noting in ``types`` what a receiver could not guess."""
+    sent, noted = {}, {}
+    for key, value in (values or {}).items():
+        if isinstance(value, bytes) and section == "p":
+            value = value.decode()  # so does the SDK: in application properties bytes are text
+        sent[key], value_types = describe(value)
+        if value_types is not None:
+            noted[_name(key)] = value_types
+    if noted:
+        types[section] = noted
+    return sent
+
+
+def _name(key: Any) -> str:
+    return f"#{key}" if isinstance(key, int) else text(key)
+
+
+def _retyped(values: Mapping[Any, Any] | None, types: Types | None) -> dict[str, Any]:
+    known: dict[str, Any] = types if isinstance(types, dict) else {}
+    return {(name := text(key)): retype(value, known.get(name)) for key, value in (values or {}).items()}
+
+
+def _retyped_annotations(values: Mapping[Any, Any] | None, types: Types | None) -> dict[Any, Any]:
+    known: dict[str, Any] = types if isinstance(types, dict) else {}
+    return {key: retype(value, known.get(_name(key))) for key, value in (values or {}).items()}
+
+
+def _annotations(raw: AmqpAnnotatedMessage, types: Types | None) -> dict[Any, Any]:
+    """The annotations that are the user's own, and a schedule that the user has set since."""
+    kept = {key: value for key, value in (raw.annotations or {}).items() if key not in _BROKER_ANNOTATIONS}
+    if isinstance(kept.get(_SCHEDULED_ANNOTATION), int):
+        del kept[_SCHEDULED_ANNOTATION]
+    when = kept.pop(_SCHEDULED_ANNOTATION, None)
+    return _retyped_annotations(kept, types) | ({} if when is None else {_SCHEDULED_ANNOTATION: when})
+
+
+def _take_schedule(annotations: dict[Any, Any]) -> int | None:
+    """Takes the schedule out of ``annotations``, in milliseconds."""
+    for key in (_SCHEDULED_ANNOTATION, _SCHEDULED_ANNOTATION.decode()):
+        match annotations.pop(key, None):
+            case datetime() as when:
+                return to_milliseconds(when)
+            case {"VALUE": datetime() as when}:
+                return to_milliseconds(when)
+            case {"VALUE": int(when)} | int(when):
+                return when
+    return None
+
+
+def _ttl_ms(ticks: int | None) -> int | None:
+    if ticks is None or ticks == _FOREVER_TICKS:
+        return None
+    if ticks < 0:
+        raise PoisonedMessage(TIME_TO_LIVE, ticks)
+    return min(ticks // _TICKS_PER_MILLISECOND, _LONGEST_TTL_MS)
+
+
+def _time(name: str, milliseconds: int) -> datetime:
+    when = from_milliseconds(milliseconds)
+    if when is None:
+        raise PoisonedMessage(name, milliseconds)
+    return when
+
+
+def _take_text(carried: dict[str, Any], name: str) -> str | None:
+    value = carried.pop(name, None)
+    if value is None:
+        return None
+    try:
+        return text(value)
+    except (UnicodeDecodeError, AttributeError) as error:
+        raise PoisonedMessage(name, value) from error
+
+
+def _take_number(carried: dict[str, Any], name: str) -> int | None:
+    value = carried.pop(name, None)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise PoisonedMessage(name, value)
+    return None if value is None else int(value)
+
+
+def _read_types(written: str | None) -> dict[str, Any]:
+    try:
+        types = json.loads(written) if written is not None else {}
+    except ValueError as error:
+        raise PoisonedMessage(PROPERTY_TYPES, written) from error
+    if not isinstance(types, dict):
+        raise PoisonedMessage(PROPERTY_TYPES, written)
+    return types

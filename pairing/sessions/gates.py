@@ -1,0 +1,178 @@
+"""What one process knows of the fleet's barriers, and its thread that keeps the knowledge fresh.
+
+While a gate is down and that knowledge is fresh, a send asks nobody. Otherwise it asks Redis, which is then in the path
+of sends of sessions, and of those only; where Redis does not answer the process keeps its own sessions together, and an
+event tells that the order of the fleet's is at risk (docs/design/session-order.md).
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pairing.sessions.order import Consult, Move
+from pairing.sessions.shared import FRESH_S, Ruling, SharedSessions, entity_of
+
+if TYPE_CHECKING:
+    from pairing.fleet.shared_state import SharedState
+
+_LOGGER = logging.getLogger("pairing")
+_SYNC_S = 0.5
+_CLOSING_S = 1.0
+_IN_ONE_GO = 500
+
+AtRisk = Callable[[str, str], None]
+
+
+class SessionGates:
+    """The order of sessions as one process keeps it. ``start`` begins a daemon thread; safe to share by threads."""
+
+    def __init__(
+        self,
+        shared: "SharedState",
+        process: str,
+        *,
+        endangered: Callable[[], list[str]],
+        at_risk: AtRisk,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sessions = SharedSessions(shared)
+        self._process, self._endangered, self._now = process, endangered, now
+        self.at_risk = at_risk
+        """Told of an entity and of what may have spoiled the order of its sessions."""
+        self._up: frozenset[str] = frozenset()
+        self._fresh_until = float("-inf")
+        self._epoch = ""
+        self.is_away = False
+        """Whether Redis did not answer the last time."""
+        self._remembered: dict[str, str] = {}
+        self._ended: deque[tuple[str, str, bool]] = deque()
+        self._wake = threading.Event()
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._run, name="pairing-sessions", daemon=True)
+
+    def start(self) -> None:
+        """Begin to keep the knowledge fresh."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Tell what ended, for at most a second."""
+        self._is_closing = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(_CLOSING_S)
+
+    # What a send asks ----------------------------------------------------------------------------------------------
+
+    def is_free(self, entity: str) -> bool:
+        """Whether it is certain that no session of the entity has a barrier; asks nobody."""
+        return self._now() < self._fresh_until and entity.lower() not in self._up
+
+    def consult(self, key: str, candidate: str | None, token: str, within_s: float) -> Ruling | None:
+        """Where a message of the session must go; blocks for 2 s at most. None where Redis does not answer."""
+        if self.is_away:
+            return None
+        try:
+            ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
+            if ruling.others.startswith(f"{self._process}:"):  # a send of ours, maybe over by now: that is told late
+                self._sessions.leave([one for one in list(self._ended) if one[1] == ruling.others])
+                ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
+        except Exception as error:
+            self._went_away(error)
+            return None
+        if not ruling.queue and ruling.wait_s == 0:
+            self._remembered.pop(key, None)
+        return ruling
+
+    def move(self, key: str, token: str, queue: str, *, is_gone: bool) -> bool:
+        """Whether the barrier names the other queue now; blocks for 2 s at most."""
+        try:
+            return self._sessions.move(key, token, queue, is_gone=is_gone)
+        except Exception as error:
+            self._went_away(error)
+            return False
+
+    def perform(self, action: Consult | Move) -> Ruling | bool | None:
+        """The outcome of a flow's action."""
+        if isinstance(action, Consult):
+            return self.consult(action.key, action.candidate, action.token, action.within_s)
+        return self.move(action.key, action.token, action.queue, is_gone=action.is_gone)
+
+    def token(self) -> str:
+        """The name of one send, for the others to see."""
+        return f"{self._process}:{uuid4().hex[:12]}"
+
+    def left(self, key: str, token: str, *, stored: bool) -> None:
+        """A send has ended, and it is known how; told by the thread."""
+        self._ended.append((key, token, stored))
+        self._wake.set()
+
+    def remember(self, key: str, queue: str) -> None:
+        """The session's messages are in this queue, for when Redis does not answer or has forgotten."""
+        self._remembered[key] = queue
+
+    def remembered(self, key: str) -> str | None:
+        """The queue that this process sent messages of the session to."""
+        return self._remembered.get(key)
+
+    # The thread ----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._is_closing:
+            try:
+                self.refresh()
+            except Exception as error:
+                self._went_away(error)
+            self._tell_until(self._now() + _SYNC_S)
+        with contextlib.suppress(Exception):
+            self._tell_ended()
+
+    def _tell_until(self, until: float) -> None:
+        while not self._is_closing and (left := until - self._now()) > 0:
+            self._wake.wait(left)
+            self._wake.clear()
+            try:
+                self._tell_ended()
+            except Exception as error:
+                self._went_away(error)
+                threading.Event().wait(_SYNC_S)
+
+    def refresh(self) -> None:
+        """Read the gates, raising those of entities in danger; a Redis that has forgotten, or was away, is told."""
+        asked_at = self._now()
+        gates = self._sessions.sync(uuid4().hex, self._endangered())
+        has_forgotten = self._epoch not in ("", gates.epoch)
+        if has_forgotten:
+            self.at_risk("*", "Redis has forgotten which sessions have messages in the backlog; they are told again")
+        if (has_forgotten or self.is_away) and self._remembered:
+            self._tell_remembered()
+            gates = self._sessions.sync(gates.epoch, self._endangered())
+        self._epoch, self._up, self.is_away = gates.epoch, gates.up, False
+        self._fresh_until = asked_at + FRESH_S
+        for key in [key for key in list(self._remembered) if entity_of(key) not in gates.up]:
+            self._remembered.pop(key, None)
+
+    def _tell_remembered(self) -> None:
+        by_queue: dict[str, list[str]] = {}
+        for key, queue in list(self._remembered.items()):
+            by_queue.setdefault(queue, []).append(key)
+        for queue, keys in by_queue.items():
+            self._sessions.bar(queue, keys)
+
+    def _tell_ended(self) -> None:
+        while self._ended:
+            some = [self._ended[i] for i in range(min(len(self._ended), _IN_ONE_GO))]
+            self._sessions.leave(some)
+            for _ in some:
+                self._ended.popleft()
+
+    def _went_away(self, error: Exception) -> None:
+        self._fresh_until = float("-inf")
+        if not self.is_away:
+            self.is_away = True
+            _LOGGER.info("pairing: Redis does not tell of sessions (%s)", type(error).__name__)
+            self.at_risk("*", f"Redis does not answer ({type(error).__name__}): each process keeps its sessions alone")

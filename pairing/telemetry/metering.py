@@ -1,0 +1,247 @@
+"""What the library did and will be billed for: counted in memory, reported as one record per minute and kind.
+
+A record has an identity that stays the same however often it is delivered, and numbers that add up from the start of
+its minute; of records with one identity the one with the highest ``seq`` counts (docs/specification.md, section 10).
+"""
+
+import builtins
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pairing.clock import Clock
+from pairing.fleet.reading import moment, reading, record, text, whole
+
+KINDS = frozenset(
+    {
+        "send",
+        "send_backlog",
+        "ping",
+        "syphon_receive",
+        "syphon_receive_empty",
+        "syphon_send",
+        "syphon_settle",
+        "receive",
+        "receive_empty",
+        "settle",
+        "manage",
+    }
+)
+"""What can be counted."""
+
+CONNECTIONS = "connections"
+"""The kind of a record that tells of an hour: ``operations`` is the peak of connections this process had open."""
+
+_STEP = 65_536
+_MINUTE = timedelta(minutes=1)
+_HOUR = timedelta(hours=1)
+_HOURS_KEPT = 72  # of peaks nobody fetches, by namespace
+_MOST_PENDING = 20_000
+
+_Key = tuple[str, str, str]
+_Minute = dict[_Key, list[int]]
+
+
+def billing_units(size_bytes: int) -> int:
+    """64 KB steps of a message or call of this size, at least 1."""
+    return max(1, -(-size_bytes // _STEP))
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecord:
+    """What one process did of one kind for one entity in one minute."""
+
+    record_id: str
+    minute: datetime
+    """Start of the minute, aware and UTC."""
+    scope: str
+    """Billing scope; the pair's name until somebody who knows the subscription replaces it."""
+    pair: str
+    namespace: str
+    """Where it is billed."""
+    entity: str
+    """What it was for; ``*`` where there is none."""
+    kind: str
+    reporter: str
+    """The process that did it."""
+    seq: int
+    operations: int
+    messages: int
+    bytes: int
+    billing_units: int
+
+    def to_json(self) -> str:
+        """The record as one line of JSON."""
+        return json.dumps(asdict(self) | {"minute": self.minute.isoformat()})
+
+    @classmethod
+    def from_json(cls, written: str | builtins.bytes) -> "UsageRecord":
+        """The record that ``to_json`` wrote; ValueError where the text is none, or no column could hold it."""
+        with reading("a usage record"):
+            fields = record(written)
+            known: dict[str, Any] = {name: text(fields, name) for name in _TEXTS}
+            known |= {name: whole(fields, name) for name in _NUMBERS}
+            return cls(minute=moment(fields, "minute"), **known)
+
+
+_TEXTS = ("record_id", "scope", "pair", "namespace", "entity", "kind", "reporter")
+_NUMBERS = ("seq", "operations", "messages", "bytes", "billing_units")
+
+
+class UsageMeter:
+    """Counts operations, from any thread; whoever drains it gets each minute once it is over.
+
+    Where nobody drains it, memory stays bounded: old minutes are added to the next ones, no number is lost.
+    """
+
+    def __init__(self, pair: str, reporter: str, clock: Clock, *, most_pending: int = _MOST_PENDING) -> None:
+        self._pair, self._reporter, self._clock, self._most_pending = pair, reporter, clock, most_pending
+        self._now = clock.now
+        self._lock = threading.Lock()
+        self._closed: dict[datetime, _Minute] = {}
+        self._open: _Minute = {}
+        self._peaks: dict[tuple[datetime, str], list[int]] = {}  # the peak, the peak as last reported, the last seq
+        self._minute = datetime.min.replace(tzinfo=UTC)
+        self._noted: dict[_Key, list[int]] = {}
+        self.minute_ends = float("-inf")
+        """When the running minute is over, on the meter's clock."""
+
+    def count(
+        self,
+        kind: str,
+        namespace: str,
+        entity: str,
+        *,
+        operations: int = 1,
+        messages: int = 0,
+        bytes: int = 0,
+        billing_units: int = 0,
+    ) -> None:
+        """Adds to the current minute; ValueError where ``kind`` is none of ``KINDS``."""
+        with self._lock:
+            now = self._now()
+            if now >= self.minute_ends:
+                self._turn(now)
+            numbers = self._numbers((kind, namespace, entity))
+            numbers[0] += operations
+            numbers[1] += messages
+            numbers[2] += bytes
+            numbers[3] += billing_units
+
+    def noting(self, kind: str, namespace: str, entity: str) -> Callable[[int], None]:
+        """What notes one operation with one message of so many bytes, at most 64 KB: a tenth of the price of ``count``.
+
+        Whoever uses it calls ``turn`` once ``minute_ends``, and somebody ``fold`` now and then. ValueError where
+        ``kind`` is none of ``KINDS``.
+        """
+        self._begin(kind)
+        with self._lock:
+            return self._noted.setdefault((kind, namespace, entity), []).append  # atomic, so it needs no lock
+
+    def turn(self, now: float) -> None:
+        """Begin a new minute if the running one is over."""
+        with self._lock:
+            if now >= self.minute_ends:
+                self._turn(now)
+
+    def fold(self) -> None:
+        """Add up what was noted since."""
+        with self._lock:
+            self._fold()
+
+    def connections(self, namespace: str, number: int) -> None:
+        """Notes how many connections are open to a namespace now; of each hour the most are reported."""
+        with self._lock:
+            hour = self._clock.utc(self._now()).replace(minute=0, second=0, microsecond=0)
+            peak = self._peaks.setdefault((hour, namespace), [0, 0, 0])
+            peak[0] = max(peak[0], number)
+            while len(self._peaks) > _HOURS_KEPT:
+                del self._peaks[min(self._peaks)]
+
+    def drain(self, now: float, *, everything: bool = False) -> list[UsageRecord]:
+        """The records of the minutes that are over at ``now`` on the meter's clock, each once.
+
+        ``everything`` adds the running minute so far; its records come again, with a higher ``seq``, if they grow.
+        """
+        with self._lock:
+            if now >= self.minute_ends:
+                self._turn(now)
+            self._fold()
+            closed, self._closed = self._closed, {}
+            records = [record for minute, numbers in closed.items() for record in self._report(minute, numbers)]
+            records += self._report_peaks(self._clock.utc(now))
+            return records + (self._report(self._minute, self._open) if everything else [])
+
+    def _fold(self) -> None:
+        for key, sizes in self._noted.items():
+            if number := len(sizes):
+                taken, sizes[:number] = sizes[:number], ()  # what is noted meanwhile stays for the next time
+                numbers = self._numbers(key)
+                for i, more in enumerate((number, number, sum(taken), number)):
+                    numbers[i] += more
+
+    def _numbers(self, key: _Key) -> list[int]:
+        numbers = self._open.get(key)
+        if numbers is None:
+            numbers = self._open[key] = self._begin(key[0])
+        return numbers
+
+    @staticmethod
+    def _begin(kind: str) -> list[int]:
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind of usage: {kind}")
+        return [0] * 9  # four numbers, the same four as last reported, the last seq
+
+    def _turn(self, now: float) -> None:
+        """Begins the minute of ``now``; a wall clock that was set back never reopens one that was reported."""
+        self._fold()
+        wall = self._clock.utc(now)
+        minute = wall.replace(second=0, microsecond=0)
+        self.minute_ends = now + max(0.0, (minute + _MINUTE - wall).total_seconds())
+        if minute <= self._minute:
+            return
+        if self._open:
+            self._closed[self._minute] = self._open
+            self._open = {}
+            self._bound()
+        self._minute = minute
+
+    def _bound(self) -> None:
+        while len(self._closed) > 1 and sum(map(len, self._closed.values())) > self._most_pending:
+            oldest, *_, latest = sorted(self._closed)
+            self._merge(self._closed.pop(oldest), self._closed[latest])
+
+    def _merge(self, minute: _Minute, into: _Minute) -> None:
+        for key, numbers in minute.items():
+            total = into.setdefault(key, self._begin(key[0]))
+            for i in range(4):
+                total[i] += numbers[i] - numbers[4 + i]  # what was reported stays where it was
+
+    def _report(self, minute: datetime, counted: _Minute) -> list[UsageRecord]:
+        return [self._record(minute, key, numbers) for key, numbers in counted.items() if numbers[:4] != numbers[4:8]]
+
+    def _record(self, minute: datetime, key: _Key, numbers: list[int]) -> UsageRecord:
+        numbers[4:8] = numbers[:4]
+        numbers[8] += 1
+        return self._told(minute, key, numbers[8], *numbers[:4])
+
+    def _report_peaks(self, now: datetime) -> list[UsageRecord]:
+        """The hours whose peak has risen since it was last reported; hours that are over are forgotten then."""
+        records = []
+        for (hour, namespace), peak in list(self._peaks.items()):
+            if peak[0] > peak[1]:
+                peak[1:] = peak[0], peak[2] + 1
+                records.append(self._told(hour, (CONNECTIONS, namespace, "*"), peak[2], peak[0], 0, 0, 0))
+            if hour + _HOUR <= now:
+                del self._peaks[hour, namespace]
+        return records
+
+    def _told(self, begins: datetime, key: _Key, seq: int, *numbers: int) -> UsageRecord:
+        kind, namespace, entity = key
+        identity = f"{self._pair}/{self._reporter}/{begins:%Y%m%dT%H%M}/{kind}/{namespace}/{entity}"
+        return UsageRecord(
+            identity, begins, self._pair, self._pair, namespace, entity, kind, self._reporter, seq, *numbers
+        )

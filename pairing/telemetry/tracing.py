@@ -1,0 +1,179 @@
+"""Spans of sends, redirections and homecomings, by OpenTelemetry's conventions for messaging.
+
+Imported only where traces are wanted (``pairing.telemetry.trace_context``). A message carries the context of its send,
+through the backlog too, and is received with it; no span tells a body, a property or a credential.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from azure.servicebus import ServiceBusMessage
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from pairing.drain.actions import Item, Sent
+from pairing.health.faults import describe
+from pairing.health.flows import Failed
+from pairing.messages.payload import PairedMessageBatch, Payload
+from pairing.telemetry.trace_context import carried, write
+
+BACKLOG_QUEUE, ENTITY, MOVED = "pairing.backlog_queue", "pairing.entity", "pairing.moved"
+
+_W3C = TraceContextTextMapPropagator()
+_SYSTEM = {"messaging.system": "servicebus", "az.namespace": "Microsoft.ServiceBus"}
+
+Attributes = Mapping[str, str | int]
+
+
+class Tracing:
+    """What one paired client tells of its messages."""
+
+    def __init__(self, primary_host: str, secondary_host: str) -> None:
+        self._tracer = trace.get_tracer("pairing")  # of whatever provider the application sets, now or later
+        self._primary, self._secondary = _server(primary_host), _server(secondary_host)
+
+    @contextmanager
+    def sending(self, operation: str, path: str) -> Iterator[None]:
+        """One call of the application: ``send`` or ``schedule``."""
+        with self._span(operation, path, SpanKind.PRODUCER, self._primary, type_="send"):
+            yield
+
+    def carry(self, work: Payload) -> None:
+        """Let the messages carry the context of the send under way; those that have one already are linked to."""
+        span, context = trace.get_current_span(), dict[str, str]()
+        _W3C.inject(context)
+        span.set_attributes(_told_of(work.messages))
+        for message in work.messages:
+            own = context_of(message)
+            if own is not None:
+                span.add_link(own)
+            elif not isinstance(work.outgoing, PairedMessageBatch):  # which is encoded already
+                write(message, context)
+
+    def create(self, message: ServiceBusMessage, path: str) -> None:
+        """A message is put into a batch: it gets a context of its own."""
+        if context_of(message) is None:
+            with self._span("create", path, SpanKind.PRODUCER, self._primary) as span:
+                context: dict[str, str] = {}
+                _W3C.inject(context)
+                span.set_attributes(_told_of([message]))
+            write(message, context)
+
+    @contextmanager
+    def redirecting(self, queue: str, work: Payload) -> Iterator[Callable[[Any], None]]:
+        """An attempt on a backlog queue, inside the send; to be told its outcome."""
+        told = {BACKLOG_QUEUE: queue}
+        trace.get_current_span().set_attributes(told)
+        attributes = {ENTITY: work.path, **_told_of(work.messages)}
+        with self._span("send", queue, SpanKind.CLIENT, self._secondary, attributes) as span:
+
+            def ended(outcome: Any) -> None:
+                if isinstance(outcome, Failed):
+                    _failed(span, type(outcome.error).__name__, describe(outcome.error))
+
+            yield ended
+
+    @contextmanager
+    def moving(self, queue: str, path: str, items: list[Item]) -> Iterator[Callable[[Sent], None]]:
+        """Messages on their way home; to be told how it ended.
+
+        One span for the transfer, linked to the traces of its messages; and in each of these, one for the message.
+        """
+        began, contexts = time.time_ns(), [context_of(item.message) for item in items]
+        links = [Link(context) for context in contexts if context is not None]
+        attributes = {BACKLOG_QUEUE: queue, **_told_of([item.message for item in items])}
+        with self._span(
+            "send", path, SpanKind.CLIENT, self._primary, attributes, context=Context(), links=links
+        ) as span:
+
+            def ended(sent: Sent) -> None:
+                span.set_attribute(MOVED, sent.count)
+                if sent.why is not None:
+                    _failed(span, sent.why, sent.text)
+                for item, context in zip(items[: sent.count], contexts, strict=False):
+                    if context is not None:
+                        self._came_home(item, context, queue, began, Link(span.get_span_context()))
+
+            yield ended
+
+    def _came_home(self, item: Item, context: SpanContext, queue: str, began: int, link: Link) -> None:
+        attributes: dict[str, str | int] = {ENTITY: item.path, **_told_of([item.message])}
+        enqueued = getattr(item.received, "enqueued_time_utc", None)
+        if enqueued is not None:
+            attributes["messaging.servicebus.message.enqueued_time"] = int(enqueued.timestamp())
+        span = self._tracer.start_span(
+            f"forward {queue}",
+            context=trace.set_span_in_context(NonRecordingSpan(context), Context()),
+            kind=SpanKind.CONSUMER,
+            attributes=_all("forward", "process", queue, self._secondary) | attributes,
+            links=[link],
+            start_time=began,
+        )
+        span.end()
+
+    @contextmanager
+    def _span(
+        self,
+        operation: str,
+        path: str,
+        kind: SpanKind,
+        server: Attributes,
+        attributes: Attributes | None = None,
+        *,
+        type_: str | None = None,
+        **given: Any,
+    ) -> Iterator[Span]:
+        told = _all(operation, type_ or operation, path, server) | dict(attributes or {})
+        with self._tracer.start_as_current_span(
+            f"{operation} {path}",
+            kind=kind,
+            attributes=told,
+            record_exception=False,  # its text may hold what is secret
+            set_status_on_exception=False,
+            **given,
+        ) as span:
+            try:
+                yield span
+            except BaseException as error:
+                _failed(span, type(error).__name__, describe(error))
+                raise
+
+
+def context_of(message: ServiceBusMessage) -> SpanContext | None:
+    """The context that a message carries, sent or received; None where it carries none that makes sense."""
+    told = carried(message)
+    context = trace.get_current_span(_W3C.extract(told, Context())).get_span_context() if told else None
+    return context if context is not None and context.is_valid else None
+
+
+def _failed(span: Span, kind: str, text: str) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(StatusCode.ERROR, text)
+
+
+def _all(operation: str, type_: str, path: str, server: Attributes) -> dict[str, str | int]:
+    return {
+        **_SYSTEM,
+        **server,
+        "messaging.operation.name": operation,
+        "messaging.operation.type": type_,
+        "messaging.destination.name": path,
+    }
+
+
+def _told_of(messages: list[ServiceBusMessage]) -> dict[str, str | int]:
+    if len(messages) != 1:
+        return {"messaging.batch.message_count": len(messages)}
+    found = messages[0].message_id
+    return {"messaging.message.id": str(found)} if found else {}
+
+
+def _server(host: str) -> dict[str, str | int]:
+    where = urlsplit(f"//{host}")
+    told: dict[str, str | int] = {"server.address": where.hostname or host}
+    return told if where.port is None else told | {"server.port": where.port}

@@ -1,0 +1,519 @@
+"""Every page and every action in a real browser, by role, with scripts and without.
+
+Who may not, sees no button and is told what is missing; who may, reads what will happen, gives a reason, is told that
+it is done, and finds it in the audit trail.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import redis
+from django.urls import URLPattern, get_resolver, reverse
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from pairing.fleet.coordination import SharedState
+from tests.dashboard.furniture import (
+    DEVIATING,
+    EMPTY_ORPHAN,
+    FULL_ORPHAN,
+    INCIDENT,
+    OWN,
+    Furnished,
+    furnished,
+)
+from tests.dashboard.site.test_browser import sign_in
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+FILLED = {"pair": "contoso", "path": "orders", "event_id": INCIDENT, "verb": "fail_over", "drill": 1}
+QUERY = {
+    "pair-action": "?path=orders",
+    "backlog-messages": f"?show=dead&queue={OWN}",
+    "backlog-jobs": f"?queue={OWN}",
+    "dead-letters": f"?queue={OWN}&verb=resubmit&which=all",
+}
+OPEN = {"login", "logout", "healthz", "readyz", "metrics", "live"}
+OWN_FORMS = "form[action='/logout/'], form[action='/login/'], form[action^='/tokens/']"
+"""What a viewer may send: to come, to leave, and what concerns nobody else."""
+PARTS = {"costs-run", "costs-before-failover", "backlog-jobs"}
+"""Addresses that answer with a part of a page."""
+CONTROLS = "a[href*='/actions/'], a[href*='/dead-letters/?'], [formaction], [hx-post]"
+
+
+def addresses() -> dict[str, str]:
+    """Every address that can be made of what the test knows, by its name."""
+    found = {}
+    for pattern in get_resolver().url_patterns:
+        if isinstance(pattern, URLPattern) and pattern.name and pattern.name not in OPEN:
+            wanted = pattern.pattern.converters
+            if set(wanted) <= set(FILLED):
+                address = reverse(pattern.name, kwargs={key: FILLED[key] for key in wanted})
+                found[pattern.name] = address + QUERY.get(pattern.name, "")
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, redis_url) -> Iterator[Furnished]:
+    with furnished(tmp_path_factory.mktemp("roles"), redis_url) as there:
+        yield there
+
+
+@pytest.fixture
+def shared(redis_url) -> Iterator[SharedState]:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        yield SharedState(client, "contoso")
+
+
+@pytest.fixture(scope="module")
+def watcher(browser: Browser, place: Furnished) -> Iterator[Page]:
+    """Somebody else's browser, open on the overview all the time, so that the pages learn what Redis is told."""
+    with browser.new_context() as watching:
+        page = sign_in(watching, place.address, "viewer")
+        expect(page.locator("[data-stream]")).to_have_text("live")
+        yield page
+
+
+@pytest.fixture(params=["scripts", "no scripts"])
+def operator(request, browser: Browser, place: Furnished, watcher: Page) -> Iterator[Page]:
+    """An operator's browser, while somebody watches."""
+    with browser.new_context(
+        java_script_enabled=request.param == "scripts",
+        viewport={"width": 1280, "height": 900},
+        base_url=place.address,
+    ) as context:
+        page = sign_in(context, place.address, "operator")
+        expect(watcher.locator("[data-stream]")).to_have_text("live")
+        yield page
+
+
+@pytest.fixture(params=["scripts", "no scripts"])
+def administrator(request, browser: Browser, place: Furnished) -> Iterator[Page]:
+    with browser.new_context(java_script_enabled=request.param == "scripts", base_url=place.address) as context:
+        yield sign_in(context, place.address, "administrator")
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One action as a person meets it."""
+
+    page: str
+    control: Callable[[Page], Locator]
+    preview: str
+    press: str
+    says: str
+    audit: str
+    """The word for it in the trail."""
+    fills: dict[str, str] = field(default_factory=dict)
+    chooses: dict[str, str] = field(default_factory=dict)
+    about: str = "orders"
+
+
+def do(page: Page, deed: Deed) -> None:
+    """Through the button, the question and the answer to the line in the audit trail."""
+    page.goto(deed.page)
+    deed.control(page).click()
+    asked = page.locator("dialog[open], main section.narrow").first
+    expect(asked).to_contain_text(deed.preview)
+    for label, text in deed.fills.items():
+        asked.get_by_label(label).fill(text)
+    for label, word in deed.chooses.items():
+        asked.get_by_label(label).select_option(label=word)
+    asked.get_by_role("button", name=deed.press).click()
+    expect(page.get_by_role("status").filter(has_text=deed.says).first).to_be_visible()
+    page.goto("/audit/")
+    line = page.locator("tbody tr", has_text=deed.audit).first
+    for word in (deed.audit, deed.about, "operator", deed.fills.get("Reason", ""), "Done"):
+        expect(line).to_contain_text(word)
+
+
+def of_row(text: str, name: str) -> Callable[[Page], Locator]:
+    """A link in the row of an entity or a queue."""
+    return lambda page: page.locator("tr", has=page.get_by_role("rowheader", name=text)).get_by_role(
+        "link", name=re.compile(f"^{name}"), exact=True
+    )
+
+
+def link(name: str) -> Callable[[Page], Locator]:
+    return lambda page: page.get_by_role("link", name=name, exact=True)
+
+
+def entity(verb: str, **more: Any) -> Deed:
+    """A deed on the page of the entity."""
+    page = "/pairs/contoso/entities/orders/"
+    return Deed(page, link(verb), press=verb, audit=verb, **more)
+
+
+def test_an_entity_is_failed_over_held_for_a_while_released_and_marked_healthy(operator, shared):
+    shared.mark_healthy("orders", operator="the test", process="test:1:aaaa")
+    reason = {"Reason": "storage is down, ticket 1"}
+
+    do(
+        operator,
+        entity(
+            "Fail over",
+            preview="stops sending to orders in the primary",
+            says="orders is failed over",
+            fills=reason,
+            chooses={"Hold it": "1 hour"},
+        ),
+    )
+    operator.goto("/pairs/contoso/entities/orders/")
+    expect(operator.get_by_text(re.compile(r"in 59 min")).first).to_be_visible()
+    do(
+        operator,
+        entity(
+            "Release", preview="The hold of orders ends", says="orders is released", fills={"Reason": "is it back?"}
+        ),
+    )
+    do(
+        operator,
+        entity(
+            "Hold",
+            preview="orders stays failed over, also when a ping is accepted",
+            says="orders is held",
+            fills=reason,
+            chooses={"Hold it": "4 hours"},
+        ),
+    )
+    operator.goto("/?q=orders")
+    expect(operator.locator("tr[data-entity='orders']")).to_contain_text(re.compile(r"held by operator, ends in 3 h"))
+    do(
+        operator,
+        entity(
+            "Mark healthy",
+            preview="Hold and failover of orders end together",
+            says="orders is marked healthy",
+            fills={"Reason": "the region is back"},
+        ),
+    )
+    assert shared.health()["orders"].state == "healthy"
+
+
+def all_healthy(shared):
+    """Redis is that of other files of tests too, and may tell of entities that they have failed over."""
+    for path in shared.health():
+        shared.mark_healthy(path, operator="the test", process="test:1:aaaa")
+
+
+def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(operator, shared):
+    all_healthy(shared)
+
+    def chosen(name: str) -> Callable[[Page], Locator]:
+        def control(page: Page) -> Locator:
+            for path in ("payments", "shipments/eu-west"):
+                page.get_by_label(f"Select {path}").check()
+            return page.locator("form.selected").get_by_role("button", name=name)
+
+        return control
+
+    several, pair = "/?q=ments", "/pairs/contoso/"
+    reason = {"Reason": "the region is going down"}
+    steps = (
+        (several, chosen("Fail over"), "Force failover: 2 entities", "2 entities", "Fail over", "payments"),
+        (several, chosen("Release"), "The hold of 2 entities ends", "Release", "Release", "payments"),
+        (
+            several,
+            chosen("Mark healthy"),
+            "Hold and failover of 2 entities",
+            "Mark healthy",
+            "Mark healthy",
+            "payments",
+        ),
+        (pair, link("Fail over all"), "all 64 entities of contoso", "Fail over", "Fail over", "contoso"),
+        (pair, link("Release all"), "all 64 entities of contoso", "Release", "Release", "contoso"),
+    )
+    for page, control, preview, press, word, about in steps:
+        do(operator, Deed(page, control, preview, press, "entities are", word, reason, about=about))
+    assert {one.held_by for one in shared.health().values()} == {None}
+    all_healthy(shared)
+
+
+def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_paced(operator, shared):
+    pair, backlog, orders = "/pairs/contoso/", "/backlog/", "/pairs/contoso/entities/orders/"
+    why, pace = {"Reason": "the primary is busy"}, {"Reason": "gently", "At most": "5"}
+    free = {"At most": "", "Reason": "enough room"}
+    queue, paced = of_row(OWN, "Pause"), lambda page: page.get_by_label("Pace the syphon to orders")
+    steps = (
+        (
+            pair,
+            link("Pause syphon"),
+            "no message of all of contoso",
+            "Pause",
+            "is paused",
+            "Pause syphon",
+            why,
+            "contoso",
+        ),
+        (
+            pair,
+            link("Resume syphon"),
+            "Messages of all of contoso",
+            "Resume",
+            "goes on",
+            "Resume syphon",
+            {},
+            "contoso",
+        ),
+        (backlog, queue, f"no message of {OWN}", "Pause", "is paused", "Pause syphon", why, OWN),
+        (backlog, of_row(OWN, "Resume"), f"Messages of {OWN}", "Resume", "goes on", "Resume syphon", {}, OWN),
+        (pair, link("Pace syphon"), "so many messages of all of contoso", "Set", "at most 5", "Pace", pace, "contoso"),
+        (pair, link("Pace syphon"), "Now 5 a second, set by operator", "Set", "as fast as", "Pace", free, "contoso"),
+        (backlog, of_row(OWN, "Pace"), f"so many messages of {OWN}", "Set", "at most 5", "Pace", pace, OWN),
+        (backlog, of_row(OWN, "Pace"), "Now 5 a second", "Set", "as fast as", "Pace", free, OWN),
+        (orders, paced, "so many messages of orders", "Set", "at most 5", "Pace", pace, "orders"),
+        (orders, paced, "Now 5 a second", "Set", "as fast as it can", "Pace", free, "orders"),
+    )
+    for page, control, preview, press, says, word, fills, about in steps:
+        do(operator, Deed(page, control, preview, press, says, word, fills, about=about))
+        if says == "at most 5" and about == "contoso":
+            operator.goto("/")
+            expect(operator.get_by_text("at most 5 messages a second")).to_be_visible()
+    assert (shared.paused(), shared.paces()) == ({}, {})
+
+
+def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repaired(operator, place):
+    why = {"Reason": "the count was lowered"}
+    full, empty = FULL_ORPHAN, EMPTY_ORPHAN
+    steps = (
+        (full, "Quarantine", "Nobody can send to it any more", "Quarantine", "is in quarantine", "Quarantine", why),
+        (full, "End quarantine", "It takes messages again", "End", "out of quarantine", "End quarantine", {}),
+        (full, "Drain home", "A worker brings its messages home", "Drain", "home, each to", "Drain home", why),
+        (full, "Stop drain", "Within seconds no message", "Stop", "ends within seconds", "Stop drain", {}),
+        (empty, "Delete", "neither a message nor a dead letter", "Quarantine and delete", "deleted", "Delete", why),
+        (empty, "Take back", "The queue is not deleted", "Take back", "is kept", "Take back", {}),
+        (DEVIATING, "Compare and repair", "max_delivery_count", "Repair", "is repaired", "Repair", why),
+    )
+    for queue, name, preview, press, says, word, fills in steps:
+        do(operator, Deed("/backlog/", of_row(queue, name), preview, press, says, word, fills, about=queue))
+    deviating = place.secondary.administration.get_queue(DEVIATING)
+    assert deviating.max_delivery_count > 3
+    deviating.max_delivery_count = 3
+    place.secondary.administration.update_queue(deviating)
+    place.shell("from workers import connections, watchers; watchers.sample('contoso'); connections.close_all()")
+
+
+def test_an_operator_cannot_delete_an_orphan_with_messages_and_is_told_who_can(operator):
+    operator.goto("/backlog/")
+    of_row(FULL_ORPHAN, "Delete")(operator).click()
+
+    asked = operator.locator("dialog[open], main section.narrow").first
+    expect(asked.get_by_role("alert")).to_contain_text("ask an administrator to delete it with them")
+    expect(asked.get_by_role("button")).to_have_count(0)
+
+
+DEAD = f"/backlog/contoso/messages/?show=dead&queue={OWN}"
+
+
+def choose(count: int, button: str) -> Callable[[Page], Locator]:
+    """That button, with so many dead letters ticked."""
+
+    def control(page: Page) -> Locator:
+        boxes = page.get_by_label(re.compile("^Choose message"))
+        expect(boxes).to_have_count(3)
+        for number in range(count):
+            boxes.nth(number).check()
+        return page.get_by_role("button", name=button)
+
+    return control
+
+
+def stopped(page: Page) -> None:
+    """No worker runs here, so what was wanted is taken back; the page tells who did."""
+    page.goto(DEAD)
+    page.locator("#jobs").get_by_role("link", name="Stop").click()
+    page.locator("dialog[open], main section.narrow").first.get_by_role("button", name="Stop").click()
+    expect(page.locator("#jobs")).to_contain_text("Stopped by")
+    expect(page.locator("#jobs").get_by_role("link", name="Stop")).to_have_count(0)  # not an older one
+
+
+def test_dead_letters_are_resubmitted_one_some_all_and_elsewhere(operator):
+    why = {"Reason": "the schema was mended"}
+    steps = (
+        (choose(1, "Resubmit chosen"), "Resubmit 1 dead letter", why),
+        (choose(2, "Resubmit chosen"), "Resubmit 2 dead letters", why | {"Send to": "payments"}),
+        (link("Resubmit all"), "Resubmit all 3 dead letters", why),
+    )
+    for control, preview, fills in steps:
+        do(operator, Deed(DEAD, control, preview, "Resubmit", "dead letter", "Resubmit", fills, about=OWN))
+        stopped(operator)
+
+
+def test_chosen_dead_letters_are_downloaded_and_that_is_on_record(operator):
+    operator.goto(DEAD)
+    with operator.expect_download() as told:
+        choose(2, "Download chosen")(operator).click()
+
+    assert told.value.suggested_filename == "contoso-messages.json"
+    operator.goto("/audit/")
+    expect(operator.locator("tbody tr").first).to_contain_text("Download")
+
+
+def test_only_an_administrator_is_offered_to_discard(operator):
+    operator.goto(DEAD)
+
+    expect(operator.get_by_role("button", name="Resubmit chosen")).to_be_visible()
+    expect(operator.get_by_role("button", name="Discard chosen")).to_have_count(0)
+
+
+def test_an_administrator_discards_dead_letters_on_record(administrator):
+    do_as_administrator = Deed(
+        DEAD,
+        choose(1, "Discard chosen"),
+        "for good",
+        "Discard",
+        "dead letter",
+        "Discard",
+        {"Reason": "a test message of mine"},
+        about="administrator",
+    )
+    administrator.goto(do_as_administrator.page)
+    do_as_administrator.control(administrator).click()
+    asked = administrator.locator("dialog[open], main section.narrow").first
+    expect(asked).to_contain_text("What is kept: number, message id, destination")
+    asked.get_by_label("Reason").fill("a test message of mine")
+    asked.get_by_role("button", name="Discard").click()
+    stopped(administrator)
+    administrator.goto("/audit/")
+    expect(administrator.locator("tbody tr").nth(1)).to_contain_text("a test message of mine")
+
+
+def test_an_administrator_deletes_an_orphan_with_its_messages_by_typing_its_path(administrator):
+    administrator.goto("/backlog/")
+    of_row(FULL_ORPHAN, "Delete")(administrator).click()
+    asked = administrator.locator("dialog[open], main section.narrow").first
+    expect(asked).to_contain_text("its messages are lost with it")
+    asked.get_by_label("Type its path").fill(FULL_ORPHAN)
+    asked.get_by_label("Reason").fill("messages of a rehearsal")
+    asked.get_by_role("button", name="Quarantine and delete").click()
+    expect(administrator.get_by_text("To be deleted").first).to_be_visible()
+
+    of_row(FULL_ORPHAN, "Take back")(administrator).click()
+    asked = administrator.locator("dialog[open], main section.narrow").first
+    asked.get_by_role("button", name="Take back").click()
+
+    expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()
+
+
+def test_the_demo_breaks_and_mends_an_entity_and_the_whole_primary(operator):
+    for name, where in (("orders", "orders"), ("the whole primary", "*")):
+        operator.goto("/pairs/contoso/")
+        operator.get_by_role("button", name=f"Break {name}").click()
+        broken = operator.locator(f"tr[data-queue='{where}'] .broken")
+        expect(broken).to_be_visible()
+        operator.get_by_role("button", name=f"Mend {name}").click()
+        expect(broken).to_have_count(0)
+
+
+def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_path):
+    operator.goto("/costs/")
+    operator.get_by_role("button", name="Compute now").click()
+    expect(operator.get_by_text("waiting for a worker")).to_be_visible()
+
+    operator.get_by_label("A month may cost").fill("123.45")
+    operator.get_by_role("button", name="Set", exact=True).click()
+    expect(operator.locator("section", has=operator.get_by_role("heading", name="Budgets"))).to_contain_text("123.45")
+
+    bill = tmp_path / "bill.csv"
+    bill.write_text("this is no export\n")
+    operator.goto("/costs/reconcile/")
+    operator.get_by_label("File").set_input_files(bill)
+    operator.get_by_role("button", name="Compare").click()
+    expect(operator.get_by_role("alert").or_(operator.get_by_role("status")).first).to_be_visible()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_a_viewer_sees_every_page_and_no_button_that_changes_anything(browser: Browser, place, scripts):
+    with browser.new_context(java_script_enabled=scripts, base_url=place.address) as context:
+        page = sign_in(context, place.address, "viewer")
+        for name, address in addresses().items():
+            answer = context.request.get(address, max_redirects=0)
+            if answer.status != 200 or "text/html" not in answer.headers["content-type"]:
+                continue
+            page.goto(address)
+            expect(page.locator("main"), name).to_have_count(int(name not in PARTS))
+            assert page.locator(CONTROLS).count() == 0, name
+            posting = page.locator("form[method=post]")
+            assert posting.count() == page.locator(OWN_FORMS).count(), name
+
+
+@pytest.mark.parametrize("role", ["operator", "administrator"])
+def test_operators_find_their_buttons_on_every_page_that_acts(browser: Browser, place, role):
+    with browser.new_context(base_url=place.address) as context:
+        page = sign_in(context, place.address, role)
+        for address in ("/", "/pairs/contoso/", "/pairs/contoso/entities/orders/", "/backlog/", DEAD):
+            page.goto(address)
+            assert page.locator(CONTROLS).count() > 0, address
+        assert page.get_by_role("link", name="Admin", exact=True).count() == (role == "administrator")
+
+
+ASKED = (
+    *(f"/pairs/contoso/actions/{verb}/?path=orders" for verb in ("fail_over", "hold", "release", "mark_healthy")),
+    *(
+        f"/pairs/contoso/actions/{verb}/?path=*"
+        for verb in ("fail_over", "pause_syphon", "resume_syphon", "pace_syphon")
+    ),
+    *(
+        f"/pairs/contoso/actions/{verb}/?path={FULL_ORPHAN}"
+        for verb in ("quarantine_queue", "reopen_queue", "drain_queue", "stop_drain", "delete_queue", "take_back")
+    ),
+    f"/pairs/contoso/actions/repair_queue/?path={DEVIATING}",
+    f"/backlog/contoso/dead-letters/?queue={OWN}&verb=resubmit&which=all",
+    f"/backlog/contoso/messages.json?queue={OWN}",
+)
+
+
+def test_a_viewer_who_asks_for_an_action_is_told_which_group_it_needs(browser: Browser, place):
+    with browser.new_context(base_url=place.address) as context:
+        page = sign_in(context, place.address, "viewer")
+        for address in ASKED:
+            answer = page.goto(address)
+            assert answer is not None
+            assert answer.status == 403, address
+            expect(page.get_by_role("alert")).to_have_text(
+                "This needs the group operator. An administrator can add you to it."
+            )
+        page.goto(f"/backlog/contoso/dead-letters/?queue={OWN}&verb=discard&which=all")
+        expect(page.get_by_role("alert")).to_contain_text("This needs the group administrator")
+        page.goto("/admin/")
+        expect(page.get_by_role("alert")).to_contain_text("This needs the group administrator")
+
+
+def test_a_stranger_is_led_to_the_login_from_every_page_and_back_again(browser: Browser, place):
+    with browser.new_context(base_url=place.address) as context:
+        page = context.new_page()
+        for name, address in addresses().items():
+            if context.request.get(address, max_redirects=0).status == 405:
+                continue
+            page.goto(address)
+            expect(page.get_by_role("button", name="Sign in"), name).to_be_visible()
+        for address in ASKED:
+            page.goto(address)
+            expect(page.get_by_role("button", name="Sign in"), address).to_be_visible()
+
+        page.goto(f"/pairs/contoso/incidents/{INCIDENT}/")
+        page.get_by_label("User name").fill("viewer")
+        page.get_by_label("Password").fill("a-password-for-this-test")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("orders")
+
+
+def test_an_administrator_cleans_up_empty_orphans_in_the_administration_after_a_confirmation(administrator):
+    administrator.goto("/admin/dashboard/backlogqueue/?is_orphan__exact=1")
+    for path in (EMPTY_ORPHAN, FULL_ORPHAN):
+        administrator.locator("tr", has=administrator.get_by_role("link", name=path)).get_by_role("checkbox").check()
+    administrator.locator("select[name=action]").select_option(label="Delete the empty orphans among these…")
+    administrator.get_by_role("button", name="Run").or_(administrator.get_by_role("button", name="Go")).first.click()
+    expect(administrator.get_by_role("row", name=EMPTY_ORPHAN)).to_contain_text("Quarantined now")
+    expect(administrator.get_by_role("row", name=FULL_ORPHAN)).to_contain_text("Stays. It holds")
+    administrator.get_by_label("Reason").fill("the count was lowered")
+    administrator.get_by_role("button", name="Quarantine and delete").click()
+    expect(administrator.get_by_text(re.compile("type its whole path"))).to_be_visible()
+
+    administrator.goto("/backlog/")
+    of_row(EMPTY_ORPHAN, "Take back")(administrator).click()
+    asked = administrator.locator("dialog[open], main section.narrow").first
+    asked.get_by_role("button", name="Take back").click()
+    expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()

@@ -1,0 +1,248 @@
+"""Signing in through a real OpenID provider, in a real browser (docs/security.md)."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.conftest import free_port
+from tests.dashboard.site import PASSWORD as LOCAL_PASSWORD
+from tests.dashboard.site import ROOT, environment_of, serve
+
+pytestmark = pytest.mark.browser
+PASSWORD = "a-password-at-the-provider"
+SECRET = "the-secret-of-the-client"
+NOWHERE = "Endpoint=sb://{}.servicebus.windows.net/;SharedAccessKeyName=K;SharedAccessKey=V"
+STRINGS = {"CONTOSO_PRIMARY": NOWHERE.format("contoso"), "CONTOSO_SECONDARY": NOWHERE.format("contoso-dr")}
+
+
+@dataclass
+class Place:
+    """A control plane and its provider."""
+
+    address: str
+    provider: str
+    folder: Path
+
+    def regroup(self, name: str, groups: str) -> None:
+        (self.folder / f"groups-of-{name}").write_text(groups)
+
+
+@contextmanager
+def provider(folder: Path, port: int, home: str, secret: str = SECRET) -> Iterator[str]:
+    """The address of a provider that knows the control plane at `home` by this secret."""
+    script = Path(__file__).parents[1] / "provider" / "site.py"
+    words = (str(port), str(folder), "control-plane", secret, f"{home}/oidc/callback/", f"{home}/login/")
+    with subprocess.Popen(
+        (sys.executable, str(script), *words), cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield f"http://127.0.0.1:{port}/o"
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, redis_url) -> Iterator[Place]:
+    folder, ports = tmp_path_factory.mktemp("sign-in"), (free_port(), free_port())
+    home = f"http://127.0.0.1:{ports[0]}"
+    (folder / "client-secret").write_text(SECRET)
+    with provider(folder, ports[1], home) as issuer:
+        sso = {
+            "OIDC_ISSUER": issuer,
+            "OIDC_CLIENT_ID": "control-plane",
+            "OIDC_CLIENT_SECRET_FILE": str(folder / "client-secret"),
+            "OIDC_OPERATORS": "platform-ops",
+            "OIDC_VIEWERS": "platform-viewers",
+            "OIDC_ADMINISTRATORS": "",
+            "OIDC_RENEW_MINUTES": "1",
+        }
+        with serve(folder, environment_of(folder, STRINGS, redis_url) | sso, ports[0]) as address:
+            yield Place(address, issuer, folder)
+
+
+@pytest.fixture
+def page(browser, place):
+    context = browser.new_context()
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    page.goto(place.address)
+    yield page
+    context.close()
+
+
+def sign_in(page, name: str) -> None:
+    page.get_by_role("link", name="Sign in with your organisation").click()
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in at the provider").click()
+
+
+def shell(place: Place, redis_url: str, script: str) -> str:
+    environment = environment_of(place.folder, STRINGS, redis_url)
+    command = (sys.executable, "manage.py", "shell", "-v0", "-c", script)
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page, place, redis_url):
+    sign_in(page, "alice")
+
+    page.get_by_role("heading", level=1).first.wait_for()
+    name = page.locator(".who").inner_text()
+    assert name.startswith("operator-")  # `operator` is somebody else, who signs in with a password
+    assert page.goto(f"{place.address}/pairs/contoso/actions/hold/?path=orders").status == 200
+    told = shell(
+        place,
+        redis_url,
+        "from dashboard.models import Identity\n"
+        "for one in Identity.objects.all(): print(one.user.username, one.user.has_usable_password(), one.user.email)",
+    )
+    assert told == f"{name} False \n"
+
+
+def test_the_same_subject_is_the_same_person_and_a_shared_address_is_nobodys_identity(browser, place, redis_url):
+    for name in ("alice", "bob", "alice"):
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(place.address)
+        sign_in(page, name)
+        page.locator(".who").wait_for()
+        context.close()
+
+    script = "from dashboard.models import Identity; print(Identity.objects.values('user').distinct().count())"
+    assert shell(place, redis_url, script).strip() == "2"
+
+
+def test_a_viewer_of_the_provider_may_look_only(page, place):
+    sign_in(page, "bob")
+
+    page.locator(".who").wait_for()
+    assert page.goto(f"{place.address}/pairs/contoso/actions/hold/?path=orders").status == 403
+
+
+def test_who_is_in_no_group_gets_a_page_that_says_so_and_no_account(page, place, redis_url):
+    sign_in(page, "mallory")
+
+    page.get_by_text("in no group that is let in here").wait_for()
+    script = "from django.contrib.auth.models import User; print(User.objects.filter(username='mallory').count())"
+    assert shell(place, redis_url, script).strip() == "0"
+    page.goto(place.address)
+    assert "/login/" in page.url
+
+
+def test_signing_out_ends_the_session_here_and_there(page, place):
+    sign_in(page, "bob")
+    page.locator(".who").wait_for()
+
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Logout").click()  # this provider asks before it forgets somebody
+    page.get_by_role("link", name="Sign in with your organisation").click()
+
+    page.get_by_label("Username").wait_for()  # the provider asks again
+    assert page.url.startswith(place.provider.removesuffix("/o"))
+
+
+def test_the_link_one_came_for_is_where_one_arrives(page, place):
+    page.goto(f"{place.address}/events/?kind=recovered")
+    sign_in(page, "bob")
+
+    page.wait_for_url("**/events/?kind=recovered")
+
+
+def test_a_password_of_the_control_plane_still_opens_it_in_an_emergency(page, place):
+    page.get_by_text("With a password of this control plane").click()
+    page.get_by_label("User name").fill("viewer")
+    page.get_by_label("Password").fill(LOCAL_PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+    assert page.locator(".who").inner_text() == "viewer"
+
+
+def test_a_renewal_asks_nobody_and_takes_the_groups_of_today(page, place, redis_url):
+    sign_in(page, "alice")
+    page.locator(".who").wait_for()
+    hold = f"{place.address}/pairs/contoso/actions/hold/?path=orders"
+    assert page.goto(hold).status == 200
+    age = (
+        "from django.contrib.sessions.models import Session\n"
+        "from django.contrib.sessions.backends.db import SessionStore\n"
+        "for row in Session.objects.all():\n"
+        "    store = SessionStore(row.session_key); store['oidc_id_token_expiration'] = 0; store.save()\n"
+    )
+    try:
+        place.regroup("alice", "platform-viewers")
+        shell(place, redis_url, age)
+        assert page.goto(f"{place.address}/events/").status == 200
+        assert page.url == f"{place.address}/events/"
+        assert page.goto(hold).status == 403
+        place.regroup("alice", "guests")
+        shell(place, redis_url, age)
+        assert page.goto(f"{place.address}/events/").status == 403
+        page.goto(place.address)
+        assert "/login/" in page.url
+    finally:
+        place.regroup("alice", "platform-ops")
+
+
+@pytest.mark.parametrize("query", ["?code=x&state=y", "?error=access_denied", "", "?code=x"])
+def test_a_callback_nobody_asked_for_signs_nobody_in(page, place, query):
+    page.goto(f"{place.address}/oidc/callback/{query}")
+
+    page.goto(place.address)
+    assert "/login/" in page.url
+
+
+def test_a_stolen_callback_opens_no_other_browser(browser, page, place):
+    """Sign-in forgery: the address that the provider sends one browser to is of no use to another."""
+    seen = []
+    page.on("request", lambda request: seen.append(request.url))
+    sign_in(page, "bob")
+    page.locator(".who").wait_for()
+    callback = next(url for url in seen if "/oidc/callback/" in url)
+
+    victim = browser.new_context()
+    other = victim.new_page()
+    other.goto(callback)
+    other.goto(place.address)
+    assert "/login/" in other.url
+    victim.close()
+    assert "code_challenge_method=S256" in next(url for url in seen if "/o/authorize/" in url)
+    assert not any(SECRET in url for url in seen)
+
+
+def test_an_answer_of_the_provider_is_good_for_one_time_and_signing_in_changes_the_sessions_key(page, place):
+    seen = []
+    page.on("request", lambda request: seen.append(request.url))
+    page.get_by_role("link", name="Sign in with your organisation").click()
+    page.get_by_label("Username").fill("bob")
+    before = session_of(page)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in at the provider").click()
+    page.locator(".who").wait_for()
+
+    assert before
+    assert session_of(page) not in (None, before)
+    again = page.goto(next(url for url in seen if "/oidc/callback/" in url))
+    assert again.status == 403
+
+
+def session_of(page) -> str | None:
+    return next((one["value"] for one in page.context.cookies() if one["name"] == "sessionid"), None)
+
+
+@pytest.mark.parametrize("link", ["https://evil.example/", "//evil.example/", "/\\evil.example/"])
+def test_no_link_leads_elsewhere_after_coming_back(page, place, link):
+    page.goto(f"{place.address}/oidc/authenticate/?{urlencode({'next': link})}")
+    page.get_by_label("Username").fill("bob")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in at the provider").click()
+    page.locator(".who").wait_for()
+
+    assert page.url.startswith(f"{place.address}/")

@@ -1,0 +1,251 @@
+"""The verbs: what they do, how they are audited, refused and repeated (docs/specification.md, section 12)."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard.access.rights import Refused
+from dashboard.actions import control
+from dashboard.models import AuditEntry, FailoverEvent, SyphonPause
+
+
+@pytest.fixture
+def wish(pair, people):
+    def make(target="orders", role="operator", **more):
+        return control.Request(user=people[role], pair=pair, target=target, reason="storage is down", **more)
+
+    return make
+
+
+def kinds():
+    return list(FailoverEvent.objects.order_by("pk").values_list("kind", flat=True))
+
+
+def test_forcing_a_failover_tells_the_fleet_the_page_and_the_audit_trail(wish, shared, orders):
+    outcome = control.fail_over(wish())
+
+    assert outcome.outcome == "done"
+    told = shared.health()["orders"]
+    assert (told.state, told.held_by, told.origin) == ("failed_over", "operator", "forced")
+    orders.refresh_from_db()
+    assert (orders.state, orders.held_by, orders.reason) == ("failed_over", "operator", "storage is down")
+    event = FailoverEvent.objects.get()
+    assert (event.kind, event.entity, event.operator) == ("forced", "orders", "operator")
+    entry = AuditEntry.objects.get()
+    assert (entry.operator, entry.verb, entry.target, entry.reason) == (
+        "operator",
+        "fail_over",
+        "orders",
+        "storage is down",
+    )
+    assert entry.outcome == "done"
+
+
+def test_a_forced_failover_may_end_by_itself(wish, shared):
+    end = timezone.now() + timedelta(minutes=15)
+
+    control.fail_over(wish(), expires=end)
+
+    assert shared.health()["orders"].expires == end
+
+
+def test_forcing_twice_changes_nothing_the_second_time(wish, shared):
+    control.fail_over(wish())
+    version = shared.health()["orders"].version
+
+    assert control.fail_over(wish()).outcome == "unchanged"
+    assert shared.health()["orders"].version == version
+    assert kinds() == ["forced"]
+
+
+def test_the_same_click_sent_twice_is_one_deed_and_one_entry(wish, shared):
+    click = uuid.uuid4().hex
+    control.fail_over(wish(request_id=click))
+    control.mark_healthy(wish())
+
+    assert control.fail_over(wish(request_id=click)).outcome == "unchanged"
+    assert shared.health()["orders"].state == "healthy"
+    assert AuditEntry.objects.filter(request_id=click).count() == 1
+
+
+def test_release_ends_the_hold_and_leaves_the_entity_failed_over(wish, shared, orders):
+    control.fail_over(wish())
+
+    assert control.release(wish()).outcome == "done"
+
+    orders.refresh_from_db()
+    assert (orders.state, orders.held_by) == ("failed_over", None)
+    assert shared.claim_ping("orders", 60)
+    assert kinds() == ["forced", "released"]
+
+
+def test_releasing_what_nobody_holds_changes_nothing(wish, shared):
+    assert control.release(wish()).outcome == "unchanged"
+    assert kinds() == []
+
+
+def test_an_organic_failover_can_be_held(wish, shared, orders):
+    control.fail_over(wish())
+    control.release(wish())
+
+    assert control.hold(wish()).outcome == "done"
+    assert control.hold(wish()).outcome == "unchanged"
+
+    orders.refresh_from_db()
+    assert orders.held_by == "operator"
+
+
+def test_a_hold_is_given_another_end(wish, shared, orders):
+    soon, later = timezone.now() + timedelta(minutes=15), timezone.now() + timedelta(hours=4)
+    control.fail_over(wish(), expires=soon)
+
+    assert control.hold(wish(), expires=later).outcome == "done"
+    assert control.hold(wish(), expires=later).outcome == "unchanged"
+
+    orders.refresh_from_db()
+    told = shared.health()["orders"]
+    assert (told.expires, orders.expires, orders.version) == (later, later, told.version)
+    assert kinds() == ["forced", "held"]
+
+
+@pytest.mark.parametrize("role", ["operator", "administrator"])
+def test_until_released_is_an_end_as_well_whoever_wishes_for_it(wish, shared, orders, role):
+    control.fail_over(wish(), expires=timezone.now() + timedelta(minutes=15))
+
+    assert control.hold(wish(role=role)).outcome == "done"
+
+    orders.refresh_from_db()
+    told = shared.health()["orders"]
+    assert (told.held_by, told.expires, orders.expires) == (role, None, None)
+
+
+def test_a_healthy_entity_cannot_be_held(wish, shared):
+    with pytest.raises(control.ControlError, match="not failed over"):
+        control.hold(wish())
+
+    assert AuditEntry.objects.get().outcome == "failed"
+
+
+def test_marking_healthy_ends_hold_and_failover_together(wish, shared, orders):
+    control.fail_over(wish())
+
+    assert control.mark_healthy(wish()).outcome == "done"
+
+    orders.refresh_from_db()
+    assert (orders.state, orders.held_by) == ("healthy", None)
+    assert kinds() == ["forced", "recovered"]
+    assert control.mark_healthy(wish()).outcome == "unchanged"
+
+
+@pytest.fixture
+def forgotten(wish, shared, orders):
+    """The page shows a hold that Redis has lost, and no process remembers it."""
+    control.fail_over(wish())
+    shared.redis.flushall()
+    orders.refresh_from_db()
+    return orders
+
+
+def test_a_hold_that_redis_has_forgotten_can_be_released(wish, shared, forgotten):
+    assert control.release(wish()).outcome == "done"
+
+    version = forgotten.version
+    forgotten.refresh_from_db()
+    assert (forgotten.state, forgotten.held_by, forgotten.version > version) == ("failed_over", None, True)
+    assert (shared.health()["orders"].state, shared.health()["orders"].held_by) == ("failed_over", None)
+    assert shared.claim_ping("orders", 60)
+
+
+def test_a_failover_that_redis_has_forgotten_can_be_marked_healthy(wish, shared, forgotten):
+    assert control.mark_healthy(wish()).outcome == "done"
+
+    forgotten.refresh_from_db()
+    assert (forgotten.state, forgotten.held_by, shared.health()["orders"].state) == ("healthy", None, "healthy")
+
+
+def test_a_hold_that_redis_has_forgotten_can_be_lengthened(wish, shared, forgotten):
+    end = timezone.now() + timedelta(hours=4)
+
+    assert control.hold(wish(), expires=end).outcome == "done"
+
+    assert (shared.health()["orders"].held_by, shared.health()["orders"].expires) == ("operator", end)
+
+
+def test_what_redis_knows_better_than_the_page_stays_as_it_is(wish, shared, forgotten):
+    shared.fail_over("orders", "again", operator="grace", process="web", hold=False)
+    shared.mark_healthy("orders", operator="grace", process="web")
+
+    assert control.release(wish()).outcome == "unchanged"
+    assert shared.health()["orders"].state == "healthy"
+
+
+@pytest.mark.parametrize("target", ["*", "contoso/x-servicebus-transfer/3", "orders"])
+def test_a_syphon_is_paused_and_resumed(wish, shared, target):
+    assert control.pause_syphon(wish(target)).outcome == "done"
+    assert control.pause_syphon(wish(target)).outcome == "unchanged"
+    assert shared.paused()[target].by == "operator"
+    assert SyphonPause.objects.get().queue == target
+
+    assert control.resume_syphon(wish(target)).outcome == "done"
+    assert control.resume_syphon(wish(target)).outcome == "unchanged"
+    assert shared.paused() == {}
+    assert not SyphonPause.objects.exists()
+    assert kinds() == ["syphon_paused", "syphon_resumed"]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        control.fail_over,
+        control.hold,
+        control.release,
+        control.mark_healthy,
+        control.pause_syphon,
+        control.resume_syphon,
+    ],
+)
+@pytest.mark.parametrize("role", ["viewer", "nobody"])
+def test_who_is_no_operator_is_refused_and_the_attempt_is_kept(wish, shared, verb, role):
+    with pytest.raises(Refused, match="operator"):
+        verb(wish(role=role))
+
+    assert shared.health() == {}
+    assert shared.paused() == {}
+    entry = AuditEntry.objects.get()
+    assert (entry.operator, entry.outcome) == (role, "refused")
+
+
+@pytest.mark.parametrize("verb", [control.fail_over, control.release, control.pause_syphon])
+def test_without_redis_nothing_is_changed_and_the_person_is_told(wish, redis_away, orders, verb):
+    with pytest.raises(control.ControlError, match="Redis does not answer"):
+        verb(wish())
+
+    orders.refresh_from_db()
+    assert orders.state == "unknown"
+    assert not FailoverEvent.objects.exists()
+    assert not SyphonPause.objects.exists()
+    assert AuditEntry.objects.get().outcome == "failed"
+
+
+def test_two_operators_who_collide_leave_one_truth(wish, shared, orders):
+    control.fail_over(wish())
+    control.fail_over(wish(role="administrator"), expires=timezone.now() + timedelta(hours=1))
+
+    orders.refresh_from_db()
+    told = shared.health()["orders"]
+    assert orders.held_by == told.held_by == "administrator"
+    assert orders.version == told.version
+    assert kinds() == ["forced", "forced"]
+
+
+def test_audit_entries_are_written_once_and_kept(wish, shared):
+    control.fail_over(wish())
+    entry = AuditEntry.objects.get()
+
+    with pytest.raises(TypeError):
+        entry.save()
+    with pytest.raises(TypeError):
+        entry.delete()
+    assert not AuditEntry.complete(entry.request_id, "failed", "another story")

@@ -1,0 +1,295 @@
+"""Verbs for several entities and whole pairs: one deed, one audit entry, an event for each; paces; collisions."""
+
+import re
+import uuid
+
+import pytest
+from django.utils import timezone
+from redis.exceptions import ConnectionError as RedisGone
+
+from dashboard.actions import several
+from dashboard.fleet import projection
+from dashboard.fleet.event_lines import recent_events
+from dashboard.models import AuditEntry, EntityHealth, FailoverEvent, SyphonPace
+from pairing.fleet.coordination import SharedState
+from tests.dashboard.actions.test_actions import act
+from tests.dashboard.conftest import health
+
+PATHS = ["orders", "payments"]
+
+
+@pytest.fixture
+def three(pair, shared):
+    EntityHealth.objects.create(pair=pair, path="refunds")
+    return pair
+
+
+def test_a_whole_pair_is_failed_over_by_one_deed(three, shared, as_role):
+    answer = act(as_role("operator"), "fail_over", "*", expires_in="60")
+
+    assert answer.status_code == 302
+    assert {path for path, known in shared.health().items() if known.held_by == "operator"} == {*PATHS, "refunds"}
+    assert [(entry.target, entry.outcome) for entry in AuditEntry.objects.all()] == [("*", "done")]
+    assert set(FailoverEvent.objects.values_list("kind", "entity")) == {("forced", one) for one in (*PATHS, "refunds")}
+    assert set(EntityHealth.objects.values_list("state", flat=True)) == {"failed_over"}
+
+
+def test_the_selected_ones_are_asked_about_and_done_together(three, shared, as_role):
+    operator = as_role("operator")
+
+    page = operator.get("/pairs/contoso/actions/fail_over/?path=orders&path=payments").text
+    assert "Force failover: 2 entities" in page
+    assert page.count('type="hidden" name="path"') == 2
+
+    act(operator, "fail_over", PATHS)
+    assert set(shared.health()) == set(PATHS)
+    assert AuditEntry.objects.get().target == "orders, payments"
+
+
+@pytest.mark.parametrize(
+    ("verb", "before", "state"),
+    [
+        ("release", "fail_over", ("failed_over", None)),
+        ("mark_healthy", "fail_over", ("healthy", None)),
+        ("hold", "release", ("failed_over", "operator")),
+    ],
+)
+def test_every_verb_is_for_several_too(three, shared, as_role, verb, before, state):
+    operator = as_role("operator")
+    for earlier in ("fail_over", before):
+        act(operator, earlier, "*")
+
+    act(operator, verb, PATHS)
+
+    assert {(one.state, one.held_by) for path, one in shared.health().items() if path in PATHS} == {state}
+
+
+def test_holds_of_several_are_given_another_end(three, shared, as_role):
+    operator = as_role("operator")
+    act(operator, "fail_over", PATHS, expires_in="15")
+
+    act(operator, "hold", [*PATHS, "refunds"])
+
+    assert {path: (one.held_by, one.expires) for path, one in shared.health().items()} == dict.fromkeys(
+        PATHS, ("operator", None)
+    )
+
+
+@pytest.mark.parametrize("verb", ["release", "mark_healthy"])
+def test_what_redis_has_forgotten_of_several_is_ended_all_the_same(three, shared, as_role, verb):
+    operator = as_role("operator")
+    act(operator, "fail_over", PATHS)
+    shared.redis.flushall()
+
+    act(operator, verb, "*")
+
+    assert set(shared.health()) == set(PATHS)
+    assert not EntityHealth.objects.filter(held_by__isnull=False).exists()
+
+
+def test_what_is_so_already_is_left_alone_and_not_told_again(three, shared, as_role):
+    operator = as_role("operator")
+    act(operator, "fail_over", "orders")
+
+    act(operator, "fail_over", "*")
+    act(operator, "fail_over", "*")
+
+    assert FailoverEvent.objects.filter(kind="forced").count() == 3
+    assert list(AuditEntry.objects.order_by("pk").values_list("outcome", flat=True)) == ["done", "done", "unchanged"]
+
+
+def test_the_same_click_twice_is_one_deed(three, shared, as_role):
+    operator, click = as_role("operator"), str(uuid.uuid4())
+
+    for _ in range(2):
+        act(operator, "fail_over", "*", request_id=click)
+
+    assert AuditEntry.objects.count() == 1
+
+
+def test_one_that_the_pair_lacks_stops_the_whole_selection(three, shared, as_role):
+    assert act(as_role("operator"), "fail_over", ["orders", "unheard-of"]).status_code == 404
+    assert shared.health() == {}
+
+
+def test_where_redis_goes_away_in_the_middle_what_was_done_is_written_down(three, shared, as_role, monkeypatch):
+    honest = SharedState.of_several
+    monkeypatch.setattr(several, "CHUNK", 1)
+
+    def goes_away(self, verb, paths, **named):
+        if "payments" in paths:
+            raise RedisGone("gone")
+        return honest(self, verb, paths, **named)
+
+    monkeypatch.setattr(SharedState, "of_several", goes_away)
+    page = act(as_role("operator"), "fail_over", PATHS, headers={"HX-Request": "true"}).text
+    assert "after 1 of 2" in page
+    assert FailoverEvent.objects.get().entity == "orders"
+
+    monkeypatch.setattr(SharedState, "of_several", honest)
+    act(as_role("operator"), "fail_over", PATHS)
+    assert FailoverEvent.objects.filter(kind="forced").count() == 2
+
+
+def test_open_pages_see_how_far_a_deed_on_many_is(pair, shared, as_role, monkeypatch):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"store-{number}") for number in range(58))
+    monkeypatch.setattr(several, "CHUNK", 20)
+    seen = []
+    monkeypatch.setattr(
+        several, "announce_change", lambda: seen.append(EntityHealth.objects.filter(state="failed_over").count())
+    )
+
+    act(as_role("operator"), "fail_over", "*")
+
+    assert seen == [20, 40, 60]
+
+
+def test_ten_thousand_entities_take_few_round_trips_and_statements(
+    pair, shared, as_role, django_assert_max_num_queries
+):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"store-{number}") for number in range(9_998))
+    operator = as_role("operator")
+
+    with django_assert_max_num_queries(400):
+        assert act(operator, "fail_over", "*").status_code == 302
+
+    assert EntityHealth.objects.filter(state="failed_over", held_by="operator", origin="forced").count() == 10_000
+    assert FailoverEvent.objects.filter(kind="forced").count() == 10_000
+    assert len(shared.health()) == 10_000
+
+
+def test_of_many_changes_only_the_newer_ones_are_taken_over(pair):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"store-{number}") for number in range(30))
+    paths = [f"store-{number}" for number in range(30)]
+    assert projection.apply_all_health("contoso", [health(path, version=5) for path in paths]) == 30
+    told = [health(path, state="healthy", version=4 + number % 3) for number, path in enumerate(paths)]
+
+    assert projection.apply_all_health("contoso", told) == 10
+
+    assert EntityHealth.objects.filter(state="healthy", version=6).count() == 10
+    assert EntityHealth.objects.filter(state="failed_over", version=5).count() == 20
+
+
+def test_with_redis_away_nothing_is_done_and_that_is_said(pair, redis_away, as_role):
+    answer = act(as_role("operator"), "fail_over", "*")
+
+    assert answer.status_code == 503
+    assert AuditEntry.objects.get().outcome == "failed"
+
+
+def test_whoever_was_overtaken_by_another_operator_is_asked_again(pair, shared, as_role):
+    ada, bob = as_role("operator"), as_role("administrator")
+    act(ada, "fail_over", "orders")
+    seen = AuditEntry.objects.latest("pk").pk
+
+    act(bob, "release", "orders", seen=seen)
+    answer = act(ada, "mark_healthy", "orders", seen=seen)
+
+    assert answer.status_code == 409
+    assert "Nothing of yours was done" in answer.text
+    assert "<b>administrator</b>" in answer.text
+    assert shared.health()["orders"].state == "failed_over"
+
+    again = act(ada, "mark_healthy", "orders", seen=AuditEntry.objects.latest("pk").pk)
+    assert again.status_code == 302
+    assert shared.health()["orders"].state == "healthy"
+
+
+def test_what_one_did_oneself_or_to_another_entity_asks_nobody_again(pair, shared, as_role):
+    ada, bob = as_role("operator"), as_role("administrator")
+    act(bob, "fail_over", "payments", seen=0)
+    act(ada, "fail_over", "orders", seen=0)
+
+    assert act(ada, "release", "orders", seen=0).status_code == 302
+
+
+@pytest.fixture
+def queue(pair):
+    return pair.backlog_queues.create(path="contoso/x-servicebus-transfer/0", index=0, seen_at="2026-11-02T03:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "target", ["*", "contoso/x-servicebus-transfer/0", "orders"], ids=["pair", "queue", "destination"]
+)
+def test_a_pace_is_set_shown_and_lifted(pair, queue, shared, as_role, target):
+    operator = as_role("operator")
+
+    act(operator, "pace_syphon", target, rate="50")
+    assert shared.paces()[target].rate == 50
+    assert "50 a second, set by operator" in operator.get("/pairs/contoso/").text
+    assert re.search(r'<small class="quiet">[^<]* at most 50 messages a second', operator.get("/audit/").text)
+
+    act(operator, "pace_syphon", target, rate="")
+    assert shared.paces() == {}
+    assert [entry.outcome for entry in AuditEntry.objects.all()] == ["done", "done"]
+
+
+def test_a_pace_that_redis_has_lost_can_be_lifted_and_set_again(pair, shared, as_role):
+    operator = as_role("operator")
+    act(operator, "pace_syphon", "orders", rate="5")
+    shared.redis.flushall()
+
+    act(operator, "pace_syphon", "orders", rate="5")
+    assert shared.paces()["orders"].rate == 5
+    shared.redis.flushall()
+    act(operator, "pace_syphon", "orders", rate="")
+
+    assert not SyphonPace.objects.exists()
+    assert [entry.outcome for entry in AuditEntry.objects.all()] == ["done", "done", "done"]
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf", "fast"])
+def test_a_pace_that_is_none_is_refused(pair, shared, as_role, rate):
+    assert act(as_role("operator"), "pace_syphon", "*", rate=rate).status_code == 400
+    assert shared.paces() == {}
+
+
+@pytest.mark.parametrize("role", ["viewer", "stranger"])
+def test_only_operators_set_a_pace(pair, shared, as_role, role):
+    assert act(as_role(role), "pace_syphon", "*", rate="5").status_code in (302, 403)
+    assert shared.paces() == {}
+
+
+def test_the_way_home_to_one_entity_is_paused_and_resumed_on_its_page(pair, shared, as_role):
+    operator, page = as_role("operator"), "/pairs/contoso/entities/orders/"
+    assert "Pause the syphon to orders" in operator.get(page).text
+
+    act(operator, "pause_syphon", "orders", reason="its receivers cannot keep up")
+    assert set(shared.paused()) == {"orders"}
+    assert "Resume the syphon to orders" in operator.get(page).text
+    assert "its receivers cannot keep up" in as_role("viewer").get(page).text
+    assert "1 part paused" in operator.get("/pairs/contoso/").text
+    assert "Pause the syphon to payments" in operator.get("/pairs/contoso/entities/payments/").text
+
+    act(operator, "resume_syphon", "orders")
+    assert shared.paused() == {}
+
+    act(operator, "pause_syphon", "*")
+    assert "Resume syphon" in operator.get("/backlog/").text
+
+
+def test_what_waits_for_an_entity_to_which_the_syphon_is_paused_does_not_stall(pair, queue, shared, as_role):
+    projection.record_deliverable("contoso", {queue.path: {"orders": 1}}, timezone.now())
+    queue.refresh_from_db()
+    assert queue.deliverable_since
+
+    act(as_role("operator"), "pause_syphon", "orders")
+    projection.record_deliverable("contoso", {queue.path: {"orders": 1}}, timezone.now())
+    queue.refresh_from_db()
+    assert queue.deliverable_since is None
+
+
+def test_a_pause_of_a_pair_is_one_line_however_many_queues_follow_it(pair, shared, as_role):
+    act(as_role("operator"), "pause_syphon", "*")
+    word = FailoverEvent.objects.get()
+    for number in range(3):
+        path = f"contoso/x-servicebus-transfer/{number}"
+        FailoverEvent.objects.create(
+            event_id=f"{number:032}", time=word.time, pair="contoso", entity=path, kind="syphon_paused"
+        )
+
+    assert [told.event.entity for told in recent_events("contoso")] == ["*"]
+
+
+def test_the_verbs_for_several_are_those_for_one():
+    assert set(several.VERBS) == {"fail_over", "hold", "release", "mark_healthy"}

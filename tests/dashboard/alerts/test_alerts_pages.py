@@ -1,0 +1,276 @@
+"""The pages of alerts: what is shown to whom, what administrators change, and that it is on record."""
+
+import pytest
+from django.contrib.auth.models import Group
+
+from dashboard.actions.control import ControlError
+from dashboard.alerts.actions import Wish, delete_rule, save_rule
+from dashboard.alerts.rounds import look
+from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState, Notice
+from tests.dashboard.alerts.test_alerts_rounds import M, S, backlog_queue, fail_over, recover
+from tests.dashboard.conftest import NOW
+
+CHANNELS = """
+[channels.mail]
+kind = "email"
+to = ["night@example.com"]
+
+[channels.chat]
+kind = "slack"
+url_env = "CHAT_URL"
+"""
+RULE = {
+    "name": "At night",
+    "is_enabled": "on",
+    "pair": "contoso",
+    "entity": "*",
+    "kinds": ["failover", "backlog"],
+    "least_severity": "info",
+    "threshold": "500",
+    "channels": ["mail"],
+    "escalation": "chat",
+    "escalate_after_min": "15",
+    "group_s": "10",
+    "quiet_from": "22:00",
+    "quiet_until": "07:00",
+    "time_zone": "Europe/Berlin",
+    "wakes_from": "critical",
+    "tells_resolved": "on",
+}
+
+
+@pytest.fixture(autouse=True)
+def channels(settings, tmp_path, monkeypatch, redis_here):
+    settings.CHANNELS_FILE = tmp_path / "channels.toml"
+    settings.CHANNELS_FILE.write_text(CHANNELS)
+    monkeypatch.setenv("CHAT_URL", "https://hooks.example.com/SECRET")
+
+
+def test_what_is_so_now_and_what_was_are_shown(pair, as_role):
+    fail_over("orders", "payments")
+    look(NOW + S)
+    recover("payments", at=NOW + 12 * M)
+    look(NOW + 12 * M)
+
+    page = as_role("viewer").get("/alerts/").text
+
+    assert "Now: 1" in page
+    assert page.index("orders failed over") < page.index("Before") < page.index("payments failed over")
+    assert "12\N{NO-BREAK SPACE}min" in page
+    assert "Acknowledge</button>" not in page
+
+
+def test_a_page_says_that_nobody_looks_or_is_told(pair, as_role):
+    assert "there was no look yet" in as_role("viewer").get("/alerts/").text
+    assert "no rule is switched on" in as_role("viewer").get("/alerts/").text
+
+
+def test_an_operator_acknowledges_and_it_is_on_record(pair, as_role):
+    fail_over("orders")
+    look(NOW + S)
+    alert = Alert.objects.get()
+    as_role("operator").post(f"/alerts/{alert.pk}/acknowledge/", {"request_id": "one"})
+    as_role("administrator").post(f"/alerts/{alert.pk}/acknowledge/")
+
+    alert.refresh_from_db()
+    assert alert.acknowledged_by == "operator"
+    first = AuditEntry.objects.get(request_id="one")
+    assert (first.verb, first.operator, first.pair, first.outcome) == (
+        "acknowledge_alert",
+        "operator",
+        "contoso",
+        "done",
+    )
+
+
+def test_all_are_acknowledged_together(pair, as_role):
+    fail_over("orders", "payments")
+    look(NOW + S)
+    page = as_role("operator").post("/alerts/acknowledge/", follow=True).text
+
+    assert "2 acknowledged." in page
+    assert not Alert.objects.filter(acknowledged_at=None).exists()
+
+
+def test_an_administrator_makes_changes_and_deletes_a_rule_and_each_is_on_record(pair, as_role):
+    client = as_role("administrator")
+    assert client.post("/alerts/rules/new/", RULE).status_code == 302
+    rule = AlertRule.objects.get()
+    assert (rule.threshold, rule.channels, rule.escalation, rule.changed_by) == (
+        500,
+        ["mail"],
+        ["chat"],
+        "administrator",
+    )
+    page = client.get(f"/alerts/rules/{rule.pk}/").text
+    assert 'value="22:00"' in page
+    assert 'value="failover" checked' in page
+
+    client.post(f"/alerts/rules/{rule.pk}/", RULE | {"threshold": "9"})
+    rule.refresh_from_db()
+    assert rule.threshold == 9
+    client.post(f"/alerts/rules/{rule.pk}/delete/")
+
+    assert not AlertRule.objects.exists()
+    trail = list(AuditEntry.objects.order_by("pk").values_list("verb", "outcome", "target"))
+    assert trail == [
+        (verb, "done", "At night") for verb in ("make_alert_rule", "change_alert_rule", "delete_alert_rule")
+    ]
+
+
+def test_what_failed_is_not_told_as_a_success_when_it_is_sent_again(pair, as_role):
+    administrator, once = as_role("administrator"), {"request_id": "11111111-1111-4111-8111-111111111111"}
+    test = "/alerts/channels/pigeon/test/"
+
+    for _ in range(2):
+        answer = administrator.post(test, once)
+        assert (answer.status_code, "no channel pigeon" in answer.text) == (503, True)
+
+    assert list(AuditEntry.objects.values_list("outcome", flat=True)) == ["failed", "failed"]
+
+
+def test_who_was_refused_may_send_the_same_form_once_in_the_group(pair, people, as_role):
+    fail_over("orders")
+    look(NOW + S)
+    alert, once = f"/alerts/{Alert.objects.get().pk}/acknowledge/", {"request_id": "one"}
+    person = as_role("viewer")
+    assert person.post(alert, once).status_code == 403
+
+    people["viewer"].groups.add(Group.objects.get(name="operator"))
+    person.post(alert, once)
+
+    assert Alert.objects.get().acknowledged_by == "viewer"
+
+
+def test_a_click_whose_first_is_still_being_done_is_told_so(pair, as_role):
+    fail_over("orders")
+    look(NOW + S)
+    alert, once = f"/alerts/{Alert.objects.get().pk}/acknowledge/", {"request_id": "one"}
+    as_role("operator").post(alert, once)
+    AuditEntry.objects.update(outcome="", detail="")
+
+    assert "still being done" in as_role("operator").post(alert, once).text
+
+
+def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pair, as_role):
+    client = as_role("administrator")
+    client.post("/alerts/rules/new/", RULE)
+    rule = AlertRule.objects.get()
+    page = client.get(f"/alerts/rules/{rule.pk}/").text
+    assert page.index("<summary>Delete this rule</summary>") < page.index('<button class="severe">Delete At night')
+
+    client.post(f"/alerts/rules/{rule.pk}/delete/")
+    answer = client.post(f"/alerts/rules/{rule.pk}/delete/", follow=True)
+
+    assert "That rule is gone already" in answer.text
+    assert AuditEntry.objects.filter(verb="delete_alert_rule").count() == 1
+
+
+def test_a_rule_that_is_deleted_while_it_is_saved_is_not_made_anew(pair, people):
+    wish = Wish(user=people["administrator"], at=NOW)
+    rule = AlertRule.objects.create(name="At night", channels=["mail"], changed_at=NOW)
+    seen = AlertRule.objects.get()
+    delete_rule(wish, rule)
+
+    with pytest.raises(ControlError, match="deleted meanwhile"):
+        save_rule(wish, seen)
+
+    assert not AlertRule.objects.exists()
+
+
+def test_the_same_click_sent_twice_makes_one_rule(pair, as_role):
+    sent = RULE | {"request_id": "11111111-1111-4111-8111-111111111111"}
+    for _ in range(2):
+        as_role("administrator").post("/alerts/rules/new/", sent)
+
+    assert AlertRule.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"channels": ["pigeon"]}, "Select a valid choice"),
+        ({"escalation": "pigeon"}, "There is no channel pigeon."),
+        ({"time_zone": "Berlin"}, "Write a time zone"),
+        ({"quiet_until": ""}, "Quiet hours need a beginning and an end."),
+        ({"escalate_after_min": "0"}, "Write a number from 1"),
+        ({"kinds": ["backlog"], "threshold": ""}, "Say from how many messages"),
+        ({"threshold": "0"}, "Write at least 1."),
+        ({"name": ""}, "required"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_sent_back(pair, as_role, change, sentence):
+    answer = as_role("administrator").post("/alerts/rules/new/", RULE | change)
+    assert answer.status_code == 400
+    assert sentence in answer.text
+    assert not AlertRule.objects.exists()
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+def test_only_administrators_change_rules(pair, as_role, role):
+    rule = AlertRule.objects.create(name="x", channels=["mail"], changed_at=NOW)
+    for path in ("new/", f"{rule.pk}/", f"{rule.pk}/delete/"):
+        assert as_role(role).post(f"/alerts/rules/{path}", RULE).status_code == 403
+    assert list(AlertRule.objects.values_list("name", flat=True)) == ["x"]
+
+
+def test_channels_are_shown_without_their_addresses_and_tried(pair, as_role):
+    page = as_role("operator").post("/alerts/channels/chat/test/", follow=True).text
+
+    assert "A test is on its way to chat." in page
+    assert "CHAT_URL" in page
+    assert "SECRET" not in page
+    assert Notice.objects.get().by == "operator"
+    assert "operator tries" not in page
+    assert "Test" in as_role("viewer").get("/alerts/deliveries/").text
+
+
+def test_a_channel_that_cannot_be_used_says_why(pair, as_role, monkeypatch, settings):
+    monkeypatch.delenv("CHAT_URL")
+    assert "Channel chat: set CHAT_URL." in as_role("viewer").get("/alerts/rules/").text
+    settings.CHANNELS_FILE.write_text("[")
+    assert "it is not TOML" in as_role("viewer").get("/alerts/rules/").text
+
+
+def test_a_disabled_channel_is_used_again_when_an_administrator_says_so(pair, as_role):
+    ChannelState.objects.create(channel="chat", disabled_at=NOW, failing_since=NOW, reason="It answered 410.")
+    assert "It answered 410." in as_role("viewer").get("/alerts/rules/").text
+    assert as_role("operator").post("/alerts/channels/chat/enable/").status_code == 403
+    as_role("administrator").post("/alerts/channels/chat/enable/")
+
+    assert ChannelState.objects.get().disabled_at is None
+
+
+def test_a_channel_that_nobody_wrote_down_cannot_be_tried(pair, as_role):
+    answer = as_role("operator").post("/alerts/channels/pigeon/test/")
+    assert answer.status_code == 503
+    assert "no channel pigeon" in answer.text
+
+
+def test_a_rule_says_which_of_its_channels_are_gone(pair, as_role):
+    AlertRule.objects.create(name="x", channels=["pigeon"], changed_at=NOW)
+    assert "CHANNELS_FILE has no pigeon" in as_role("viewer").get("/alerts/rules/").text
+
+
+def test_deliveries_tell_what_came_of_each_message(pair, as_role):
+    AlertRule.objects.create(
+        name="x", channels=["mail", "chat"], changed_at=NOW, quiet_from="00:00", quiet_until="23:59"
+    )
+    backlog_queue(pair, dead_lettered=3)
+    look(NOW)
+    Notice.objects.filter(channel="chat").update(
+        state="given_up", ended_at=NOW, attempts=3, status=404, reason="It answered 404."
+    )
+    page = as_role("viewer").get("/alerts/deliveries/").text
+    assert "quiet hours" in page
+    assert "It answered 404." in page
+    assert "It answered 404." not in as_role("viewer").get("/alerts/deliveries/?state=waiting").text
+
+
+def test_what_people_wrote_elsewhere_is_shown_as_text(pair, as_role):
+    fail_over("orders")
+    look(NOW + S)
+    Alert.objects.update(title="<script>alert(1)</script>", detail="<b>")
+    page = as_role("viewer").get("/alerts/").text
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;" in page

@@ -1,0 +1,484 @@
+"""Alerts in the database: what is opened, resolved and written into the outbox by a look at what the fleet reported."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import DatabaseError
+
+from dashboard.alerts import notices, rounds
+from dashboard.alerts.rounds import look
+from dashboard.fleet import projection
+from dashboard.models import (
+    Alert,
+    AlertRule,
+    BudgetAlert,
+    DepthSample,
+    EntityHealth,
+    FailoverEvent,
+    Notice,
+    NoticeItem,
+    Readiness,
+)
+from tests.dashboard.conftest import NOW, health
+from tests.dashboard.fleet import test_projection
+
+pytestmark = pytest.mark.django_db
+S, M = timedelta(seconds=1), timedelta(minutes=1)
+QUEUE = "contoso/x-servicebus-transfer/0"
+
+
+def event(kind, identity="a" * 32, **changes):
+    return test_projection.event(identity, kind, **changes)
+
+
+def rule(**changes):
+    known = {"name": f"rule {AlertRule.objects.count()}", "channels": ["mail"], "changed_at": NOW}
+    return AlertRule.objects.create(**{**known, **changes})
+
+
+def backlog_queue(pair, **changes):
+    known = {"path": QUEUE, "index": 0, "seen_at": NOW, "size_bytes": 0, "max_size_bytes": 5 * 2**30}
+    row, _ = pair.backlog_queues.update_or_create(path=QUEUE, defaults={**known, **changes})
+    return row
+
+
+def titles(phase="opened"):
+    return list(NoticeItem.objects.filter(phase=phase).order_by("alert__title").values_list("alert__title", flat=True))
+
+
+def fail_over(*paths, at=NOW, version=1):
+    projection.apply_all_health("contoso", [health(path, since=at, version=version) for path in paths])
+
+
+def recover(*paths, at, version=2):
+    projection.apply_all_health("contoso", [health(path, "healthy", since=at, version=version) for path in paths])
+
+
+# -- failovers --------------------------------------------------------------------------------------------------------
+
+
+def test_a_failover_is_told_once_and_its_recovery_once(pair):
+    rule()
+    fail_over("orders")
+    for second in (1, 6, 11):
+        look(NOW + second * S)
+    recover("orders", at=NOW + M)
+    for second in (61, 66):
+        look(NOW + second * S)
+
+    alert = Alert.objects.get()
+    assert (alert.kind, alert.severity, alert.began_at, alert.ended_at) == ("failover", "critical", NOW, NOW + M)
+    assert list(NoticeItem.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
+
+
+def test_a_failover_between_two_looks_is_told_from_its_events(pair):
+    rule()
+    projection.record_events([event("failed_over", time=NOW), event("recovered", identity="b" * 32, time=NOW + 2 * S)])
+
+    look(NOW + 5 * S)
+    look(NOW + 10 * S)
+
+    assert list(Alert.objects.values_list("began_at", "ended_at")) == [(NOW, NOW + 2 * S)]
+    assert sorted(NoticeItem.objects.values_list("phase", flat=True)) == ["opened", "resolved"]
+    assert not FailoverEvent.objects.filter(alerted_at=None).exists()
+
+
+def test_event_and_state_of_one_failover_are_one_alert(pair):
+    projection.record_events([event("failed_over", time=NOW)])
+    look(NOW + S)
+    fail_over("orders", at=NOW + S)
+    look(NOW + 2 * S)
+
+    assert Alert.objects.count() == 1
+
+
+def test_a_forced_failover_says_who_forced_it(pair):
+    fail_over_by_hand = health(origin="forced", held_by="ada", reason="maintenance")
+    projection.apply_health("contoso", fail_over_by_hand)
+    look(NOW + S)
+
+    alert = Alert.objects.get()
+    assert (alert.title, alert.severity, alert.detail) == ("orders was failed over by ada", "warning", "maintenance")
+
+
+def test_what_happened_is_lost_with_no_power_cut(pair, monkeypatch):
+    """The alert, what is to be told and the note on the event are one transaction."""
+    rule()
+    projection.record_events([event("failed_over", time=NOW)])
+    with monkeypatch.context() as broken:
+        broken.setattr(notices, "escalate", lambda *_: (_ for _ in ()).throw(DatabaseError))
+        with pytest.raises(DatabaseError):
+            look(NOW + S)
+    assert (Alert.objects.count(), Notice.objects.count()) == (0, 0)
+
+    look(NOW + 2 * S)
+
+    assert titles() == ["orders failed over"]
+
+
+def test_a_whole_pair_that_fails_over_is_one_message_to_each_channel(pair):
+    paths = [f"queue-{number:03}" for number in range(300)]
+    rule(channels=["mail", "chat"])
+    fail_over(*paths[:200])
+    look(NOW + S)
+    fail_over(*paths[200:])
+    look(NOW + 6 * S)
+
+    assert list(Notice.objects.order_by("channel").values_list("channel", "phase")) == [
+        ("chat", "opened"),
+        ("mail", "opened"),
+    ]
+    assert all(notice.items.count() == 300 for notice in Notice.objects.all())
+
+
+def test_what_comes_after_a_message_was_written_is_a_message_of_its_own(pair):
+    rule(group_s=10)
+    fail_over("orders")
+    look(NOW + S)
+    Notice.objects.update(message={"written": True})
+    fail_over("payments")
+    look(NOW + 6 * S)
+
+    assert Notice.objects.count() == 2
+
+
+# -- other conditions -------------------------------------------------------------------------------------------------
+
+
+def test_a_backlog_over_the_threshold_of_a_rule_is_told_until_it_is_well_below(pair):
+    rule(threshold=100, kinds=["backlog"])
+    rule(threshold=None, channels=["other"])
+    for minute, active in enumerate((99, 100, 120, 95, 79)):
+        backlog_queue(pair, active=active)
+        look(NOW + minute * M)
+
+    alert = Alert.objects.get(kind="backlog")
+    assert (alert.opened_at, alert.resolved_at) == (NOW + M, NOW + 4 * M)
+    assert set(NoticeItem.objects.values_list("channel", flat=True)) == {"mail"}
+
+
+def test_a_threshold_for_entities_is_about_each_of_them(pair):
+    rule(threshold=10, entity="ord*", kinds=["backlog"])
+    EntityHealth.objects.update(waiting=50)
+    look(NOW)
+
+    assert list(Alert.objects.values_list("entity", flat=True)) == ["orders"]
+
+
+def test_a_queue_that_is_nearly_full_is_critical(pair):
+    backlog_queue(pair, size_bytes=4 * 2**30)
+    look(NOW)
+    backlog_queue(pair, size_bytes=4 * 2**30 + 2**29)
+    look(NOW + M)
+
+    alert = Alert.objects.get()
+    assert (alert.kind, alert.severity, alert.detail) == ("capacity", "critical", "90% of 5.0 GB are used.")
+
+
+def test_the_fleets_word_that_a_queue_will_be_full_is_told_for_half_an_hour(pair):
+    backlog_queue(pair, size_bytes=2**30)
+    projection.record_events([event("capacity_warning", entity=QUEUE, time=NOW)])
+    look(NOW + S)
+    assert Alert.objects.get().title == f"Backlog queue {QUEUE} is filling up"
+
+    look(NOW + 31 * M)
+
+    assert Alert.objects.get().resolved_at
+
+
+def test_dead_letters_are_told_once_however_many_come(pair):
+    for minute, dead in enumerate((1, 2, 3)):
+        backlog_queue(pair, dead_lettered=dead)
+        look(NOW + minute * M)
+
+    assert Alert.objects.get().detail == "3 messages could not be brought home."
+
+
+def test_a_syphon_that_brings_nothing_home_is_told(pair):
+    queue = backlog_queue(pair, active=5, deliverable_since=NOW - 10 * M)
+    pair.ledgers.create(queue=QUEUE, began_at=NOW - 20 * M, enqueued=5, home=0, moved_at=NOW - 10 * M, seen_at=NOW)
+    look(NOW)
+    assert Alert.objects.get().kind == "stalled"
+
+    pair.pauses.create(queue="*", by="ada", at=NOW)
+    look(NOW + S)
+
+    assert Alert.objects.get().resolved_at, "it was paused: that is what somebody wants"
+    assert queue.pk
+
+
+def test_books_that_do_not_add_up_are_told_for_a_day(pair):
+    pair.ledgers.create(
+        queue=QUEUE, began_at=NOW, ended_at=NOW, enqueued=5, home=3, missing=2, moved_at=NOW, seen_at=NOW
+    )
+    pair.ledgers.create(queue=QUEUE, began_at=NOW - M, ended_at=NOW, enqueued=5, missing=0, moved_at=NOW, seen_at=NOW)
+    look(NOW + S)
+    alert = Alert.objects.get()
+    assert (alert.kind, alert.severity) == ("books", "critical")
+    assert alert.detail == "2 of 5 messages are not accounted for."
+
+    look(NOW + timedelta(days=1, seconds=1))
+
+    assert Alert.objects.get().resolved_at
+
+
+def test_a_budget_that_is_reached_is_told(pair):
+    BudgetAlert.objects.create(
+        month="2026-11", pair="contoso", percent=80, cents=8123, budget_cents=10_000, currency="EUR", raised_at=NOW
+    )
+    look(NOW)
+
+    alert = Alert.objects.get()
+    assert (alert.title, alert.detail) == (
+        "80 % of the budget for contoso in 2026-11 are spent",
+        "81.23 of 100.00 EUR.",
+    )
+
+
+def test_a_hold_that_ends_soon_is_told_before(pair):
+    projection.apply_health("contoso", health(held_by="ada", origin="forced", expires=NOW + 15 * M))
+    look(NOW)
+    assert not Alert.objects.filter(kind="forced_expiring").exists()
+
+    look(NOW + 6 * M)
+
+    assert Alert.objects.get(kind="forced_expiring").title.startswith("The failover of orders that ada forced ends at")
+
+
+def test_work_that_no_worker_does_any_more_is_told(pair):
+    projection.record_heartbeat("one", "pings, syphons", NOW - 10 * M)
+    projection.record_heartbeat("two", "pings", NOW)
+    look(NOW)
+
+    assert list(Alert.objects.values_list("title", flat=True)) == ["No worker does syphons"]
+
+
+def test_readiness_that_fell_is_one_alert_of_a_pair(pair):
+    for entity, score in (("orders", 40), ("payments", 70)):
+        Readiness.objects.create(
+            pair=pair,
+            entity=entity,
+            score=score,
+            previous_score=100,
+            fell_at=NOW,
+            checked_at=NOW,
+            reasons=[{"name": "syphon", "verdict": "bad", "reason": "No syphon is alive.", "todo": ""}],
+        )
+    look(NOW)
+
+    alert = Alert.objects.get()
+    assert (alert.title, alert.severity) == ("Readiness of 2 entities of contoso fell", "critical")
+    assert alert.detail == "orders is at 40 of 100. No syphon is alive."
+
+
+def readiness(pair, score, at):
+    reasons = [{"name": "queues", "verdict": "bad", "reason": "Queues are missing.", "todo": ""}]
+    known = {"score": score, "previous_score": 100, "fell_at": at, "checked_at": at, "reasons": reasons}
+    Readiness.objects.update_or_create(pair=pair, entity="orders", defaults=known)
+    look(at)
+
+
+def test_readiness_that_falls_further_is_told_anew_to_those_whom_it_concerns_now(pair):
+    rule(channels=["all"])
+    rule(channels=["phone"], least_severity="critical")
+    readiness(pair, 85, NOW)
+    Notice.objects.update(message={"written": True})
+    readiness(pair, 0, NOW + M)
+
+    assert list(Alert.objects.order_by("pk").values_list("severity", "resolved_at")) == [
+        ("warning", NOW + M),
+        ("critical", None),
+    ]
+    assert sorted(NoticeItem.objects.values_list("channel", "phase", "alert__severity")) == [
+        ("all", "opened", "critical"),
+        ("all", "opened", "warning"),
+        ("phone", "opened", "critical"),
+    ]
+
+
+def test_readiness_that_falls_further_in_quiet_hours_wakes_and_is_told_once(pair):
+    rule(quiet_from="22:00", quiet_until="07:00")  # it is 03:00
+    readiness(pair, 85, NOW)
+    readiness(pair, 0, NOW + M)
+
+    assert list(Notice.objects.order_by("pk").values_list("is_quiet", "state", "reason")) == [
+        (True, "dropped", notices.WORSE),
+        (False, "waiting", ""),
+    ]
+    assert titles() == ["Readiness of orders fell"]
+
+
+def test_readiness_that_is_less_bad_is_told_to_nobody_until_it_is_as_it_was(pair):
+    rule()
+    readiness(pair, 20, NOW)
+    readiness(pair, 60, NOW + M)
+
+    alert = Alert.objects.get()
+    assert (alert.severity, alert.detail) == ("warning", "orders is at 60 of 100. Queues are missing.")
+    Readiness.objects.update(fell_at=None)
+    look(NOW + 2 * M)
+
+    assert list(NoticeItem.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
+
+
+# -- who is told ------------------------------------------------------------------------------------------------------
+
+
+def test_a_channel_that_two_rules_name_is_told_once(pair):
+    rule()
+    rule(kinds=["failover"])
+    fail_over("orders")
+    look(NOW + S)
+    look(NOW + 6 * S)
+
+    assert NoticeItem.objects.count() == 1
+    assert Notice.objects.count() == 1
+
+
+def test_a_rule_that_is_switched_off_tells_nobody(pair):
+    rule(is_enabled=False)
+    fail_over("orders")
+    look(NOW)
+
+    assert Alert.objects.count() == 1
+    assert not Notice.objects.exists()
+
+
+def test_what_was_over_before_quiet_hours_ended_is_told_to_nobody(pair):
+    rule(quiet_from="22:00", quiet_until="07:00")  # it is 03:00
+    backlog_queue(pair, dead_lettered=1)
+    look(NOW)
+    assert Notice.objects.get().due_at == NOW + timedelta(hours=4)
+
+    backlog_queue(pair, dead_lettered=0)
+    look(NOW + M)
+
+    assert list(Notice.objects.values_list("state", "reason")) == [("dropped", notices.OVER)]
+
+
+def test_quiet_hours_do_not_hold_back_what_is_critical(pair):
+    rule(quiet_from="22:00", quiet_until="07:00")
+    fail_over("orders")
+    backlog_queue(pair, dead_lettered=1)
+    look(NOW)
+
+    assert dict(Notice.objects.values_list("kind", "is_quiet")) == {"failover": False, "dead_letters": True}
+
+
+def test_the_next_is_told_while_nobody_acknowledges(pair):
+    rule(escalation=["phone", "boss"], escalate_after_min=15)
+    fail_over("orders")
+    for minute in (0, 10, 16, 17):
+        look(NOW + minute * M)
+    assert titles("escalated") == ["orders failed over"]
+
+    Alert.objects.update(acknowledged_at=NOW + 20 * M, acknowledged_by="ada")
+    look(NOW + 60 * M)
+
+    assert list(NoticeItem.objects.filter(phase="escalated").values_list("channel", flat=True)) == ["phone"]
+
+
+def test_a_rule_made_during_an_alert_does_not_complain_that_others_have_not_acknowledged(pair):
+    fail_over("orders")
+    look(NOW)
+    rule(escalation=["phone"], escalate_after_min=15)
+    look(NOW + 20 * M)
+
+    assert not NoticeItem.objects.exists()
+
+
+def test_a_rule_that_is_changed_during_an_alert_goes_on_escalating_it(pair):
+    known = rule(escalation=["phone"], escalate_after_min=15)
+    fail_over("orders")
+    look(NOW)
+    known.channels = ["team"]
+    known.save()
+    look(NOW + 20 * M)
+
+    assert titles("escalated") == ["orders failed over"]
+
+
+def test_all_who_were_told_that_it_began_are_told_that_it_is_over(pair):
+    rule(escalation=["phone"], escalate_after_min=15)
+    fail_over("orders")
+    look(NOW)
+    look(NOW + 20 * M)
+    recover("orders", at=NOW + 21 * M)
+    look(NOW + 21 * M)
+
+    assert sorted(NoticeItem.objects.filter(phase="resolved").values_list("channel", flat=True)) == ["mail", "phone"]
+
+
+def test_a_rule_may_leave_out_that_it_is_over(pair):
+    rule(tells_resolved=False)
+    fail_over("orders")
+    look(NOW)
+    recover("orders", at=NOW + M)
+    look(NOW + M)
+
+    assert list(NoticeItem.objects.values_list("phase", flat=True)) == ["opened"]
+
+
+def test_a_look_at_ten_thousand_entities_asks_a_bounded_number_of_questions(pair, django_assert_max_num_queries):
+    EntityHealth.objects.bulk_create(
+        EntityHealth(pair=pair, path=f"queue-{n}", state="failed_over", since=NOW, applied_at=NOW) for n in range(2000)
+    )
+    rule()
+    look(NOW)
+    with django_assert_max_num_queries(60):
+        look(NOW + 5 * S)
+    assert Notice.objects.count() == 1
+
+
+MANY = 2_000
+
+
+def many(pair, **changes):
+    rows = [EntityHealth(pair=pair, path=f"queue-{n}", applied_at=NOW, **changes) for n in range(MANY)]
+    EntityHealth.objects.bulk_create(rows)
+
+
+def test_the_questions_of_a_look_do_not_grow_with_the_failovers_it_opens_tells_escalates_and_ends(
+    pair, django_assert_max_num_queries
+):
+    """A statement writes some 75 rows here; none is written or asked for by itself."""
+    rule(escalation=["phone"], escalate_after_min=15)
+    many(pair, state="failed_over", since=NOW)
+    with django_assert_max_num_queries(MANY // 20):
+        assert len(look(NOW).opened) == MANY
+    with django_assert_max_num_queries(MANY // 20):
+        look(NOW + 20 * M)
+    assert NoticeItem.objects.filter(phase="escalated").count() == MANY
+    with django_assert_max_num_queries(30):
+        look(NOW + 21 * M)
+    EntityHealth.objects.update(state="healthy", since=NOW + 22 * M, applied_at=NOW + 22 * M)
+
+    with django_assert_max_num_queries(MANY // 15):
+        assert len(look(NOW + 22 * M).resolved) == MANY
+    assert Notice.objects.count() == 4  # mail: opened, resolved; phone: escalated, resolved
+
+
+def test_nor_with_the_backlogs_over_a_threshold_whose_counts_change(pair, django_assert_max_num_queries):
+    rule(entity="queue-*", threshold=100, kinds=["backlog"])
+    many(pair, state="healthy", since=NOW, waiting=500)
+    look(NOW)
+    EntityHealth.objects.update(waiting=501)
+
+    with django_assert_max_num_queries(MANY // 20):
+        look(NOW + 5 * S)
+    assert set(Alert.objects.values_list("detail", flat=True)) == {"501 now."}
+    EntityHealth.objects.update(waiting=0)
+    with django_assert_max_num_queries(MANY // 15):
+        look(NOW + 10 * S)
+
+    assert not Alert.objects.filter(resolved_at__isnull=True).exists()
+    assert set(Alert.objects.values_list("ended_at", flat=True)) == {NOW + 10 * S}
+
+
+def test_two_looks_at_once_tell_once(pair):
+    """What the second finds when the first has ended."""
+    rule()
+    fail_over("orders")
+    assert rounds.look(NOW)
+    assert not rounds.look(NOW)
+    assert not DepthSample.objects.exists()

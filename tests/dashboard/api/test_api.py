@@ -1,0 +1,524 @@
+"""The API tells what the pages tell, and does what their buttons do, on the same path (docs/api.md)."""
+
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.access import tokens
+from dashboard.fleet import projection
+from dashboard.models import Alert, AuditEntry, BacklogQueue, Charge, ChargeRun, Drill, Invoice, Readiness
+from tests.dashboard.conftest import NOW, PASSWORD, health
+from tests.dashboard.fleet.test_projection import event
+
+QUEUE = "contoso/x-servicebus-transfer/0"
+
+
+class Program:
+    """Something that asks with a token."""
+
+    def __init__(self, token: str) -> None:
+        self.client = Client(headers={"Authorization": f"Bearer {token}"})
+
+    def get(self, path: str, **query):
+        return self.client.get(f"/api/v1{path}", query)
+
+    def post(self, path: str, body=None, key: str = ""):
+        headers = {"Idempotency-Key": key} if key else {}
+        return self.client.post(f"/api/v1{path}", json.dumps(body or {}), "application/json", headers=headers)
+
+
+@pytest.fixture
+def program(people, redis_here, pair, alive):
+    def of(role="operator", scope="operate") -> Program:
+        return Program(tokens.make(people[role], "a script", scope, 30, timezone.now())[1])
+
+    return of
+
+
+def forced(**more):
+    return {"paths": ["orders"], "reason": "storage is down", **more}
+
+
+# -- who comes in -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/health", "/openapi.json", "/charges?month=2026-10", "/pairs/contoso"])
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer pns_0000000000_x"}, {"Authorization": "Basic eA=="}])
+def test_strangers_get_a_problem_and_no_redirect(pair, redis_here, path, headers):
+    answer = Client().get(f"/api/v1{path}", headers=headers)
+
+    assert answer.status_code == 401
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer["WWW-Authenticate"].startswith("Bearer")
+    assert answer.json()["status"] == 401
+
+
+def test_somebody_in_no_group_is_refused(pair, redis_here, as_role):
+    answer = as_role("nobody").get("/api/v1/health")
+
+    assert (answer.status_code, answer["Content-Type"]) == (403, "application/problem+json")
+
+
+def test_browsers_come_with_their_session_and_need_the_token_against_forgery(pair, redis_here, people):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people["operator"])
+    assert client.get("/api/v1/me").json() == {"user": "operator", "may": ["read", "operate"]}
+
+    def post(**headers):
+        path, body = "/api/v1/pairs/contoso/fail-over", json.dumps(forced())
+        return client.post(path, body, "application/json", headers=headers)
+
+    assert post().status_code == 403
+    client.get("/login/")
+    page = client.get("/pairs/contoso/actions/fail-over/?path=orders").text
+    assert post(**{"X-CSRFToken": page.split('csrfmiddlewaretoken" value="')[1].split('"')[0]}).status_code == 200
+
+
+def test_who_shows_a_wrong_token_is_not_saved_by_a_session(pair, redis_here, as_role):
+    answer = as_role("operator").get("/api/v1/health", headers={"Authorization": "Bearer pns_0000000000_x"})
+
+    assert answer.status_code == 401
+
+
+def test_a_token_may_no_more_than_its_scope_though_its_owner_may(program, shared):
+    answer = program("administrator", "read").post("/pairs/contoso/fail-over", forced())
+
+    assert answer.status_code == 403
+    assert "wider scope" in answer.json()["detail"]
+    assert not shared.health()
+
+
+def test_a_token_may_no_more_than_its_owner_by_now(program, people, shared):
+    mine = program()
+    people["operator"].groups.clear()
+
+    assert mine.get("/health").status_code == 403
+    assert mine.post("/pairs/contoso/fail-over", forced()).status_code == 403
+
+
+def test_a_revoked_token_opens_nothing(program, people):
+    mine = program()
+    tokens.revoke(people["operator"].api_tokens.get(), people["operator"], timezone.now())
+
+    assert mine.get("/health").status_code == 401
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(program, settings):
+    settings.API_REQUESTS_PER_MINUTE = 2
+    mine = program()
+    for _ in range(3):
+        answer = mine.get("/me")
+
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 60
+
+
+def test_wrong_tokens_from_one_address_are_not_looked_at_for_ever(program, redis_here, monkeypatch):
+    mine = program()
+    monkeypatch.setattr("dashboard.api.throttle.MOST_FAILURES", 3)
+    statuses = [Program("pns_0000000000_x").get("/me").status_code for _ in range(4)]
+
+    assert statuses == [401, 401, 401, 429]
+    assert mine.client.get("/api/v1/me", REMOTE_ADDR="203.0.113.9").status_code == 200
+
+
+def test_throttling_outlives_redis(program, settings, redis_away):
+    settings.API_REQUESTS_PER_MINUTE = 1
+    mine = program()
+
+    assert {mine.get("/me").status_code for _ in range(3)} == {200, 429}
+
+
+# -- what it tells ----------------------------------------------------------------------------------------------------
+
+
+def test_health_tells_the_headline_and_the_pairs(program, pair):
+    projection.apply_health("contoso", health())
+
+    told = program("viewer", "read").get("/health").json()
+
+    assert (told["status"], told["headline"]) == ("failed-over", "1 of 2 entities failed over")
+    assert told["pairs"][0]["name"] == "contoso"
+    assert told["pairs"][0]["entities"]["failed-over"] == 1
+    assert told["pairs"] == program().get("/pairs").json() == [program().get("/pairs/contoso").json()]
+
+
+def test_entities_tell_state_reason_and_what_can_be_done(program):
+    projection.apply_health("contoso", health())
+
+    (one,) = program().get("/entities", status="failed-over").json()["items"]
+
+    assert (one["path"], one["reason"], one["verbs"]) == ("orders", "no answer", ["hold", "mark-healthy"])
+    assert [each["path"] for each in program().get("/entities", q="PAY").json()["items"]] == ["payments"]
+    assert program().get("/entities", pair="fabrikam").status_code == 404
+
+
+def test_pages_follow_a_cursor_and_lose_nothing_when_rows_come_in_between(program):
+    def add(*names):
+        projection.record_events([event(name, time=NOW + timedelta(seconds=i // 2)) for i, name in enumerate(names)])
+
+    add(*"abcdef")
+    first = program().get("/events", limit=4).json()
+    projection.record_events([event("0", time=NOW + timedelta(hours=1))])
+    rest = program().get("/events", limit=4, cursor=first["next"]).json()
+
+    assert [one["id"][0] for one in first["items"] + rest["items"]] == list("fedcba")
+    assert rest["next"] is None
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "W10=", "WzEsMl0=", "WyJcdTAwMDAiLCAxXQ==", "WzFlNDAwLDFd", "WyI5OTk5LTAxLTAxIiwxXQ=="]
+)
+def test_a_cursor_that_nobody_gave_is_no_page(program, cursor):
+    assert program().get("/events", cursor=cursor).status_code == 404
+
+
+def test_events_are_filtered(program):
+    projection.record_events([event(), event("b", kind="recovered", time=NOW + timedelta(minutes=1))])
+
+    def ids(**query):
+        return [one["id"][0] for one in program().get("/events", **query).json()["items"]]
+
+    assert ids(kind="recovered") == ["b"]
+    assert ids(until="2026-11-02T03:01:00Z") == ["a"]
+    assert ids(since="2026-11-02T04:01:00+01:00") == ["b"]
+    assert ids(entity="nothing") == []
+    assert program().get("/events", since="0").status_code == 422
+
+
+def test_an_incident_is_told_in_the_list_and_whole(program):
+    projection.record_events([event(), event("b", kind="recovered", time=NOW + timedelta(minutes=1))])
+
+    (one,) = program().get("/incidents").json()["items"]
+    whole = program().get(f"/incidents/contoso/{one['id']}").json()
+
+    assert one["recovered_at"].startswith("2026-11-02T03:01:00")
+    assert {name: whole[name] for name in one} == one
+    assert [each["kind"] for each in whole["events"]] == ["failed_over", "recovered"]
+    assert program().get("/incidents/contoso/nothing").status_code == 404
+
+
+def test_backlog_queues_are_told_and_chosen(program, pair):
+    BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW, active=3)
+    BacklogQueue.objects.create(
+        pair=pair, path="old/x-servicebus-transfer/9", seen_at=NOW, is_orphan=True, dead_lettered=1
+    )
+
+    def paths(**query):
+        return [one["path"] for one in program().get("/backlog", **query).json()["items"]]
+
+    assert paths() == [QUEUE, "old/x-servicebus-transfer/9"]
+    assert paths(show="orphans") == paths(show="dead-letters") == ["old/x-servicebus-transfer/9"]
+    assert paths(show="deviating") == []
+
+
+def test_charges_are_told_to_the_cent(program):
+    run = ChargeRun.objects.create(month="2026-10", status="succeeded", started_at=NOW, heard_at=NOW)
+    bill = Invoice.objects.create(
+        run=run, month="2026-10", scope="sub", rule="published", allocation="time", currency="EUR", cents=1234,
+        exact="12.34", units=9,
+    )  # fmt: skip
+    for number, cents in enumerate((1000, 234)):
+        Charge.objects.create(
+            invoice=bill, pair="contoso", namespace="contoso", entity=f"q{number}", kind="send", operations=1,
+            billing_units=1, included_units=0, quantity="1", exact="1", cents=cents,
+        )  # fmt: skip
+
+    (told,) = program().get("/invoices", month="2026-10").json()
+    rows = program().get("/charges", month="2026-10").json()["items"]
+
+    assert (told["amount"], told["currency"], told["scope"]) == ("12.34", "EUR", "sub")
+    assert [row["amount"] for row in rows] == ["10.00", "2.34"]
+    assert program().get("/charges", month="2026-10", entity="q1").json()["items"] == rows[1:]
+    assert program().get("/charges", month="October").status_code == 422
+
+
+# -- what it does -----------------------------------------------------------------------------------------------------
+
+
+def test_a_failover_is_done_and_audited_with_the_tokens_name(program, shared, as_role):
+    answer = program().post("/pairs/contoso/fail-over", forced(minutes=15))
+
+    assert answer.json()["outcome"] == "done"
+    assert shared.health()["orders"].held_by == "operator"
+    assert shared.health()["orders"].expires is not None
+    entry = AuditEntry.objects.get(verb="fail_over")
+    assert (entry.operator, entry.via, entry.reason) == ("operator", "token a script", "storage is down")
+    assert "by token a script" in as_role("viewer").get("/audit/").text
+
+
+@pytest.mark.parametrize("paths", [["orders"], ["orders", "payments"]], ids=["one", "several"])
+def test_a_hold_ends_by_itself_after_the_minutes_that_were_wished(program, shared, paths):
+    mine, wish = program(), {"paths": paths, "reason": "storage is down"}
+    mine.post("/pairs/contoso/fail-over", wish)
+    mine.post("/pairs/contoso/release", wish)
+
+    assert mine.post("/pairs/contoso/hold", {**wish, "minutes": 15, "dry_run": True}).json()["would_change"] == paths
+    assert mine.post("/pairs/contoso/hold", {**wish, "minutes": 15}).json()["outcome"] == "done"
+
+    left = shared.health()["orders"].expires - timezone.now()
+    assert timedelta(minutes=14) < left <= timedelta(minutes=15)
+
+
+def test_the_same_key_again_is_one_deed_and_the_same_answer(program, shared):
+    mine = program()
+    first = mine.post("/pairs/contoso/fail-over", forced(), key="7").json()
+    again = mine.post("/pairs/contoso/fail-over", forced(), key="7").json()
+
+    assert again == {**first, "is_repeated": True}
+    assert AuditEntry.objects.filter(verb="fail_over").count() == 1
+
+
+def test_a_key_is_for_one_request_only_and_of_one_person_only(program, shared):
+    mine = program()
+    mine.post("/pairs/contoso/fail-over", forced(), key="7")
+
+    assert mine.post("/pairs/contoso/fail-over", forced(reason="another"), key="7").status_code == 422
+    assert mine.post("/pairs/contoso/release", forced(), key="7").status_code == 422
+    assert program("administrator").post("/pairs/contoso/release", forced(), key="7").json()["outcome"] == "done"
+
+
+def test_what_failed_may_be_tried_again_with_the_same_key(program, shared, settings, redis_url):
+    mine = program()
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    away = mine.post("/pairs/contoso/fail-over", forced(), key="7")
+    settings.REDIS_URL = redis_url
+
+    assert away.status_code == 503
+    assert "Nothing was changed" in away.json()["detail"]
+    assert mine.post("/pairs/contoso/fail-over", forced(), key="7").json()["outcome"] == "done"
+    assert [entry.outcome for entry in AuditEntry.objects.filter(verb="fail_over").order_by("pk")] == ["failed", "done"]
+
+
+def test_while_the_first_is_under_way_the_second_waits(program, shared, people):
+    mine = program()
+    mine.post("/pairs/contoso/fail-over", forced(), key="7")
+    AuditEntry.objects.filter(verb="fail_over").update(outcome="")
+
+    assert mine.post("/pairs/contoso/fail-over", forced(), key="7").status_code == 409
+    AuditEntry.objects.filter(verb="fail_over").update(at=timezone.now() - timedelta(minutes=3))
+    assert mine.post("/pairs/contoso/fail-over", forced(), key="7").json()["outcome"] == "unchanged"
+
+
+def test_a_dry_run_tells_and_changes_nothing(program, shared):
+    mine = program()
+    mine.post("/pairs/contoso/fail-over", forced(minutes=15))
+    before = AuditEntry.objects.count()
+
+    told = mine.post("/pairs/contoso/release", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
+
+    assert (told["outcome"], told["would_change"], told["would_not_change"]) == ("preview", ["orders"], ["payments"])
+    told = mine.post("/pairs/contoso/hold", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
+    assert told["would_change"] == ["orders"]  # until it is released, and no longer for a quarter of an hour
+    assert shared.health()["orders"].held_by
+    assert AuditEntry.objects.count() == before
+
+
+def test_several_entities_are_one_deed(program, shared):
+    answer = program().post("/pairs/contoso/fail-over", {"paths": ["orders", "payments"], "reason": "x"})
+
+    assert "2 of 2" in answer.json()["sentence"]
+    assert set(shared.health()) == {"orders", "payments"}
+
+
+def test_a_syphon_is_paused_paced_and_resumed(program, shared):
+    mine = program()
+
+    assert mine.post("/pairs/contoso/pause-syphon", {"reason": "x"}).json()["outcome"] == "done"
+    assert mine.get("/pairs/contoso").json()["pauses"][0]["by"] == "operator"
+    assert mine.post("/pairs/contoso/pause-syphon", {"reason": "x", "dry_run": True}).json()["would_not_change"] == [
+        "*"
+    ]
+    assert mine.post("/pairs/contoso/resume-syphon", {"reason": "x"}).json()["outcome"] == "done"
+    assert mine.post("/pairs/contoso/pace-syphon", {"reason": "x", "messages_per_s": 5.0}).json()["outcome"] == "done"
+    assert mine.get("/pairs/contoso").json()["paces"][0]["messages_per_s"] == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "sentence"),
+    [
+        ("/pairs/contoso/hold", forced(), 409, "not failed over"),
+        ("/pairs/contoso/hold", {"paths": ["oders"], "reason": "x"}, 404, "no entity oders"),
+        ("/pairs/fabrikam/hold", forced(), 404, "no pair"),
+        ("/pairs/contoso/hold", {"paths": ["orders"]}, 422, ""),
+        ("/pairs/contoso/hold", forced(reasom="x"), 422, ""),
+        ("/pairs/contoso/hold", forced(reason=" \t"), 422, ""),
+        ("/pairs/contoso/hold", forced(dry_run="yes"), 422, ""),
+        ("/pairs/contoso/fail-over", forced(minutes=0), 422, ""),
+        ("/pairs/contoso/pause-syphon", {"target": "oders", "reason": "x"}, 404, "backlog queue"),
+        ("/pairs/contoso/drain-queue", {"queue": "orders", "reason": "x"}, 404, "backlog queue"),
+        ("/pairs/contoso/nothing", {}, 404, "openapi.json"),
+        ("/budgets", {"amount": "1.5"}, 422, ""),
+    ],
+)
+def test_what_cannot_be_done_is_a_problem(program, shared, path, body, status, sentence):
+    answer = program().post(path, body)
+
+    assert answer.status_code == status
+    assert answer["Content-Type"] == "application/problem+json"
+    assert sentence in answer.json()["detail"]
+
+
+def test_what_is_no_json_is_a_problem(program):
+    answer = program().client.post("/api/v1/pairs/contoso/hold", "{", "application/json")
+
+    assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
+
+
+def test_a_method_that_is_not_there_is_a_problem_that_says_which_is(program):
+    answer = program().post("/health")
+
+    assert (answer.status_code, answer["Allow"]) == (405, "GET")
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_what_nobody_foresaw_is_told_without_its_text(program, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr("dashboard.fleet.api.health.watched_pairs", fail)
+    answer = program().get("/health")
+
+    assert answer.status_code == 500
+    assert "hunter2" not in answer.text
+
+
+def test_a_budget_is_set_and_its_standing_told(program):
+    assert program().post("/budgets", {"amount": "120.00"}).json()["outcome"] == "done"
+
+    (told,) = program().get("/budgets", month="2026-11").json()
+    assert (told["pair"], told["amount"], told["percent"]) == ("*", "120.00", 0)
+    assert AuditEntry.objects.filter(verb="set_budget").exists()
+
+
+def test_a_month_is_asked_for_once(program):
+    for _ in range(2):
+        assert program().post("/charges/compute", {"month": "2026-10"}).json()["outcome"] == "done"
+
+    assert ChargeRun.objects.count() == 1
+    assert program().get("/charges/runs", month="2026-10").json()[0]["status"] == "wanted"
+
+
+@pytest.mark.parametrize("role", ["viewer"])
+def test_viewers_change_nothing(program, role):
+    document = program().get("/openapi.json").json()
+    mine = program(role, "read")
+    bodies = {"paths": ["orders"], "reason": "x"}, {"reason": "x"}, {"queue": QUEUE, "reason": "x"}
+    more = {"month": "2026-10"}, {"amount": "1"}, {"reason": "x", "messages_per_s": None}
+    more = *more, {"name": "nights", "channels": ["mail"], "reason": "x"}
+    for path, operations in document["paths"].items():
+        if "post" in operations:
+            address = re.sub(r"\{\w+\}", "1", path.removeprefix("/api/v1").replace("{pair}", "contoso"))
+            assert 403 in {mine.post(address, body).status_code for body in (*bodies, *more)}, path
+    assert not AuditEntry.objects.exclude(outcome="").exclude(verb="make_token").exists()
+
+
+# -- the queues of a namespace ----------------------------------------------------------------------------------------
+
+
+def test_an_orphan_is_deleted_only_as_it_was_looked_at(program, pair, reachable):
+    orphan = "contoso/x-servicebus-transfer/7"
+    reachable.make(orphan)
+    BacklogQueue.objects.create(pair=pair, path=orphan, index=7, seen_at=NOW, is_orphan=True)
+    mine, wish = program(), {"queue": orphan, "reason": "not used"}
+
+    assert mine.post("/pairs/contoso/delete-queue", wish).status_code == 409
+    told = mine.post("/pairs/contoso/delete-queue", {**wish, "dry_run": True}).json()
+    assert told["hindrance"] == ""
+    assert mine.post("/pairs/contoso/delete-queue", {**wish, "confirm": "something else"}).status_code == 409
+    done = mine.post("/pairs/contoso/delete-queue", {**wish, "confirm": told["confirm"]}, key="1")
+    assert done.json()["outcome"] == "done"
+    assert mine.get("/pairs/contoso/jobs").json()[0]["kind"] == "delete"
+    assert mine.post("/pairs/contoso/take-back", wish).json()["outcome"] == "done"
+
+
+def test_discarding_dead_letters_is_for_administrators(program, pair):
+    BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW, dead_lettered=2)
+    wish = {"queue": QUEUE, "reason": "x", "dry_run": True}
+
+    assert program().post("/pairs/contoso/discard-dead-letters", wish).status_code == 403
+    told = program("administrator", "administer").post("/pairs/contoso/discard-dead-letters", wish).json()
+    assert told["counts"] == {"dead_lettered": 2}
+
+
+def test_messages_are_told_without_what_they_say(program, pair, reachable):
+    BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW)
+    reachable.make(QUEUE)
+
+    told = program("viewer", "read").get("/pairs/contoso/messages", queue=QUEUE)
+
+    assert told.status_code == 200
+    assert told.json()["items"] == []
+
+
+def test_the_password_of_a_person_opens_nothing_here(pair, redis_here, people):
+    assert Program(PASSWORD).get("/health").status_code == 401
+
+
+# -- readiness, drills, alerts ----------------------------------------------------------------------------------------
+
+
+def test_readiness_is_told_with_its_reasons(program, pair):
+    now = timezone.now()
+    fault = {"name": "syphon", "verdict": "bad", "reason": "none runs", "todo": "start a worker"}
+    for entity, score in (("orders", 40), ("payments", 100)):
+        reasons = [fault] if score < 100 else []
+        Readiness.objects.create(pair=pair, entity=entity, score=score, reasons=reasons, checked_at=now)
+    mine = program("viewer", "read")
+
+    worst, best = mine.get("/readiness").json()["items"]
+    assert (worst["entity"], worst["score"], worst["reasons"]) == ("orders", 40, [fault])
+    assert mine.get("/readiness", state="ready").json()["items"] == [best]
+    assert mine.get("/pairs/contoso/readiness").json()["score"] is None
+
+
+def test_a_readiness_that_nobody_looked_at_lately_has_no_score(program, pair):
+    Readiness.objects.create(pair=pair, entity="orders", score=100, checked_at=NOW - timedelta(days=9))
+
+    assert program().get("/readiness").json()["items"][0]["score"] is None
+
+
+def an_alert() -> Alert:
+    return Alert.objects.create(
+        key="k", kind="failover", severity="critical", pair="contoso", entity="orders", title="orders failed over",
+        began_at=NOW, opened_at=NOW,
+    )  # fmt: skip
+
+
+def test_an_alert_is_told_and_acknowledged_once(program, pair):
+    alert, mine = an_alert(), program()
+    path, why = f"/alerts/{alert.pk}/acknowledge", {"reason": "on it"}
+
+    assert [one["id"] for one in mine.get("/alerts").json()["items"]] == [alert.pk]
+    assert program("viewer", "read").post(path, why).status_code == 403
+    assert "Acknowledged" in mine.post(path, why, key="1").json()["sentence"]
+    assert mine.post(path, why, key="1").json()["is_repeated"]
+    assert mine.get("/alerts").json()["items"][0]["acknowledged_by"] == "operator"
+    assert AuditEntry.objects.get(verb="acknowledge_alert").via == "token a script"
+    assert mine.get("/alerts", state="over").json()["items"] == []
+    assert mine.post("/alerts/99999/acknowledge", why).status_code == 409
+
+
+def test_a_channel_that_is_not_there_cannot_be_tried(program, settings, tmp_path):
+    settings.CHANNELS_FILE = tmp_path / "none.toml"
+
+    assert program().post("/alerts/channels/night/try", {"reason": "x"}).status_code == 409
+    assert program().post("/alerts/channels/night/enable", {"reason": "x"}).status_code == 403
+
+
+def test_a_drill_begins_and_is_called_off(program, pair, reachable):
+    mine = program()
+
+    assert mine.post("/pairs/contoso/start-drill", {"reason": "x"}).status_code == 404
+    refused = mine.post("/pairs/contoso/start-drill", {"path": "orders", "reason": "x"})
+    assert (refused.status_code, "type its name" in refused.json()["detail"]) == (409, True)
+    assert mine.get("/drills").json()["items"] == []
+    drill = Drill.objects.create(
+        pair=pair, path="canary", by="operator", at=NOW, request_id="1", messages=9, expires_at=NOW, course={}
+    )
+    assert mine.get("/drills").json()["items"][0]["canary"] == "canary"
+    assert "rolled back" in mine.post(f"/drills/{drill.pk}/abort", {"reason": "x"}).json()["sentence"]

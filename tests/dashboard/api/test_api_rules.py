@@ -1,0 +1,131 @@
+"""Rules of alerts, channels and deliveries over the API: what the pages do, on the same path (docs/api.md)."""
+
+from typing import get_args
+
+import pytest
+
+from dashboard.alerts.api.rules import Kind
+from dashboard.models import Alert, AlertRule, AuditEntry, Notice
+from tests.dashboard.api.test_api import program
+
+__all__ = ["program"]
+CHANNELS = """
+[channels.mail]
+kind = "email"
+to = ["night@example.com"]
+
+[channels.team]
+kind = "slack"
+url_env = "TEAM_URL"
+"""
+RULE = {"name": "nights", "channels": ["mail"], "reason": "somebody must know"}
+
+
+@pytest.fixture
+def administrator(program, settings, tmp_path, monkeypatch):
+    """A program of an administrator, where there are two channels."""
+    settings.CHANNELS_FILE = tmp_path / "channels.toml"
+    settings.CHANNELS_FILE.write_text(CHANNELS)
+    monkeypatch.delenv("TEAM_URL", raising=False)
+    return program("administrator", "administer")
+
+
+def test_a_rule_is_made_told_changed_and_deleted_on_the_audited_path(administrator):
+    quiet = {"begin": "22:00", "end": "07:00", "time_zone": "Europe/Berlin", "wakes_from": "warning"}
+    wanted = {**RULE, "kinds": ["backlog"], "threshold": 1000, "escalation": ["team"], "quiet": quiet}
+
+    made = administrator.post("/alerts/rules", wanted).json()
+    told = administrator.get(f"/alerts/rules/{made['rule']}").json()
+
+    assert made["outcome"] == "done"
+    assert {name: told[name] for name in wanted if name != "reason"} == {
+        name: value for name, value in wanted.items() if name != "reason"
+    }
+    assert (told["changed_by"], told["group_s"]) == ("administrator", 10)
+    changed = administrator.post(f"/alerts/rules/{made['rule']}/change", {**RULE, "is_enabled": False}).json()
+    assert changed["rule"] == made["rule"]
+    row = AlertRule.objects.get()
+    assert (row.is_enabled, row.kinds, row.threshold, row.quiet_from, row.escalation) == (False, [], None, None, [])
+    assert administrator.post(f"/alerts/rules/{made['rule']}/delete", {"reason": "not needed"}).json()["rule"] is None
+    assert administrator.get("/alerts/rules").json()["items"] == []
+    trail = AuditEntry.objects.exclude(verb="make_token").order_by("pk")
+    assert list(trail.values_list("verb", "reason", "via")) == [
+        ("make_alert_rule", "somebody must know", "token a script"),
+        ("change_alert_rule", "somebody must know", "token a script"),
+        ("delete_alert_rule", "not needed", "token a script"),
+    ]
+
+
+def test_the_same_rule_sent_twice_under_a_key_is_made_once(administrator):
+    first = administrator.post("/alerts/rules", RULE, key="k").json()
+    again = administrator.post("/alerts/rules", RULE, key="k").json()
+
+    assert (again["is_repeated"], again["rule"]) == (True, first["rule"])
+    assert AlertRule.objects.count() == AuditEntry.objects.filter(verb="make_alert_rule").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "sentence"),
+    [
+        ({"channels": ["phone"]}, 409, "phone is not one of the available choices"),
+        ({"escalation": ["phone"]}, 409, "There is no channel phone"),
+        ({"kinds": ["backlog"]}, 409, "from how many messages"),
+        ({"quiet": {"begin": "22:00", "end": "07:00", "time_zone": "Mars/Base"}}, 409, "time zone"),
+        ({"quiet": {"begin": "22:00"}}, 422, "cannot be taken"),
+        ({"channels": []}, 422, "cannot be taken"),
+        ({"kinds": ["weather"]}, 422, "cannot be taken"),
+        ({"group_s": 3601}, 422, "cannot be taken"),
+        ({"threshhold": 5}, 422, "cannot be taken"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_told_so_and_not_made(administrator, wrong, status, sentence):
+    answer = administrator.post("/alerts/rules", {**RULE, **wrong})
+
+    assert (answer.status_code, AlertRule.objects.count()) == (status, 0)
+    assert sentence in answer.json()["detail"]
+
+
+def test_two_rules_of_one_name_are_a_conflict(administrator):
+    administrator.post("/alerts/rules", RULE)
+
+    answer = administrator.post("/alerts/rules", RULE)
+
+    assert answer.status_code == 409
+    assert AlertRule.objects.count() == 1
+
+
+def test_operators_read_rules_and_make_none(program, administrator):
+    rule = administrator.post("/alerts/rules", RULE).json()["rule"]
+    operator = program()
+
+    assert [one["name"] for one in operator.get("/alerts/rules").json()["items"]] == ["nights"]
+    for path, body in (("", RULE), (f"/{rule}/change", RULE), (f"/{rule}/delete", {"reason": "x"})):
+        assert operator.post(f"/alerts/rules{path}", body).status_code == 403
+    assert AlertRule.objects.get().changed_by == "administrator"
+    assert administrator.get("/alerts/rules/99").status_code == 404
+    assert administrator.post("/alerts/rules/99/delete", {"reason": "x"}).status_code == 404
+
+
+def test_channels_tell_how_they_fare_and_what_a_test_came_to(administrator):
+    told = {one["channel"]: one for one in administrator.get("/alerts/channels").json()["items"]}
+
+    assert (told["mail"]["state"], told["team"]["state"]) == ("never used", "not ready")
+    assert "TEAM_URL" in told["team"]["problem"]
+    administrator.post("/alerts/channels/mail/try", {"reason": "does it work"})
+    (sent,) = administrator.get("/alerts/deliveries", channel="mail").json()["items"]
+    assert (sent["phase"], sent["state"], sent["attempts"]) == ("test", "waiting", 0)
+    assert administrator.get("/alerts/deliveries", state="sent").json()["items"] == []
+    assert Notice.objects.get().by == "administrator"
+
+
+def test_a_channels_file_that_cannot_be_read_is_told(administrator, settings):
+    settings.CHANNELS_FILE.write_text("nonsense")
+
+    told = administrator.get("/alerts/channels").json()
+
+    assert told["items"] == []
+    assert "is not TOML" in told["problem"]
+
+
+def test_the_kinds_of_the_api_are_those_of_alerts():
+    assert list(get_args(Kind)) == Alert.Kind.values

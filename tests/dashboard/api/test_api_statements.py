@@ -1,0 +1,94 @@
+"""Statements given by programs: the way the page takes them, with the same right, the same trail and the same bound."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.access import tokens
+from dashboard.models import AuditEntry, BilledDay, Statement
+from tests.dashboard.costs.test_costs import MONTH
+from tests.dashboard.costs.test_costs_reconcile import bill
+from tests.dashboard.costs.test_costs_statements import metric
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def program(people, redis_here):
+    def of(role: str = "operator", scope: str = "operate") -> Client:
+        token = tokens.make(people[role], "a script", scope, 30, timezone.now())[1]
+        return Client(headers={"Authorization": f"Bearer {token}"})
+
+    return of
+
+
+def give(client: Client, text: str, **query: str):
+    wanted = {"month": MONTH, "source": "export"} | query
+    address = "/api/v1/statements?" + "&".join(f"{name}={value}" for name, value in wanted.items())
+    return client.post(address, {"file": SimpleUploadedFile("bill.csv", text.encode())})
+
+
+def test_a_bill_is_taken_told_of_and_in_the_trail_with_the_token_s_name(program) -> None:
+    answer = give(program(), bill())
+
+    assert (answer.status_code, answer.json()["outcome"], answer.json()["rows"]) == (200, "done", 2)
+    entry = AuditEntry.objects.get(verb="reconcile_export")
+    assert (entry.operator, entry.via, entry.target, entry.outcome) == ("operator", "token a script", MONTH, "done")
+    (told,) = program("viewer", "read").get("/api/v1/statements", {"month": MONTH}).json()
+    assert (told["name"], told["source"], told["currency"], told["uploaded_by"]) == (
+        "bill.csv",
+        "export",
+        "USD",
+        "operator",
+    )
+
+
+def test_metrics_take_the_place_of_the_last_metrics_and_not_of_the_bill(program) -> None:
+    give(program(), bill())
+    for _ in range(2):
+        give(program(), json.dumps({"value": [metric("IncomingMessages", 5)]}), source="metrics")
+
+    assert sorted(Statement.objects.values_list("source", flat=True)) == ["export", "metrics"]
+
+
+def test_a_dry_run_reads_and_stores_nothing(program) -> None:
+    answer = give(program(), bill(), dry_run="true")
+
+    assert (answer.json()["outcome"], answer.json()["rows"]) == ("preview", 2)
+    assert not Statement.objects.exists()
+    assert not AuditEntry.objects.filter(verb="reconcile_export").exists()
+
+
+def test_a_foreign_file_is_a_problem_in_one_sentence_and_keeps_the_last_good_one(program) -> None:
+    give(program(), bill())
+    answer = give(program(), "hello")
+
+    assert (answer.status_code, answer["Content-Type"]) == (409, "application/problem+json")
+    assert "no Azure cost export" in answer.json()["detail"]
+    assert Statement.objects.get().rows == 2
+    assert BilledDay.objects.exists()
+
+
+@pytest.mark.parametrize(("role", "scope"), [("viewer", "read"), ("operator", "read")])
+def test_who_may_only_look_gives_nothing(program, role: str, scope: str) -> None:
+    assert give(program(role, scope), bill()).status_code == 403
+    assert not Statement.objects.exists()
+
+
+@pytest.mark.parametrize("query", [{"month": "2026-13"}, {"source": "gossip"}, {"month": ""}])
+def test_what_the_document_does_not_know_is_refused(program, query: dict[str, str]) -> None:
+    assert give(program(), bill(), **query).status_code == 422
+
+
+def test_a_session_needs_the_token_against_forgery_and_a_large_body_is_refused_before_it_is_read(
+    people, redis_here
+) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people["operator"])
+    assert give(client, bill()).status_code == 403
+    answer = client.post("/api/v1/statements?month=2026-10&source=export", headers={"content-length": "9" * 9})
+    assert answer.status_code == 413
+    assert not Statement.objects.exists()

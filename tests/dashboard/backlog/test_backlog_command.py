@@ -1,0 +1,48 @@
+"""The backlog on the command line."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dashboard.fleet import projection
+from tests.dashboard.conftest import NOW
+from tests.dashboard.fleet.test_projection import Queue
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command("backlog", *arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def seen(pair) -> None:
+    deviating = {"LockDuration": ("PT1M", "PT30S")}
+    orphan = Queue("contoso/x-servicebus-transfer/12", 12, status="SendDisabled")
+    projection.record_depths("contoso", [Queue(active=1234, deviations=deviating), orphan], NOW)
+
+
+def test_queues_are_listed_with_what_is_wrong_with_them(seen):
+    head, first, last = run().splitlines()
+
+    assert head.split() == ["queue", "active", "scheduled", "dead", "full", "notes"]
+    assert "1,234" in first
+    assert "LockDuration is PT30S, expected PT1M" in first
+    assert last.endswith("orphan; SendDisabled")
+
+
+def test_scripts_get_json(seen):
+    rows = json.loads(run("--json", "--pair", "contoso"))
+
+    assert [(row["active"], row["is_orphan"]) for row in rows] == [(1234, False), (0, True)]
+
+
+def test_an_unknown_pair_is_one_sentence_with_the_known_ones(seen):
+    with pytest.raises(CommandError, match=r"There is no pair fabrikam; the known ones are: contoso\."):
+        run("--pair", "fabrikam")
+
+
+def test_nothing_seen_yet_is_said(pair):
+    assert "No backlog queue has been seen yet" in run()

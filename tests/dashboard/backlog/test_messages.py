@@ -1,0 +1,309 @@
+"""Messages of backlog queues and their dead letters: browsed, found, downloaded, sent again, discarded."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard.backlog import browsing
+from dashboard.backlog.browsing import Shown, Wanted
+from dashboard.fleet.namespaces import namespace
+from dashboard.models import AuditEntry, BacklogQueue, DeadLetterJob
+from tests.dashboard.secondary import ORPHAN
+
+HTMX = {"HX-Request": "true"}
+HERE = "/backlog/contoso/messages/"
+ACT = "/backlog/contoso/dead-letters/"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e{{ 7|add:7 }}"
+
+
+@pytest.fixture
+def queue(reachable, pair):
+    reachable.make()
+    return BacklogQueue.objects.create(
+        pair=pair, path=ORPHAN, index=7, is_orphan=True, active=2, dead_lettered=2, seen_at=timezone.now()
+    )
+
+
+@pytest.fixture
+def dead(queue, reachable):
+    """Two dead letters of `orders`, one of them hostile."""
+    reachable.fill(ORPHAN, "plain", HOSTILE)
+    reachable.dead_letter(ORPHAN, 2, reason="<b>Refused</b>")
+    return reachable
+
+
+def numbers() -> list[int]:
+    with namespace("contoso") as here:
+        return [message.sequence_number or 0 for message in here.peek(ORPHAN, 0, dead=True)]
+
+
+# Browsing -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fits"),
+    [
+        (Wanted(), True),
+        (Wanted(words="REFUSED"), True),
+        (Wanted(words="elsewhere"), False),
+        (Wanted(entity="Orders"), True),
+        (Wanted(entity="order"), False),
+        (Wanted(session="s1"), True),
+        (Wanted(session="s2"), False),
+        (Wanted(older_than=NOON), True),
+        (Wanted(older_than=NOON - timedelta(seconds=1)), False),
+        (Wanted(larger_than=100), True),
+        (Wanted(larger_than=101), False),
+    ],
+)
+def test_messages_are_found_by_words_destination_session_age_and_size(wanted, fits):
+    one = Shown(ORPHAN, 1, entity="orders", session="s1", enqueued_at=NOON, size=100, reason="Refused")
+
+    assert wanted.fits(one) is fits
+
+
+def test_a_queue_is_browsed_page_by_page(queue, reachable, monkeypatch):
+    monkeypatch.setattr(browsing, "SHOWN", 2)
+    reachable.fill(ORPHAN, *"abcde")
+
+    seen, after = [], 0
+    with namespace("contoso") as here:
+        while after is not None:
+            found = browsing.scan(here, ORPHAN, Wanted(), dead=False, after=after)
+            seen.append([one.body for one in found.messages])
+            after = found.goes_on_at
+
+    assert seen == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_a_search_ends_in_time_and_tells_where_to_go_on(queue, reachable):
+    reachable.fill(ORPHAN, *"abc")
+    times = iter([0.0, 100.0])
+
+    with namespace("contoso") as here:
+        found = browsing.scan(here, ORPHAN, Wanted(words="nothing"), dead=False, now=lambda: next(times))
+
+    assert (found.messages, found.scanned) == ([], 3)
+    assert found.goes_on_at is not None
+
+
+def test_the_highest_number_is_found_by_bisection(queue, reachable):
+    with namespace("contoso") as here:
+        assert browsing.highest_number(here, ORPHAN, dead=False) == -1
+    reachable.fill(ORPHAN, *"abcdefg")
+
+    with namespace("contoso") as here:
+        highest = browsing.highest_number(here, ORPHAN, dead=False)
+        last = browsing.scan(here, ORPHAN, Wanted(), dead=False).messages[-1]
+
+    assert highest == last.number
+
+
+def test_the_page_shows_what_waits_for_whom_narrowed_by_its_filters(queue, reachable, as_role):
+    reachable.fill(ORPHAN, "for orders", entity="orders", session_id="s1")
+    reachable.fill(ORPHAN, "for payments", entity="payments")
+    viewer = as_role("viewer")
+
+    assert "for orders" in viewer.get(HERE, {"queue": ORPHAN}).text
+    narrowed = viewer.get(HERE, {"queue": ORPHAN, "entity": "payments"}).text
+    assert "for payments" in narrowed
+    assert "for orders" not in narrowed
+    assert "session s1" in viewer.get(HERE).text
+
+
+def test_what_messages_say_is_shown_as_text_and_steers_nothing(dead, as_role):
+    page = as_role("operator").get(HERE, {"queue": ORPHAN, "show": "dead"}).text
+
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script>alert" not in page
+    assert "<b>Refused</b>" not in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+@pytest.mark.parametrize("show", ["", "dead"])
+def test_an_empty_queue_says_what_to_do_next(queue, as_role, show):
+    page = as_role("viewer").get(HERE, {"queue": ORPHAN, "show": show}).text
+
+    assert 'class="empty"' in page
+
+
+def test_a_namespace_that_cannot_be_asked_is_told(queue, settings, tmp_path, as_role):
+    settings.PAIRS_FILE = tmp_path / "none.toml"
+
+    answer = as_role("viewer").get(HERE, {"queue": ORPHAN})
+
+    assert answer.status_code == 200
+    assert 'role="alert"' in answer.text
+    assert "nobody knows what is there" in answer.text
+    assert "is empty" not in answer.text
+
+
+def test_a_queue_nobody_has_seen_is_not_found(queue, as_role):
+    assert as_role("operator").get(HERE, {"queue": "orders"}).status_code == 404
+
+
+def test_viewers_see_and_neither_choose_nor_download(dead, as_role):
+    viewer = as_role("viewer")
+
+    assert "Resubmit" not in viewer.get(HERE, {"queue": ORPHAN, "show": "dead"}).text
+    assert viewer.get("/backlog/contoso/messages.json", {"queue": ORPHAN}).status_code == 403
+
+
+# Downloading --------------------------------------------------------------------------------------------------------
+
+
+def test_dead_letters_are_downloaded_whole_and_that_is_on_record(dead, as_role):
+    first = numbers()[1]
+
+    told = as_role("operator").get("/backlog/contoso/messages.json", {"queue": ORPHAN, "show": "dead", "number": first})
+
+    assert told["Content-Disposition"].startswith("attachment")
+    (one,) = told.json()["messages"]
+    assert base64.b64decode(one["body_base64"]).decode() == HOSTILE
+    assert one["entity"] == "orders"
+    entry = AuditEntry.objects.get()
+    assert (entry.verb, entry.target, entry.detail) == ("download", ORPHAN, "1 dead letters")
+
+
+def bodies(told: dict) -> list[str]:
+    return [base64.b64decode(one["body_base64"]).decode() for one in told["messages"]]
+
+
+@pytest.mark.parametrize(("limit", "bound"), [("MOST_WHOLE", 2), ("MOST_BYTES", 4), ("MOST_SCANNED", 1), ("SCAN_S", 0)])
+def test_a_download_is_bounded_and_tells_where_it_goes_on(queue, reachable, as_role, monkeypatch, limit, bound):
+    reachable.fill(ORPHAN, "1st", "2nd", "3rd")
+    monkeypatch.setattr(browsing, limit, bound)
+    monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 2)
+    operator, got, after = as_role("operator"), [], 0
+
+    while after is not None:
+        told = operator.get("/backlog/contoso/messages.json", {"queue": ORPHAN, "after": after}).json()
+        got.append(bodies(told))
+        after = told["goes_on_at"]
+
+    assert [part for part in got if part] == [["1st", "2nd"], ["3rd"]]
+
+
+def test_a_filter_that_matches_nothing_does_not_read_a_long_queue_to_its_end(queue, reachable, as_role, monkeypatch):
+    reachable.fill(ORPHAN, "1st", "2nd", "3rd")
+    monkeypatch.setattr(browsing, "SCAN_S", 0)
+    monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 1)
+
+    told = as_role("operator").get("/backlog/contoso/messages.json", {"queue": ORPHAN, "q": "nothing"}).json()
+
+    assert (told["messages"], told["goes_on_at"]) == ([], 2)
+
+
+def test_what_lies_between_chosen_ones_is_not_read(dead, reachable, as_role, monkeypatch):
+    reachable.fill(ORPHAN, "third")
+    reachable.dead_letter(ORPHAN, 1)
+    first, _, third = numbers()
+    monkeypatch.setattr(browsing, "MOST_SCANNED", 2)
+    monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 1)
+
+    told = (
+        as_role("operator")
+        .get("/backlog/contoso/messages.json", {"queue": ORPHAN, "show": "dead", "number": [first, third]})
+        .json()
+    )
+
+    assert (bodies(told), told["goes_on_at"]) == (["plain", "third"], None)
+
+
+# Resubmitting and discarding ----------------------------------------------------------------------------------------
+
+
+def test_chosen_dead_letters_are_resubmitted_without_scripts(dead, as_role):
+    operator, chosen = as_role("operator"), numbers()[:1]
+    asked = operator.get(ACT, {"queue": ORPHAN, "verb": "resubmit", "number": chosen})
+    assert "Resubmit 1 dead letter" in asked.text
+
+    answer = operator.post(
+        ACT, {"queue": ORPHAN, "verb": "resubmit", "number": chosen, "destination": "payments", "reason": "mended"}
+    )
+
+    assert answer.status_code == 302
+    row = DeadLetterJob.objects.get()
+    assert (row.kind, row.numbers, row.destination, row.total, row.by) == (
+        "resubmit",
+        chosen,
+        "payments",
+        1,
+        "operator",
+    )
+    page = operator.get(answer["Location"]).text
+    assert "0 of 1" in page
+    assert "waiting for a worker" in page
+
+
+def test_resubmitting_all_covers_what_is_there_now_and_nothing_later(dead, as_role):
+    as_role("operator").post(ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all"})
+
+    row = DeadLetterJob.objects.get()
+    assert (row.numbers, row.upto, row.total) == ([], max(numbers()), 2)
+
+
+def test_a_second_click_finds_the_worker_busy(dead, as_role):
+    operator = as_role("operator")
+    operator.post(ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all"})
+
+    answer = operator.post(ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all"}, headers=HTMX)
+
+    assert "still busy" in answer.text
+    assert DeadLetterJob.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("destination", "why"),
+    [("nowhere", "has neither a queue nor a topic nowhere"), (ORPHAN, "is a backlog queue")],
+)
+def test_a_destination_that_is_none_is_refused_at_once(dead, as_role, destination, why):
+    answer = as_role("operator").post(
+        ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all", "destination": destination}, headers=HTMX
+    )
+
+    assert (answer.status_code, why in answer.text) == (503, True)
+    assert not DeadLetterJob.objects.exists()
+
+
+def test_nothing_chosen_is_told(dead, as_role):
+    answer = as_role("operator").get(ACT, {"queue": ORPHAN, "verb": "resubmit"}, headers=HTMX)
+
+    assert "Choose at least one" in answer.text
+    assert answer["HX-Retarget"] == "#toasts"
+
+
+def test_only_administrators_discard(dead, as_role):
+    wish = {"queue": ORPHAN, "verb": "discard", "which": "all", "reason": "spam"}
+
+    assert as_role("operator").get(ACT, wish).status_code == 403
+    assert as_role("operator").post(ACT, wish).status_code == 403
+    unreasoned = as_role("administrator").post(ACT, {**wish, "reason": " "})
+    assert (unreasoned.status_code, "Say why" in unreasoned.text) == (400, True)
+    assert not DeadLetterJob.objects.exists()
+    assert as_role("administrator").post(ACT, wish).status_code == 302
+    assert DeadLetterJob.objects.get().kind == "discard"
+
+
+def test_a_job_is_stopped_by_an_operator(dead, as_role):
+    operator = as_role("operator")
+    operator.post(ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all"})
+
+    operator.post(ACT, {"queue": ORPHAN, "verb": "stop"})
+
+    assert DeadLetterJob.objects.get().detail == "Stopped by operator."
+    assert "Stopped by operator" in operator.get("/backlog/contoso/jobs/", {"queue": ORPHAN}).text
+
+
+@pytest.mark.parametrize(("role", "status"), [("stranger", 302), ("nobody", 403), ("viewer", 403)])
+@pytest.mark.parametrize("verb", ["resubmit", "discard", "stop"])
+def test_who_is_no_operator_can_neither_ask_nor_do(dead, as_role, role, status, verb):
+    wish = {"queue": ORPHAN, "verb": verb, "which": "all"}
+
+    assert as_role(role).get(ACT, wish).status_code == status
+    assert as_role(role).post(ACT, wish).status_code == status
+    assert not DeadLetterJob.objects.exists()

@@ -1,0 +1,393 @@
+"""Orphan backlog queues on a real local namespace: proof, quarantine, deletion and undo.
+
+docs/specification.md, section 12.
+"""
+
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard.access.rights import Refused
+from dashboard.actions import control
+from dashboard.backlog import cleanup, deletions
+from dashboard.backlog.orphans import Proof, Use, decide_use, look
+from dashboard.fleet.namespaces import namespace
+from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion, QueueDrain
+from tests.dashboard.conftest import NOW
+from tests.dashboard.secondary import ORPHAN, OWN
+
+Stage = QueueDeletion.Stage
+
+
+@pytest.fixture
+def wish(pair, people):
+    def make(target=ORPHAN, role="operator", **more):
+        return control.Request(user=people[role], pair=pair, target=target, reason="the count was lowered", **more)
+
+    return make
+
+
+def proof_of(path: str = ORPHAN) -> Proof | None:
+    with namespace("contoso") as here:
+        return look(here, path)
+
+
+def later() -> None:
+    """The undo window is over, and a worker looks."""
+    now = timezone.now() + timedelta(hours=1)
+    for row in deletions.due(now):
+        deletions.carry_on(row, now)
+
+
+# Proof --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_queue_is_proven_empty_by_counts_and_by_peeking(reachable):
+    reachable.make()
+
+    found = proof_of()
+
+    assert found is not None
+    assert (found.is_empty, found.status, found.messages) == (True, "Active", 0)
+
+
+@pytest.mark.parametrize("dead", [0, 1], ids=["active", "dead-lettered"])
+def test_a_single_message_of_any_kind_disproves_it(reachable, dead):
+    reachable.fill(reachable.make(), "one")
+    reachable.dead_letter(ORPHAN, dead)
+
+    found = proof_of()
+
+    assert found is not None
+    assert (found.is_empty, found.messages) == (False, 1)
+
+
+def test_of_a_queue_that_is_gone_there_is_no_proof(reachable):
+    assert proof_of() is None
+
+
+@pytest.mark.parametrize(
+    ("path", "rotations", "leases", "use"),
+    [
+        (ORPHAN, [], [], Use()),
+        (OWN, [], [], Use(belongs="It is one of the 2 backlog queues of contoso.")),
+        (OWN.upper(), [], [], Use(belongs="It is one of the 2 backlog queues of contoso.")),
+        ("fabrikam/x-servicebus-transfer/0", [], [], Use()),
+        (ORPHAN, [("host:1", [OWN])], [(OWN, "host:1")], Use()),
+        (ORPHAN, [], [(ORPHAN, "host:1")], Use(served="A syphon is emptying it, at host:1.")),
+    ],
+    ids=["nobody's", "its pair's", "in another case", "an unpaired primary's", "others are used", "being drained"],
+)
+def test_a_queue_is_an_orphan_when_no_pair_and_no_process_needs_it(pair, path, rotations, leases, use):
+    pair.backlog_queue_count = 2
+
+    assert decide_use(path, [pair], rotations, leases) == use
+
+
+def test_a_queue_in_the_rotation_of_a_live_process_is_no_orphan(pair):
+    pair.backlog_queue_count = 2
+
+    use = decide_use(ORPHAN, [pair], [("far-away:1:bbbb", [ORPHAN])], [])
+
+    assert "far-away:1:bbbb has it in its rotation" in use.belongs
+
+
+# Quarantine ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_quarantine_and_its_end_are_seen_in_the_namespace_the_page_and_the_trail(reachable, pair, wish):
+    reachable.make()
+    BacklogQueue.objects.create(pair=pair, path=ORPHAN, seen_at=NOW)
+
+    assert cleanup.quarantine_queue(wish()).outcome == "done"
+    assert cleanup.quarantine_queue(wish()).outcome == "unchanged"
+    assert (reachable.status(ORPHAN), BacklogQueue.objects.get().status) == ("SendDisabled", "SendDisabled")
+
+    assert cleanup.reopen_queue(wish()).outcome == "done"
+    assert reachable.status(ORPHAN) == "Active"
+    assert list(AuditEntry.objects.order_by("pk").values_list("verb", "outcome")) == [
+        ("quarantine_queue", "done"),
+        ("quarantine_queue", "unchanged"),
+        ("reopen_queue", "done"),
+    ]
+
+
+@pytest.mark.parametrize("verb", [cleanup.quarantine_queue, cleanup.delete_queue, cleanup.drain_queue])
+def test_what_a_pair_uses_is_left_alone(reachable, wish, verb):
+    reachable.fill(reachable.make(OWN), "one")
+
+    with pytest.raises(control.ControlError, match="one of the 2 backlog queues"):
+        verb(wish(OWN))
+
+    assert reachable.status(OWN) == "Active"
+
+
+def test_what_a_live_process_uses_is_left_alone(reachable, wish, shared):
+    reachable.make()
+    shared.report_rotation("far-away:1:bbbb", [ORPHAN])
+
+    with pytest.raises(control.ControlError, match="far-away:1:bbbb"):
+        cleanup.delete_queue(wish())
+
+    assert reachable.status(ORPHAN) == "Active"
+
+
+# Deletion -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_orphan_is_quarantined_at_once_and_deleted_after_the_undo_window(reachable, wish, settings):
+    settings.UNDO_WINDOW_S = 30
+    reachable.make()
+
+    outcome = cleanup.delete_queue(wish())
+
+    assert "deleted in 30 s" in outcome.sentence
+    assert reachable.status(ORPHAN) == "SendDisabled"
+    assert deletions.due(timezone.now() + timedelta(seconds=29)) == []
+    later()
+    assert reachable.status(ORPHAN) is None
+    assert QueueDeletion.objects.get().stage == Stage.DELETED
+    assert AuditEntry.objects.get(verb="queue_deleted").operator == "operator"
+
+
+def test_one_with_messages_is_deleted_by_administrators_who_type_its_path(reachable, wish):
+    reachable.fill(reachable.make(), "one", "two", "three")
+    reachable.dead_letter(ORPHAN, 1)
+
+    with pytest.raises(Refused, match="administrator"):
+        cleanup.delete_queue(wish(), typed=ORPHAN)
+    with pytest.raises(control.ControlError, match="2 active, 1 dead lettered: type its whole path"):
+        cleanup.delete_queue(wish(role="administrator"), typed="contoso")
+    assert reachable.status(ORPHAN) == "Active"
+
+    cleanup.delete_queue(wish(role="administrator"), typed=ORPHAN)
+    later()
+
+    assert reachable.status(ORPHAN) is None
+    assert "2 active, 1 dead lettered" in AuditEntry.objects.get(verb="queue_deleted").detail
+
+
+def test_what_has_changed_since_it_was_shown_is_not_deleted(reachable, wish):
+    reachable.make()
+    shown = proof_of()
+    assert shown is not None
+    reachable.fill(ORPHAN, "late")
+
+    with pytest.raises(control.ControlError, match="has changed since"):
+        cleanup.delete_queue(wish(role="administrator"), typed=ORPHAN, confirmed=cleanup.summary(shown))
+
+    assert not QueueDeletion.objects.exists()
+
+
+def test_a_deletion_can_be_taken_back_while_the_window_lasts(reachable, wish):
+    reachable.make()
+    cleanup.delete_queue(wish())
+
+    assert cleanup.take_back(wish()).outcome == "done"
+    later()
+
+    assert reachable.status(ORPHAN) == "Active"
+    assert QueueDeletion.objects.get().stage == Stage.TAKEN_BACK
+    assert cleanup.take_back(wish()).outcome == "unchanged"
+
+
+@pytest.mark.parametrize("request_id", ["7", f"{7:032x}-1"], ids=["of a shell", "of a try again"])
+@pytest.mark.parametrize("verb", ["queue_deleted", "queue_returned"])
+def test_a_deletion_ends_on_record_whatever_its_request_is_called(reachable, wish, request_id, verb):
+    reachable.make()
+    cleanup.delete_queue(wish(request_id=request_id))
+    if verb == "queue_returned":
+        assert cleanup.take_back(wish()).outcome == "done"
+
+    later()
+
+    assert AuditEntry.objects.get(verb=verb).target == ORPHAN
+    assert QueueDeletion.objects.get().ended_at is not None
+
+
+def test_a_deletion_that_is_being_carried_out_cannot_be_taken_back(reachable, wish):
+    reachable.make()
+    cleanup.delete_queue(wish())
+    QueueDeletion.objects.update(stage=Stage.DELETING)
+
+    with pytest.raises(control.ControlError, match="too late"):
+        cleanup.take_back(wish())
+
+
+def test_two_operators_delete_a_queue_once(reachable, wish):
+    reachable.make()
+
+    assert cleanup.delete_queue(wish()).outcome == "done"
+    assert cleanup.delete_queue(wish(role="administrator")).outcome == "unchanged"
+    assert QueueDeletion.objects.count() == 1
+
+
+def test_a_message_that_came_in_spite_of_the_quarantine_keeps_the_queue(reachable, wish):
+    reachable.make()
+    cleanup.delete_queue(wish())
+    queue = reachable.administration.get_queue(ORPHAN)
+    queue.status = "Active"
+    reachable.administration.update_queue(queue)
+    reachable.fill(ORPHAN, "late")
+    queue.status = "SendDisabled"
+    reachable.administration.update_queue(queue)
+
+    later()
+
+    row = QueueDeletion.objects.get()
+    assert (row.stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
+    assert "and now 1 active" in row.detail
+    assert AuditEntry.objects.filter(verb="queue_kept").count() == 1
+
+
+def test_a_queue_that_somebody_reopened_is_kept(reachable, wish):
+    reachable.make()
+    cleanup.delete_queue(wish())
+    queue = reachable.administration.get_queue(ORPHAN)
+    queue.status = "Active"
+    reachable.administration.update_queue(queue)
+
+    later()
+
+    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
+
+
+def test_a_queue_made_anew_under_the_same_name_is_another_one(reachable, wish):
+    reachable.make()
+    cleanup.delete_queue(wish())
+    reachable.administration.delete_queue(ORPHAN)
+    reachable.make()
+
+    later()
+
+    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
+
+
+def test_a_queue_that_a_process_has_begun_to_use_is_kept(reachable, wish, shared):
+    reachable.make()
+    cleanup.delete_queue(wish())
+    shared.report_rotation("far-away:1:bbbb", [ORPHAN])
+
+    later()
+
+    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
+
+
+# Crashes ------------------------------------------------------------------------------------------------------------
+
+
+class PowerFailed(BaseException):
+    """Nothing after this line is executed."""
+
+
+STEPS = ["set_status", "look", "use_of", "_move", "_end", "forget"]
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_deletion_cut_off_anywhere_is_carried_on_and_ends_once(reachable, wish, monkeypatch, step, how):
+    reachable.make()
+    real = getattr(deletions, step)
+
+    def fails(*arguments, **keywords):
+        if how == "after":
+            real(*arguments, **keywords)
+        raise PowerFailed
+
+    with monkeypatch.context() as power:
+        power.setattr(deletions, step, fails)
+        with suppress(PowerFailed):
+            cleanup.delete_queue(wish())
+        with suppress(PowerFailed):
+            later()
+    moment = timezone.now()
+    for hours in (1, 2, 3):
+        for row in deletions.due(moment + timedelta(hours=hours)):
+            deletions.carry_on(row, moment + timedelta(hours=hours))
+
+    assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.DELETED, None)
+    assert AuditEntry.objects.filter(verb="queue_deleted").count() == 1
+
+
+def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, wish):
+    reachable.make()
+    cleanup.delete_queue(wish())
+    frozen, fresh = QueueDeletion.objects.get(), QueueDeletion.objects.get()
+    now = timezone.now() + timedelta(hours=1)
+    assert frozen.claim(now, 10)
+    assert not fresh.claim(now, 10)
+    assert fresh.claim(now + timedelta(seconds=11), 10)
+
+    assert not frozen.keep(detail="I am back")
+    assert fresh.keep(detail="mine")
+
+
+def test_an_outage_is_told_on_the_row_and_tried_again(reachable, wish, settings, tmp_path):
+    reachable.make()
+    cleanup.delete_queue(wish())
+    good, settings.PAIRS_FILE = settings.PAIRS_FILE, tmp_path / "none.toml"
+
+    later()
+    assert "tried again" in QueueDeletion.objects.get().detail
+
+    settings.PAIRS_FILE = good
+    now = timezone.now() + timedelta(hours=2)
+    for row in deletions.due(now):
+        deletions.carry_on(row, now)
+    assert reachable.status(ORPHAN) is None
+
+
+# Drain and repair ---------------------------------------------------------------------------------------------------
+
+
+def test_a_drain_is_wanted_once_and_stopped_once(reachable, wish):
+    reachable.fill(reachable.make(), "one")
+
+    assert cleanup.drain_queue(wish()).outcome == "done"
+    assert cleanup.drain_queue(wish()).outcome == "unchanged"
+    assert QueueDrain.objects.get().waiting == 1
+
+    assert cleanup.stop_drain(wish()).outcome == "done"
+    assert cleanup.stop_drain(wish()).outcome == "unchanged"
+
+
+def test_there_is_nothing_to_drain_in_an_empty_queue(reachable, wish):
+    reachable.make()
+
+    assert cleanup.drain_queue(wish()).outcome == "unchanged"
+
+
+def test_a_deviating_queue_is_repaired_as_far_as_an_update_can(reachable, wish):
+    reachable.make(lock_duration=timedelta(seconds=30), max_delivery_count=10, requires_session=True)
+
+    outcome = cleanup.repair_queue(wish())
+
+    assert outcome.outcome == "done"
+    assert "lock duration" in outcome.sentence
+    assert "requires session" in outcome.sentence
+    found = proof_of()
+    assert found is not None
+    assert set(found.deviations) == {"requires_session"}
+
+
+def test_a_queue_about_to_be_deleted_is_neither_repaired_nor_reopened(reachable, wish):
+    reachable.make(max_delivery_count=10)
+    cleanup.delete_queue(wish())
+
+    for verb in (cleanup.repair_queue, cleanup.reopen_queue):
+        with pytest.raises(control.ControlError, match="about to be deleted"):
+            verb(wish())
+
+
+@pytest.mark.parametrize("role", ["viewer", "nobody"])
+@pytest.mark.parametrize("name", ["quarantine_queue", "reopen_queue", "repair_queue", "drain_queue", "delete_queue"])
+def test_who_is_no_operator_does_nothing_and_is_on_record(reachable, wish, name, role):
+    reachable.make()
+
+    with pytest.raises(Refused):
+        getattr(cleanup, name)(wish(role=role))
+
+    assert reachable.status(ORPHAN) == "Active"
+    assert AuditEntry.objects.get().outcome == "refused"

@@ -1,0 +1,316 @@
+"""The cost report: a month's charges stored whole and shown with everything that explains them."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.costs.charges import ChargesRequest, close_month, compute_month, store
+from dashboard.costs.jobs import JobFailed
+from dashboard.models import Adjustment, Charge, ChargeRun, ClosedMonth, Invoice
+
+pytestmark = pytest.mark.django_db
+MONTH = "2026-10"
+CONTRACT = "month,scope,namespace,entity,kind,operations,billing_units,included_units,charge,currency"
+
+
+def line(kind: str, cents: int, entity: str = "orders", namespace: str = "contoso", units: int = 0) -> dict[str, Any]:
+    return {
+        "record": "line",
+        "namespace": namespace,
+        "entity": entity,
+        "kind": kind,
+        "pair": "contoso",
+        "operations": units,
+        "messages": units,
+        "bytes": 0,
+        "units": units,
+        "included": 0,
+        "quantity": "744.000000000000",
+        "exact": f"{cents / 100:.12f}",
+        "cents": cents,
+    }
+
+
+def invoice(rule: str, cents: int, scope: str = "sub") -> dict[str, Any]:
+    return {
+        "record": "invoice",
+        "month": MONTH,
+        "scope": scope,
+        "rule": rule,
+        "allocation": "time",
+        "currency": "USD",
+        "exact": f"{cents / 100:.12f}",
+        "cents": cents,
+        "units": 20_000_000,
+        "tiers": [13_000_000, 7_000_000, 0, 0],
+    }
+
+
+RUN = {
+    "record": "run",
+    "month": MONTH,
+    "allocation": "time",
+    "hours_in_month": 744,
+    "sample_prices": True,
+    "prices": [
+        {"meter": "Standard Messaging Operations", "unit": "1M", "from": "0", "price": "0.0", "currency": "USD"},
+        {"meter": "Standard Messaging Operations", "unit": "1M", "from": "13", "price": "0.8", "currency": "USD"},
+    ],
+    "counts": {
+        "read": 12,
+        "accepted": 9,
+        "copies": 2,
+        "quarantined": 1,
+        "files": 2,
+        "files_rejected": 1,
+        "reasons": {"the kind is unknown": 1},
+        "rejected": [["usage/date=2026-10-03/x.parquet", "is empty (0 bytes)"]],
+    },
+}
+BASE = line("base", 1_000, "*", "$system")
+DAY = {"record": "day", "date": "2026-10-03", "kind": "send", "operations": 5, "units": 5, "exact": "5.600000000000"}
+SEPTEMBER = [RUN, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE, DAY]
+BOTH_RULES = [*SEPTEMBER, invoice("settlements", 2_000), line("send", 560), line("settle", 440, units=5), BASE]
+
+
+def new_run(rule: str = "published", **fields: Any) -> ChargeRun:
+    now = timezone.now()
+    return ChargeRun.objects.create(month=MONTH, rule=rule, started_at=now, heard_at=now, **fields)
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Callable[..., ChargeRun]:
+    """Stores records as the job would have written them."""
+
+    def store_records(records: list[dict[str, Any]], rule: str = "published") -> ChargeRun:
+        path = tmp_path / "result.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        run = new_run(rule)
+        store(run, path)
+        return run
+
+    return store_records
+
+
+@pytest.fixture
+def viewer(client: Client) -> Client:
+    user = User.objects.create_user("vera", password="correct horse battery")
+    user.groups.add(Group.objects.get(name="viewer"))
+    client.force_login(user)
+    return client
+
+
+def test_a_stored_month_replaces_the_one_before_as_a_whole(stored: Callable[..., ChargeRun]) -> None:
+    stored([*BOTH_RULES, invoice("published", 1_000, "gone"), BASE])
+    again = stored(SEPTEMBER)
+    assert [(each.scope, each.rule, each.cents) for each in Invoice.objects.all()] == [("sub", "published", 1_560)]
+    assert Charge.objects.count() == 2
+    assert again.status == ChargeRun.Status.SUCCEEDED
+
+
+def test_a_result_that_breaks_off_leaves_the_month_as_it_was(stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    with pytest.raises(KeyError):
+        stored([RUN, invoice("published", 9_999), {"record": "line", "entity": "orders"}])
+    assert Invoice.objects.get().cents == 1_560
+
+
+def test_the_report_shows_the_invoice_with_its_parts_and_the_range_of_the_two_rules(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    stored(BOTH_RULES)
+    page = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    for text in (
+        "15.60",
+        "between 15.60 and 20.00",
+        "Base charge",
+        "10.00",
+        "orders",
+        "Sent",
+        "13 × 1M",
+        "sample list",
+    ):
+        assert text in page
+    for text in ("12 rows read: 9 billed, 2 repeated, 1 quarantined", "the kind is unknown", "is empty (0 bytes)"):
+        assert text in page
+
+
+def test_a_row_names_its_pair_where_there_are_several(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    assert "of pair" not in viewer.get("/costs/", {"month": MONTH}).content.decode()
+    stored([*SEPTEMBER[:2], line("send", 300), {**line("send", 260), "pair": "fabrikam"}, BASE, DAY])
+    page = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert page.count("<small>of pair contoso</small>") == 2
+    assert page.count("<small>of pair fabrikam</small>") == 1
+
+
+def test_the_other_rule_can_be_chosen(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(BOTH_RULES)
+    page = viewer.get("/costs/", {"month": MONTH, "rule": "settlements"}).content.decode()
+    assert "Settled" in page
+    assert '<p class="sum">20.00' in page
+
+
+def test_the_newest_month_with_charges_is_shown_first(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    assert f"Costs of {MONTH}" in viewer.get("/costs/").content.decode()
+
+
+def test_a_month_without_charges_says_what_to_run(viewer: Client) -> None:
+    page = viewer.get("/costs/", {"month": "2026-02"}).content.decode()
+    assert "An operator can have them computed now." in page
+
+    User.objects.get().groups.add(Group.objects.get(name="operator"))
+    page = viewer.get("/costs/", {"month": "2026-02"}).content.decode()
+    assert "python manage.py compute_charges --month 2026-02" in page
+
+
+@pytest.mark.parametrize("month", ["2026-13", "october", "2026-1"])
+@pytest.mark.parametrize("url", ["/costs/", "/costs.csv"])
+def test_a_month_that_is_none_is_refused(viewer: Client, url: str, month: str) -> None:
+    response = viewer.get(url, {"month": month})
+    assert (response.status_code, b"YYYY-MM" in response.content) == (400, True)
+
+
+def test_a_failed_run_says_why_and_leaves_the_last_good_figures(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    stored(SEPTEMBER)
+    new_run(status=ChargeRun.Status.FAILED, error="No Java was found.", finished_at=timezone.now())
+    page = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert "No Java was found." in page
+    assert "15.60" in page
+
+
+def test_a_running_job_shows_where_it_is_and_a_silent_one_is_called_so(viewer: Client) -> None:
+    run = new_run(stage="summing by hour", share=0.4, rows=1_234)
+    page = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert "40 % · summing by hour · 1,234 rows" in page
+    ChargeRun.objects.filter(pk=run.pk).update(heard_at=timezone.now() - timedelta(minutes=16))
+    assert "has said nothing" in viewer.get("/costs/", {"month": MONTH}).content.decode()
+
+
+def test_the_csv_has_the_contracts_columns_and_sums_to_the_invoice(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    stored(BOTH_RULES)
+    text = viewer.get("/costs.csv", {"month": MONTH}).content.decode()
+    assert text.splitlines()[0] == CONTRACT
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_560
+    assert [row["kind"] for row in rows if row["namespace"] == "$system"] == ["base"]
+
+
+def test_the_csv_takes_the_rule_the_month_was_computed_with(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(BOTH_RULES, rule="settlements")
+    assert ",settle," in viewer.get("/costs.csv", {"month": MONTH}).content.decode()
+
+
+@pytest.mark.parametrize("url", ["/costs/", "/costs.csv"])
+def test_a_stranger_is_sent_to_the_login(client: Client, url: str) -> None:
+    assert client.get(url).headers["Location"].startswith("/login/")
+
+
+def test_a_job_that_fails_is_told_in_its_own_words_and_recorded(tmp_path: Path) -> None:
+    missing = tmp_path / "prices.json"
+    with pytest.raises(JobFailed, match="cannot be read: No such file"):
+        compute_month(ChargesRequest(month=MONTH, usage=str(tmp_path), prices=str(missing)))
+    run = ChargeRun.objects.get()
+    assert (run.status, str(missing) in run.error) == (ChargeRun.Status.FAILED, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device."),
+        (IntegrityError("UNIQUE constraint failed\nDETAIL: row"), "IntegrityError: UNIQUE constraint failed."),
+        (OSError("postgres://u:hush@host is away"), "OSError: postgres://…@host is away."),
+        (KeyboardInterrupt(), "It was interrupted."),
+        (SystemExit(143), "It was interrupted."),
+    ],
+)
+def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: BaseException, told: str) -> None:
+    def breaks(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("dashboard.costs.charges.run_job", breaks)
+    with pytest.raises(type(error)):
+        compute_month(ChargesRequest(month=MONTH))
+    run = ChargeRun.objects.get()
+    assert (run.status, run.error) == (ChargeRun.Status.FAILED, told)
+
+
+def test_names_from_outside_are_shown_as_text(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored([RUN, invoice("published", 560), line("send", 560, entity="<script>alert(1)</script>")])
+    assert "<script>alert" not in viewer.get("/costs/", {"month": MONTH}).content.decode()
+
+
+def test_a_closed_month_changes_by_adjustments_only(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    assert close_month(MONTH, timezone.now()) == 1
+    more = [RUN, invoice("published", 1_660), line("send", 600), line("ping", 60), BASE, DAY]
+    for _ in range(2):  # the second finds nothing new
+        stored(more)
+    assert Invoice.objects.get().cents == 1_560
+    assert {(each.kind, each.cents) for each in Adjustment.objects.all()} == {("send", 40), ("ping", 60)}
+    page = viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert '<p class="sum">16.60' in page
+    rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).content.decode())))
+    assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_660
+
+
+def test_what_two_pairs_use_of_one_namespace_is_told_apart_and_one_row_of_the_csv(
+    viewer: Client, stored: Callable[..., ChargeRun]
+) -> None:
+    alpha, beta = (line("send_backlog", 280, units=10) | {"pair": name} for name in ("alpha", "beta"))
+    stored([RUN, invoice("published", 1_560), alpha, beta, BASE, DAY])
+    assert '<p class="sum">2.80' in viewer.get("/costs/", {"month": MONTH, "pair": "beta"}).content.decode()
+    rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).content.decode())))
+    told = {row["kind"]: (row["operations"], row["billing_units"], row["charge"]) for row in rows}
+    assert (told["send_backlog"], len(rows)) == (("20", "20", "5.60"), 2)
+
+    close_month(MONTH, timezone.now())
+    stored([RUN, invoice("published", 1_570), alpha, beta | {"cents": 290}, BASE, DAY])
+    assert [(each.pair, each.cents) for each in Adjustment.objects.all()] == [("beta", 10)]
+
+
+def test_what_disappears_from_a_closed_month_is_taken_back(stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    close_month(MONTH, timezone.now())
+    stored([RUN])
+    assert sum(each.cents for each in Adjustment.objects.all()) == -1_560
+
+
+@pytest.mark.parametrize("before", [SEPTEMBER, [RUN]], ids=["with another scope", "while it was empty"])
+def test_what_comes_late_of_a_new_scope_is_an_adjustment_of_the_closed_month(
+    stored: Callable[..., ChargeRun], before: list[dict[str, Any]]
+) -> None:
+    stored(before)
+    close_month(MONTH, timezone.now())
+    late = [invoice("published", 560, "sub-2"), line("send", 560, units=20_000_000), DAY]
+    for _ in range(2):  # the second finds nothing new
+        stored([*before, *late])
+    made = Invoice.objects.get(scope="sub-2")
+    assert (made.cents, made.units, made.closed_at is not None) == (0, 0, True)
+    assert [(each.invoice, each.kind, each.cents) for each in Adjustment.objects.all()] == [(made, "send", 560)]
+    assert not made.charges.exists()
+    assert not made.days.exists()
+
+
+def test_a_month_that_was_closed_before_months_were_remembered_stays_closed(stored: Callable[..., ChargeRun]) -> None:
+    stored(SEPTEMBER)
+    Invoice.objects.update(closed_at=timezone.now())
+    import_module("dashboard.migrations.0035_closed_months").from_invoices(apps, None)
+    assert ClosedMonth.objects.get().month == MONTH

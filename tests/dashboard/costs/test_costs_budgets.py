@@ -1,0 +1,123 @@
+"""Budgets of a month, told once each; the rows as Parquet; and what a failover would cost, before it is forced."""
+
+import io
+import json
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from django.utils import timezone
+
+from dashboard.costs import current_month as present
+from dashboard.costs.budgets import raise_alerts, set_budget
+from dashboard.costs.charges import close_month, store
+from dashboard.costs.current_month import Prices
+from dashboard.costs.ladder import Step
+from dashboard.models import AuditEntry, Budget, BudgetAlert, ChargeRun
+from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
+
+pytestmark = pytest.mark.django_db
+
+
+def compute(folder: Path, cents: int, kind: str = "send") -> None:
+    """A month in which the pair's entity cost so much, and the base charge ten."""
+    records = [RUN]
+    for rule in ("published", "settlements"):
+        base = line("base", 1_000, entity="*", namespace="$system") | {"pair": ""}
+        records += [invoice(rule, cents + 1_000), line(kind, cents, units=1_000_000), base]
+    result = folder / "result.jsonl"
+    result.write_text("\n".join(map(json.dumps, records)))
+    now = timezone.now()
+    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), result)
+
+
+def shares() -> list[tuple[str, int, int]]:
+    return sorted(BudgetAlert.objects.values_list("pair", "percent", "cents"))
+
+
+def test_each_share_of_a_budget_is_told_once(tmp_path: Path) -> None:
+    set_budget("*", 2_000, 80, "olga", timezone.now())
+    set_budget("contoso", 1_000, 50, "olga", timezone.now())
+    compute(tmp_path, 400)
+    assert shares() == []
+    compute(tmp_path, 600)
+    assert shares() == [("*", 80, 1_600), ("contoso", 50, 600)]
+    compute(tmp_path, 1_100)
+    assert shares() == [("*", 80, 1_600), ("*", 100, 2_100), ("contoso", 50, 600), ("contoso", 100, 1_100)]
+    assert raise_alerts(MONTH, "published", timezone.now()) == []
+
+
+def test_adjustments_of_a_closed_month_count(tmp_path: Path) -> None:
+    set_budget("*", 2_000, 100, "olga", timezone.now())
+    compute(tmp_path, 400)
+    close_month(MONTH, timezone.now())
+    compute(tmp_path, 1_000)
+    assert shares() == [("*", 100, 2_000)]
+
+
+def test_a_new_amount_forgets_the_alerts_of_the_old_one(tmp_path: Path) -> None:
+    set_budget("*", 1_000, 80, "olga", timezone.now())
+    compute(tmp_path, 400)
+    set_budget("*", 9_000, 80, "olga", timezone.now())
+    assert shares() == []
+
+
+def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path: Path, as_role) -> None:
+    compute(tmp_path, 600)
+    operator = as_role("operator")
+    answer = operator.post("/costs/budget/", {"month": MONTH, "amount": "20.00", "alert_percent": "75"})
+    assert answer.headers["Location"] == f"/costs/?month={MONTH}#budget"
+    page = as_role("viewer").get("/costs/", {"month": MONTH}).content.decode()
+    assert "has used 80 % of its budget of 20.00 USD: 16.00" in page
+    assert shares() == [("*", 75, 1_600)]
+    assert AuditEntry.objects.get().detail == "20.00 a month, told at 75 %"
+    operator.post("/costs/budget/", {"month": MONTH, "amount": ""})
+    assert not Budget.objects.exists()
+
+
+@pytest.mark.parametrize("amount", ["-1", "1e99", "much", "0.001"])
+def test_an_amount_that_is_none_is_told_and_changes_nothing(as_role, amount: str) -> None:
+    operator = as_role("operator")
+    assert (
+        "amount:" in operator.post("/costs/budget/", {"month": MONTH, "amount": amount}, follow=True).content.decode()
+    )
+    assert not Budget.objects.exists()
+
+
+def test_a_viewer_sets_no_budget(as_role) -> None:
+    assert as_role("viewer").post("/costs/budget/", {"month": MONTH, "amount": "1"}).status_code == 403
+
+
+def test_the_rows_as_parquet_have_the_csvs_columns_and_sum_to_the_invoice(tmp_path: Path, as_role) -> None:
+    compute(tmp_path, 1_234)
+    answer = as_role("viewer").get("/costs.parquet", {"month": MONTH})
+    table = pq.read_table(io.BytesIO(answer.content))
+    head = as_role("viewer").get("/costs.csv", {"month": MONTH}).content.decode().splitlines()[0]
+    assert ",".join(table.column_names) == head
+    assert sum(table["charge"].to_pylist()) == Decimal("22.34")
+    assert as_role("viewer").get("/costs.parquet", {"month": "soon"}).status_code == 400
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    ladder = [Step(0, Fraction(0)), Step(13_000_000, Fraction(8, 10**7))]
+    monkeypatch.setattr(present, "prices", lambda month: Prices(ladder, "USD", is_sample=False))
+
+
+def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_here, as_role) -> None:
+    dialog = as_role("operator").get(f"/pairs/{pair.name}/actions/fail_over/", {"path": "orders"}).content.decode()
+    assert "/costs/failover/?pair=contoso&amp;path=orders&amp;entities=1" in dialog
+    others = as_role("operator").get(f"/pairs/{pair.name}/actions/release/", {"path": "orders"}).content.decode()
+    assert "/costs/failover/" not in others
+
+
+def test_before_a_failover_its_messages_room_and_money_are_told(pair, priced, tmp_path: Path, as_role) -> None:
+    compute(tmp_path, 600)
+    viewer = as_role("viewer")
+    told = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}).content.decode()
+    assert "would wait in the backlog" in told
+    assert "10 queues hold them" in told
+    nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}).content.decode()
+    assert "Nothing was metered for it" in nothing

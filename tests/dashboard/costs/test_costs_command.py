@@ -1,0 +1,115 @@
+"""`manage.py compute_charges`, whole: Parquet in, a JVM of its own, rows in the database and a CSV out."""
+
+import csv
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from django.core.management import CommandError, call_command
+
+from dashboard.models import Charge, ChargeRun, Invoice
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = pa.schema(
+    [
+        ("record_id", pa.string()),
+        ("minute", pa.timestamp("us", tz="UTC")),
+        *((name, pa.string()) for name in ("scope", "pair", "namespace", "entity", "kind", "reporter")),
+        *((name, pa.int64()) for name in ("seq", "operations", "messages", "bytes", "billing_units")),
+    ]
+)
+
+
+def write_usage(folder: Path, units: int = 8_003_720) -> None:
+    first = datetime(2026, 10, 1, tzinfo=UTC)
+    names = {"scope": "sub", "pair": "contoso", "namespace": "contoso", "entity": "orders", "reporter": "r", "seq": 1}
+    counts = {"operations": units, "messages": 0, "bytes": 0, "billing_units": units}
+    rows = [
+        {"record_id": "a", "minute": first, "kind": "send", **names, **counts},
+        {"record_id": "b", "minute": first + timedelta(minutes=1), "kind": "receive", **names, **counts},
+        {"record_id": "c", "minute": first + timedelta(minutes=2), "kind": "settle", **names, **counts},
+    ]
+    day = folder / "usage" / "date=2026-10-01"
+    day.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), day / "part-0.parquet")
+
+
+@pytest.mark.spark
+@pytest.mark.django_db
+def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_usage(tmp_path)
+    output = tmp_path / "charges.csv"
+    call_command("compute_charges", month="2026-10", usage=str(tmp_path), rule="settlements", output=output)
+    run = ChargeRun.objects.get()
+    assert (run.status, run.details["counts"]["accepted"]) == (ChargeRun.Status.SUCCEEDED, 3)
+    # 24,011,160 operations, 13 million of them included: 8.81 and the base charge of 10.00
+    assert {(each.rule, each.cents) for each in Invoice.objects.all()} == {("published", 1_241), ("settlements", 1_881)}
+    with output.open() as text:
+        rows = list(csv.DictReader(text))
+    assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_881
+    assert {row["kind"]: row["included_units"] for row in rows} == {
+        "send": "8003720",
+        "receive": "4996280",
+        "settle": "0",
+        "connections": "0",
+        "base": "0",
+    }
+    assert "sub: 18.81 USD (settlements)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--month", "2026-13"], "“2026-13” is not a month: write it as YYYY-MM, for example 2026-10."),
+        (["--month", "2026-10", "--hours-in-month", "0"], "--hours-in-month must be more than 0."),
+        (
+            ["--month", "2026-10", "--prices", "nowhere.json"],
+            "/nowhere.json cannot be read: No such file or directory.",
+        ),
+    ],
+)
+@pytest.mark.django_db
+def test_a_wrong_argument_is_told_in_one_sentence(arguments: list[str], sentence: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        call_command("compute_charges", *arguments)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.django_db
+def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is no folder: name the one that holds usage/"):
+        call_command("compute_charges", month="2026-10", usage=str(tmp_path / "mistyped"))
+    assert not ChargeRun.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(CommandError, match="there is no bin/java in it"):
+        call_command("compute_charges", month="2026-10", usage=str(tmp_path))
+    assert not Charge.objects.exists()
+
+
+def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_path: Path) -> None:
+    command = [sys.executable, "manage.py", "compute_charges", "--month", "2026-10", "--usage", str(tmp_path / "none")]
+    environment = os.environ | {"STATE_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is no folder: name the one that holds usage/."
+
+
+@pytest.mark.spark
+@pytest.mark.django_db
+def test_progress_is_told_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_usage(tmp_path)
+    call_command("compute_charges", month="2026-10", usage=str(tmp_path), incremental=True)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].endswith("starting Spark")
+    assert any("3 rows" in line for line in told)
+    assert (tmp_path / "hourly" / "date=2026-10-01").is_dir()

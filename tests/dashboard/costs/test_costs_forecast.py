@@ -1,0 +1,382 @@
+"""What an outage would cost: the worked example of docs/pricing.md, section 9, and where it is told."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.costs import current_month as present
+from dashboard.costs.charges import ChargesRequest
+from dashboard.costs.current_month import Used, prices
+from dashboard.costs.forecast import Outage, forecast
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.ladder import Step, charge
+from dashboard.costs.tariffs import tariff
+from dashboard.incidents.cost import Facts, cost
+from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
+from dashboard.site.money import cents
+from pipeline.ladder import Ladder, Tier
+
+MILLION = 1_000_000
+STEPS = [(0, "0"), (13 * MILLION, "0.8"), (100 * MILLION, "0.5"), (2_500 * MILLION, "0.2")]
+LADDER = [Step(start, Fraction(price) / MILLION) for start, price in STEPS]
+BASIC = [Step(0, Fraction(5, 100 * MILLION))]
+
+
+def three_hours(**changes: Any) -> Outage:
+    """Three hours, a million messages of 70 KB, 20 clients that ping once a minute, 10 queues, one syphon."""
+    assumed: dict[str, Any] = {
+        "hours": Fraction(3),
+        "messages_per_hour": Fraction(MILLION, 3),
+        "message_bytes": 70 * 1024,
+        "pingers": 20,
+        "per_gigabyte": Fraction("0.02"),
+    }
+    return Outage(**assumed | changes)
+
+
+@pytest.mark.parametrize(
+    ("settlements", "total", "extra"), [(False, 8_003_720, 4_003_720), (True, 10_003_720, 5_003_720)]
+)
+def test_the_operations_of_the_worked_example(settlements: bool, total: int, extra: int) -> None:
+    done = forecast(three_hours(), LADDER, settlements).operations
+    assert (done.pings, done.polls, done.total, done.extra) == (3_600, 120, total, extra)
+
+
+@pytest.mark.parametrize(
+    ("ladder", "used", "charges", "extras"),
+    [
+        pytest.param(LADDER, 0, (0, 0), (0, 0), id="inside the allowance"),
+        pytest.param(LADDER, 13 * MILLION, (640, 800), (320, 400), id="at 0.80"),
+        pytest.param(LADDER, 100 * MILLION, (400, 500), (200, 250), id="at 0.50"),
+        pytest.param(LADDER, 2_500 * MILLION, (160, 200), (80, 100), id="at 0.20"),
+        pytest.param(BASIC, 0, (40, 50), (20, 25), id="Basic"),
+    ],
+)
+def test_the_money_depends_on_where_the_month_stands(
+    ladder: list[Step], used: int, charges: tuple[int, int], extras: tuple[int, int]
+) -> None:
+    made = [forecast(three_hours(used=used), ladder, settlements) for settlements in (False, True)]
+    assert tuple(cents(each.charge) for each in made) == charges
+    assert tuple(cents(each.extra_charge) for each in made) == extras
+
+
+def test_an_outage_that_straddles_the_allowance() -> None:
+    made = forecast(three_hours(used=10 * MILLION), LADDER, settlements=False)
+    assert (cents(made.charge), made.rate * MILLION) == (400, Fraction("0.8"))
+
+
+@pytest.mark.parametrize(("crossings", "price"), [(1, 143), (2, 287)])
+def test_bandwidth_is_paid_by_the_crossing(crossings: int, price: int) -> None:
+    made = forecast(three_hours(crossings=crossings), LADDER, settlements=False)
+    assert (float(made.gigabytes), cents(made.bandwidth)) == (71.68, price)
+
+
+def test_ten_queues_do_not_hold_it_and_draining_takes_a_thousand_seconds() -> None:
+    made = forecast(three_hours(), LADDER, settlements=False)
+    assert (made.queues_needed, made.fits, made.drain_s) == (14, False, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("used", "used_secondary", "extra"),
+    [
+        # Transfers only: 4,000,120 operations in the secondary, 4,003,600 in the primary, of which 4,000,000 anyway.
+        pytest.param(13 * MILLION, 13 * MILLION, Fraction("3.202976"), id="both beyond the allowance"),
+        pytest.param(13 * MILLION, 0, Fraction("0.00288"), id="the secondary's allowance absorbs its part"),
+        pytest.param(0, 13 * MILLION, Fraction("3.200096"), id="the primary's allowance absorbs the pings"),
+        pytest.param(13 * MILLION, 12 * MILLION, Fraction("2.402976"), id="the secondary straddles its allowance"),
+    ],
+)
+def test_two_subscriptions_have_two_ladders(used: int, used_secondary: int, extra: Fraction) -> None:
+    made = forecast(three_hours(used=used, used_secondary=used_secondary), LADDER, settlements=False)
+    assert made.extra_charge == extra
+    facts = Facts(
+        diverted=MILLION, home=MILLION, message_bytes=71_680, down_s=10_800, lasted_s=10_800, ping_interval_s=3,
+        queues=10, used=used, used_secondary=used_secondary,
+    )  # fmt: skip
+    assert cost(facts, LADDER, settlements=False, drained=True).operations == extra
+
+
+@given(units=st.integers(0, 3_000 * MILLION))
+def test_the_control_planes_ladder_agrees_with_the_pipelines(units: int) -> None:
+    pipelines = Ladder(tuple(Tier(step.start, step.price) for step in LADDER))
+    assert charge(LADDER, units) == pipelines.charge(units)
+
+
+def test_prices_that_were_named_and_are_not_there_are_no_reason_to_take_the_sample(
+    tmp_path: Any, settings: Any
+) -> None:
+    settings.PRICES_FILE = tmp_path / "none.json"
+    with pytest.raises(JobFailed, match="cannot be read: No such file"):
+        prices("2026-10")
+
+
+def test_the_prices_are_the_samples_where_none_are_configured(tmp_path: Any, settings: Any, monkeypatch: Any) -> None:
+    settings.PRICES_FILE = tmp_path / "none.json"
+    monkeypatch.setattr("dashboard.costs.charges.DEFAULT_PRICES", tmp_path / "none.json")
+    told = prices("2026-10")
+    assert (list(told.ladder), told.currency, told.is_sample) == (LADDER, "USD", True)
+
+
+def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path: Any, settings: Any) -> None:
+    sample = json.loads((settings.BASE_DIR / "pipeline/data/prices-sample.json").read_text())
+    here = {item["meterName"]: item | {"armRegionName": "westeurope"} for item in sample["Items"]}
+    dearer = here["Standard Messaging Operations"] | {"tierMinimumUnits": 0, "retailPrice": 7.0}
+    rows = [*sample["Items"], here["Standard Base Unit"] | {"unitOfMeasure": "1/Hour"}, dearer]
+    settings.PRICES_FILE = tmp_path / "prices.json"
+    settings.PRICES_FILE.write_text(json.dumps({"Items": rows}))
+    with pytest.raises(JobFailed, match="several regions"):
+        prices("2026-10")
+    told = {}
+    for settings.PRICES_REGION in ("eastus", "westeurope"):
+        told[settings.PRICES_REGION] = list(prices("2026-10").ladder)
+        assert ChargesRequest(month="2026-10").arguments(tmp_path)[-2:] == ["--region", settings.PRICES_REGION]
+    assert told == {"eastus": LADDER, "westeurope": [Step(0, Fraction(7, MILLION))]}
+    named = ChargesRequest(month="2026-10", region="northeurope").arguments(tmp_path)
+    assert named[-2:] == ["--region", "northeurope"]
+
+
+def test_the_sample_is_not_looked_through_for_the_configured_region(settings: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("dashboard.costs.charges.DEFAULT_PRICES", settings.PRICES_FILE)
+    settings.PRICES_REGION = "westeurope"
+    assert prices("2026-10").is_sample
+
+
+@pytest.fixture
+def viewer(client: Client, db: None) -> Client:
+    user = User.objects.create_user("vera", password="correct horse battery")
+    user.groups.add(Group.objects.get(name="viewer"))
+    client.force_login(user)
+    return client
+
+
+FIELDS = {"hours": 3, "messages_per_hour": 333_334, "message_bytes": 71_680, "used": 13 * MILLION}
+ONE_CROSSING = {"crossings": 1, "per_gigabyte": "0.02"}
+
+
+def test_the_page_answers_with_money_operations_room_and_time(viewer: Client) -> None:
+    page = viewer.get("/costs/forecast/", FIELDS | ONE_CROSSING).content.decode()
+    for text in ("3.20–4.00", "8,000,", "at least 14 are needed", "17 min", "1.43", "Nothing has been metered yet"):
+        assert text in page
+
+
+def test_a_changed_field_is_answered_with_the_answer_alone(viewer: Client) -> None:
+    answer = viewer.get("/costs/forecast/", FIELDS, headers={"HX-Request": "true"}).content.decode()
+    assert "3.20–4.00" in answer
+    assert "<html" not in answer
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "x", "NaN", "1e9"])
+def test_a_field_that_makes_no_sense_is_named(viewer: Client, hours: str) -> None:
+    page = viewer.get("/costs/forecast/", {"hours": hours})
+    assert (page.status_code, "hours: " in page.content.decode()) == (200, True)
+
+
+@pytest.mark.django_db
+def test_the_command_tells_the_worked_example_under_both_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    example = {"hours": "3", "messages_per_hour": "333333.33", "message_bytes": "71680", "pingers": "20"}
+    call_command("forecast", **example, used=str(13 * MILLION))
+    told = capsys.readouterr().out
+    assert "published: 8,003,720 operations, 4,003,720 more than without the outage (3,600 pings, 120 polls)" in told
+    assert "settlements: 10,003,720 operations, 5,003,720 more" in told
+    assert "it needs 14 at least" in told
+
+
+@pytest.mark.django_db
+def test_the_command_names_the_option_it_cannot_read() -> None:
+    with pytest.raises(CommandError, match="--messages-per-hour is 'many'"):
+        call_command("forecast", messages_per_hour="many")
+
+
+def pair(name: str, queues: int, every_s: float, *, configured: bool = True) -> None:
+    namespaces = {"primary_namespace": name, "secondary_namespace": f"{name}-dr"}
+    options = {"backlog_queue_count": queues, "ping_primary_interval_s": every_s, "is_configured": configured}
+    Pair.objects.create(name=name, synced_at=timezone.now(), **namespaces, **options)
+
+
+@pytest.mark.django_db
+def test_a_pair_s_own_options_are_assumed_and_of_all_pairs_those_of_all() -> None:
+    pair("contoso", 4, 5)
+    pair("fabrikam", 16, 20)
+    pair("gone", 99, 1, configured=False)
+
+    assert present.configured("fabrikam") == present.Configured(queues=16, ping_interval_s=20)
+    assert present.configured("") == present.Configured(queues=20, ping_interval_s=8)  # 1/5 + 1/20 a second, of two
+    assert present.configured("nobody") == present.Configured(queues=10, ping_interval_s=60)
+
+
+def test_the_page_is_filled_with_the_options_of_the_pair_it_is_about(viewer: Client) -> None:
+    pair("tailspin", 7, 33)
+
+    page = viewer.get("/costs/forecast/", {"pair": "tailspin"}).text
+
+    assert 'value="33"' in page
+    assert 'value="7"' in page
+
+
+PRICES = [
+    {"meter": "Standard Messaging Operations", "unit": "1M", "from": start, "price": price, "currency": "USD"}
+    for start, price in (("0", "0.0"), ("13", "0.8"), ("100", "0.5"), ("2500", "0.2"))
+]
+
+
+def bill(scope: str, units: int, *kinds: str, rule: str = "published", tiers: tuple[int, ...] = ()) -> None:
+    now = timezone.now()
+    run = ChargeRun.objects.create(
+        month=f"{now:%Y-%m}", started_at=now, heard_at=now, status="succeeded", details={"prices": PRICES}
+    )
+    common = {"rule": rule, "allocation": "time", "currency": "USD", "cents": 0, "exact": "0", "units": units}
+    invoice = Invoice.objects.create(run=run, month=run.month, scope=scope, tiers=list(tiers), **common)
+    for kind in kinds:
+        counts = {"operations": 1, "billing_units": 1, "included_units": 1, "quantity": "1", "exact": "0", "cents": 0}
+        Charge.objects.create(invoice=invoice, pair="contoso", namespace=scope, entity="orders", kind=kind, **counts)
+
+
+def test_the_form_asks_for_the_second_subscription_only_where_the_pair_has_two(viewer: Client) -> None:
+    bill("sub", 5, "send", "ping", "send_backlog")
+    assert used("contoso").secondary is None
+    assert "in the secondary" not in viewer.get("/costs/forecast/", {"pair": "contoso"}).text
+    bill("sub-dr", 7, "syphon_receive_empty")
+    assert used("contoso") == Used(5, 7)
+    assert 'name="used_secondary" value="7"' in viewer.get("/costs/forecast/", {"pair": "contoso"}).text
+    assert used("").secondary is None
+
+
+def used(pair: str, rule: str = "published") -> Used:
+    return present.traffic(pair, timezone.now()).used[rule]
+
+
+@pytest.mark.django_db
+def test_each_counting_rule_goes_on_where_its_own_month_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    bill("sub", 8 * MILLION, "send")
+    bill("sub", 13 * MILLION, "send", rule="settlements")
+    assert (used("contoso"), used("contoso", "settlements")) == (Used(8 * MILLION), Used(13 * MILLION))
+    example = {"pair": "contoso", "hours": "1", "messages_per_hour": "1000000", "message_bytes": "1000"}
+    call_command("forecast", **example)
+    published, settlements = capsys.readouterr().out.splitlines()[:2]
+    assert "0.00 USD" in published
+    assert "4.80 USD" in settlements  # six million operations at 0.80
+    call_command("forecast", **example, used="0")  # said by a person, it is meant for both
+    assert capsys.readouterr().out.count("0.00 USD, 0.00 more") == 2
+
+
+@pytest.mark.django_db
+def test_operations_of_basic_and_premium_climb_no_ladder() -> None:
+    bill("sub", 20 * MILLION, "send", tiers=(13 * MILLION, MILLION, 0, 0, MILLION, 5 * MILLION))
+    assert used("contoso") == Used(14 * MILLION)
+
+
+REGIONS = """
+[pairs.contoso]
+primary = { fully_qualified_namespace = "contoso.example.com", region = "westeurope", tier = "%s" }
+secondary = { fully_qualified_namespace = "dr.example.com", region = "%s", tier = "%s" }
+%s
+"""
+SAMPLE_BANDWIDTH = Fraction(2, 100)
+
+
+@pytest.fixture
+def pairs_file(tmp_path: Any, settings: Any) -> Any:
+    """Writes the pairs file: both tiers, the secondary's region, further keys."""
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+
+    def write(
+        primary: str = "standard", secondary: str = "standard", region: str = "northeurope", more: str = ""
+    ) -> None:
+        settings.PAIRS_FILE.write_text(REGIONS % (primary, region, secondary, more))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("region", "more", "crossings", "price"),
+    [
+        pytest.param("northeurope", "bandwidth_per_gb = 0.05", 2, Fraction(5, 100), id="as configured"),
+        pytest.param("northeurope", "", 2, SAMPLE_BANDWIDTH, id="the meter of the list"),
+        pytest.param("northeurope", 'bandwidth_meter = "Data Transfer Out"', 2, None, id="nobody knows"),
+        pytest.param("WestEurope", "bandwidth_per_gb = 0.05", 0, None, id="one region"),
+    ],
+)
+@pytest.mark.parametrize("pair_asked", ["contoso", ""], ids=["the pair", "all pairs"])
+@pytest.mark.django_db
+def test_crossing_regions_is_priced_as_the_report_prices_it(
+    pairs_file: Any, pair_asked: str, region: str, more: str, crossings: int, price: Fraction | None
+) -> None:
+    pairs_file(region=region, more=more)
+    found = tariff(pair_asked, prices("2026-10"), "2026-10")
+    assert (found.crossings, found.per_gigabyte) == (crossings, price)
+
+
+def test_the_forecast_and_the_dialog_tell_the_same_egress_as_the_bill(viewer: Client, pairs_file: Any) -> None:
+    bill("sub", 5, "send")
+    Charge.objects.update(messages=MILLION, bytes=71_680 * MILLION)
+    ChargeRun.objects.update(started_at=timezone.now().replace(day=1, hour=1, minute=0, second=0, microsecond=0))
+    for more, told in (("bandwidth_per_gb = 0.05", "7.17"), ("", "2.87")):
+        pairs_file(more=more)
+        page = viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
+        assert told in page
+        dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}).content.decode()
+        assert f"and {told} for crossing regions there and back" in dialog
+    pairs_file(region="westeurope")
+    assert "leave a region" not in viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
+    dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}).content.decode()
+    assert "crossing regions" not in dialog
+
+
+@pytest.mark.parametrize(
+    ("primary", "secondary", "extra", "rest"),
+    [
+        # Of the worked example 4,003,600 operations more are in the primary than without, of which 3,600 are pings,
+        # and 4,000,120 in the secondary, at 0.05 a million in Basic.
+        pytest.param("premium", "premium", Fraction(0), Fraction(0), id="Premium"),
+        pytest.param("basic", "basic", Fraction("0.200186"), Fraction("0.000180"), id="Basic"),
+        pytest.param("standard", "premium", Fraction("0.00288"), Fraction("0.00288"), id="home from Premium"),
+        pytest.param("premium", "standard", Fraction("3.200096"), Fraction(0), id="backlog on the ladder"),
+    ],
+)
+@pytest.mark.django_db
+def test_each_namespace_is_priced_by_its_tier(
+    pairs_file: Any, primary: str, secondary: str, extra: Fraction, rest: Fraction
+) -> None:
+    pairs_file(primary, secondary)
+    priced = tariff("contoso", prices("2026-10"), "2026-10")
+    made = forecast(three_hours(used=13 * MILLION), priced.primary, False, priced.secondary)
+    facts = Facts(
+        diverted=MILLION, home=MILLION, message_bytes=71_680, down_s=10_800, lasted_s=10_800, ping_interval_s=3,
+        queues=10, used=13 * MILLION,
+    )  # fmt: skip
+    same = cost(facts, priced.primary, settlements=False, drained=True, secondary=priced.secondary)
+    assert (made.extra_charge, same.operations) == (extra, extra)
+    idle = replace(facts, diverted=0, home=0, queues=0)
+    assert cost(idle, priced.primary, settlements=False, drained=True, secondary=priced.secondary).operations == rest
+
+
+@pytest.mark.parametrize("tier", ["standard", "premium"])
+@pytest.mark.django_db
+def test_a_ladder_without_a_price_is_not_taken_for_premium(pairs_file: Any, tier: str) -> None:
+    pairs_file(tier, "premium")
+    nothing = replace(prices("2026-10"), ladder=[Step(0, Fraction(0))])
+    assert tariff("contoso", nothing, "2026-10").is_free == (tier == "premium")
+
+
+@pytest.mark.django_db
+def test_days_before_the_first_send_of_a_month_make_no_traffic_smaller() -> None:
+    computed = datetime(2026, 3, 21, 12, tzinfo=UTC)
+    bill("sub", 5, "send")
+    ChargeRun.objects.update(started_at=computed)
+    Invoice.objects.update(month="2026-03")
+    Charge.objects.update(messages=7_200)
+    assert present.traffic("contoso", computed).messages_per_hour == round(7_200 / (20 * 24 + 12))
+
+    day = {"kind": "send", "operations": 7_200, "billing_units": 7_200, "exact": "0"}
+    DailyCharge.objects.create(invoice=Invoice.objects.get(), date=date(2026, 3, 21), **day)
+    assert present.traffic("contoso", computed).messages_per_hour == 600

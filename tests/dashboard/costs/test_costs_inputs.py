@@ -1,0 +1,92 @@
+"""What the control plane tells the pipeline beside the usage: tiers, regions, depths; and who may keep the hours."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dashboard.costs.charges import depths_for, may_keep_hours, namespaces_for, store
+from dashboard.models import BacklogQueue, BacklogRollup, ChargeRun, DepthSample, Pair, PairDepth
+
+pytestmark = pytest.mark.django_db
+MONTH = "2026-11"
+NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
+PAIRS = """
+[pairs.contoso]
+primary = { fully_qualified_namespace = "contoso.servicebus.windows.net", region = "westeurope", subscription = "s1" }
+bandwidth_per_gb = 0.05
+[pairs.contoso.secondary]
+fully_qualified_namespace = "dr.servicebus.windows.net"
+region = "northeurope"
+tier = "premium"
+messaging_units = 2
+"""
+
+
+def told(arguments: list[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in Path(arguments[1]).read_text().splitlines()]
+
+
+def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(tmp_path: Path, settings) -> None:
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(PAIRS)
+    arguments, note = namespaces_for(tmp_path)
+    assert note == ""
+    assert told(arguments) == [
+        {"record": "namespace", "name": "contoso", "scope": "s1", "tier": "standard", "messaging_units": 1},
+        {"record": "namespace", "name": "dr", "scope": "contoso", "tier": "premium", "messaging_units": 2},
+        {"record": "crossing", "pair": "contoso", "per_gigabyte": 0.05, "meter": ""},
+    ]
+
+
+def test_two_namespaces_of_one_region_cross_nothing(tmp_path: Path, settings) -> None:
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(PAIRS.replace("northeurope", "WestEurope"))
+    assert [record["record"] for record in told(namespaces_for(tmp_path)[0])] == ["namespace", "namespace"]
+
+
+def test_without_a_pairs_file_nothing_is_told_and_with_a_wrong_one_the_report_says_so(tmp_path: Path, settings) -> None:
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    assert namespaces_for(tmp_path) == ([], "")
+    settings.PAIRS_FILE.write_text("[pairs]")
+    arguments, note = namespaces_for(tmp_path)
+    assert arguments == []
+    assert "PAIRS_FILE could not be used" in note
+
+
+def test_samples_of_the_month_and_of_single_queues_since_yesterday_reach_the_job(pair: Pair, tmp_path: Path) -> None:
+    queue = BacklogQueue.objects.create(pair=pair, path="x-0", seen_at=NOW)
+    for days in (0, 1, 2):
+        at = NOW - timedelta(days=days)
+        PairDepth.objects.create(pair=pair, at=at, messages=days)
+        DepthSample.objects.create(queue=queue, at=at, active=days, scheduled=5)
+    found = told(depths_for(tmp_path, MONTH, NOW))
+    assert sorted((each["queue"], each["messages"]) for each in found) == [("*", 0), ("*", 1), ("x-0", 5), ("x-0", 6)]
+
+
+def run(status: str = "running", minutes_ago: int = 0) -> ChargeRun:
+    heard = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+    return ChargeRun.objects.create(month=MONTH, status=status, started_at=heard, heard_at=heard)
+
+
+@pytest.mark.parametrize(
+    ("status", "minutes_ago", "may"), [("running", 0, False), ("running", 400, True), ("succeeded", 0, True)]
+)
+def test_only_one_run_of_a_month_keeps_its_hours(status: str, minutes_ago: int, may: bool) -> None:
+    run(status, minutes_ago)
+    assert may_keep_hours(run()) is may
+
+
+def rollup(deepest: int, day: int = 1) -> dict[str, object]:
+    begins = f"2026-11-{day:02d}T00:00:00+00:00"
+    period = {"pair": "contoso", "queue": "*", "begins_at": begins, "is_day": True, "samples": 9, "p50": 1, "p95": 2}
+    return {"record": "rollup", **period, "deepest": deepest}
+
+
+def test_rollups_replace_their_own_periods_and_leave_those_whose_samples_are_gone(tmp_path: Path) -> None:
+    for records in ([rollup(5, 1), rollup(6, 2)], [rollup(9, 2)]):
+        result = tmp_path / "result.jsonl"
+        result.write_text("\n".join(map(json.dumps, [{"record": "run", "counts": {}, "prices": []}, *records])))
+        store(run(), result)
+    assert list(BacklogRollup.objects.values_list("begins_at__day", "deepest")) == [(1, 5), (2, 9)]

@@ -1,0 +1,180 @@
+"""What a month's figures mean: what failover added, idle syphons, the month before, day by day."""
+
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from dashboard.costs.chart import DayOf, days_chart
+from dashboard.costs.insight import EXTRA_KINDS, added_by, change, idle, previous
+from dashboard.costs.report import Filters, report
+from dashboard.models import Adjustment, Charge, ChargeRun, DailyCharge, Invoice, Pair
+from tests.dashboard.costs.test_costs import RUN
+
+pytestmark = pytest.mark.django_db
+MILLION = 1_000_000
+PRICES = [
+    {"meter": "Standard Messaging Operations", "unit": "1M", "from": start, "price": price, "currency": "USD"}
+    for start, price in (("0", "0.0"), ("13", "0.8"), ("100", "0.5"), ("2500", "0.2"))
+]
+
+
+def month(name: str, cents: int, units: int, **kinds: int) -> Invoice:
+    """A stored month of one scope: its total, its operations, and billable units by kind."""
+    now = timezone.now()
+    details = {"prices": PRICES, "counts": RUN["counts"]}
+    run = ChargeRun.objects.create(month=name, started_at=now, heard_at=now, details=details, status="succeeded")
+    shared: dict[str, Any] = {"month": name, "scope": "sub", "allocation": "time", "currency": "USD", "exact": "0"}
+    made = Invoice.objects.create(run=run, rule="published", cents=cents, units=units, **shared)
+    for kind, amount in kinds.items():
+        counts = {"operations": amount, "billing_units": amount, "included_units": 0}
+        Charge.objects.create(
+            invoice=made, pair="contoso", namespace="contoso", entity="orders", kind=kind, quantity="0", exact="0",
+            cents=cents if kind == "send" else 0, **counts
+        )  # fmt: skip
+    return made
+
+
+def test_failover_costs_what_the_month_costs_more_for_it() -> None:
+    # docs/pricing.md, section 9: 8,003,720 operations after 10 million; without the outage 4,000,000 of them
+    stages = {"send_backlog": 2 * MILLION, "syphon_receive": 2 * MILLION, "syphon_send": 2 * MILLION}
+    made = month(
+        "2026-10",
+        400,
+        18_003_720,
+        send=10 * MILLION,
+        receive=2 * MILLION,
+        ping=3_600,
+        syphon_receive_empty=120,
+        **stages,
+    )
+    added = added_by([made], EXTRA_KINDS)
+    assert (added.operations, added.cents) == (4_003_720, 320)
+    assert added.per_million == Fraction("0.8")
+
+
+def other_pair(invoice: Invoice, **kinds: int) -> None:
+    """What another pair did on the same bill."""
+    for kind, amount in kinds.items():
+        counts = {"operations": amount, "billing_units": amount, "included_units": 0, "quantity": "0", "exact": "0"}
+        names = {"pair": "fabrikam", "namespace": "fabrikam", "entity": "orders", "kind": kind}
+        Charge.objects.create(invoice=invoice, cents=0, **names, **counts)
+
+
+def test_of_one_pair_its_own_operations_are_told() -> None:
+    polls = {"contoso": 2 * 29_760, "fabrikam": 29_760}  # two hosts, and one, of ten queues in 31 days
+    made = month("2026-10", 0, 50 * MILLION, send_backlog=MILLION, syphon_receive_empty=polls["contoso"])
+    other_pair(made, send_backlog=5 * MILLION, syphon_receive_empty=polls["fabrikam"])
+    for name in polls:
+        options = {"primary_namespace": name, "secondary_namespace": f"{name}-dr", "backlog_queue_count": 10}
+        Pair.objects.create(name=name, synced_at=timezone.now(), **options)
+    ChargeRun.objects.update(started_at=datetime(2026, 11, 1, 2, tzinfo=UTC))
+    found = {name: report("2026-10", filters=Filters(pair=name)) for name in ("contoso", "fabrikam", "")}
+    told = {
+        name: (each.failover.operations, each.idle.pollers, each.idle.hosts) for name, each in found.items() if each
+    }
+    assert told == {
+        "contoso": (MILLION + 59_520, 20, 2),
+        "fabrikam": (5 * MILLION + 29_760, 10, 1),
+        "": (6 * MILLION + 89_280, 30, 2),
+    }
+    saved = {name: each.idle.saved_by_half for name, each in found.items() if each}
+    assert (saved["contoso"], saved["fabrikam"]) == (
+        29_760 * Fraction("0.8") / MILLION,
+        14_880 * Fraction("0.8") / MILLION,
+    )
+
+
+def test_the_chart_of_days_says_that_it_is_of_all_pairs(as_role) -> None:
+    made = month("2026-10", 400, 20 * MILLION, send=MILLION)
+    counts = {"operations": 5, "billing_units": 5, "exact": "0.4"}
+    DailyCharge.objects.create(invoice=made, date=date(2026, 10, 1), kind="send", **counts)
+    viewer = as_role("viewer")
+    assert "Of all pairs together" in viewer.get("/costs/", {"month": "2026-10", "pair": "contoso"}).content.decode()
+    assert "Of all pairs together" not in viewer.get("/costs/", {"month": "2026-10"}).content.decode()
+
+
+def test_a_month_that_runs_is_divided_by_its_days_so_far() -> None:
+    three_hosts = 3 * 10 * 4 * 24 * 9
+    month("2026-10", 0, 50 * MILLION, syphon_receive_empty=three_hosts)
+    Pair.objects.create(
+        name="contoso", primary_namespace="contoso", secondary_namespace="contoso-dr", backlog_queue_count=10,
+        synced_at=timezone.now(),
+    )  # fmt: skip
+    for computed, pollers, hosts in (
+        (datetime(2026, 10, 10, tzinfo=UTC), 30, 3),
+        (datetime(2027, 1, 1, tzinfo=UTC), 9, 1),
+    ):
+        ChargeRun.objects.update(started_at=computed)
+        found = report("2026-10")
+        assert found is not None
+        assert (found.idle.pollers, found.idle.hosts) == (pollers, hosts)
+
+
+def test_failover_inside_the_allowance_costs_nothing_and_says_so() -> None:
+    added = added_by([month("2026-10", 0, 5 * MILLION, send_backlog=MILLION)], EXTRA_KINDS)
+    assert (added.operations, added.cents) == (MILLION, 0)
+
+
+@pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (1, 0), (2_976, 1), (29_760, 10), (29_761, 10)])
+def test_idle_polls_are_told_as_queues_polled_all_month(polls: int, pollers: int) -> None:
+    assert idle([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)], days=31).pollers == pollers
+
+
+@pytest.mark.parametrize(("name", "before"), [("2026-10", "2026-09"), ("2026-01", "2025-12"), ("2026-12", "2026-11")])
+def test_the_month_before(name: str, before: str) -> None:
+    assert previous(name) == before
+
+
+def test_a_month_is_compared_with_the_one_before() -> None:
+    month("2026-09", 2_000, MILLION, send=MILLION)
+    found = change("2026-10", "published", "", 2_500)
+    assert found is not None
+    assert (found.month, found.total, found.difference, found.percent) == ("2026-09", 2_000, 500, 25)
+    assert change("2026-09", "published", "", 2_000) is None
+
+
+def test_the_month_before_came_to_what_its_adjustments_made_of_it() -> None:
+    made = month("2026-09", 2_000, MILLION, send=MILLION)
+    place = {"namespace": "contoso", "entity": "orders", "kind": "send", "made_at": timezone.now()}
+    Adjustment.objects.create(invoice=made, run=made.run, pair="contoso", cents=500, **place)
+    for pair in ("", "contoso"):
+        found = change("2026-10", "published", pair, 2_500)
+        assert found is not None
+        assert (found.total, found.difference, found.percent) == (2_500, 0, 0)
+
+
+def test_the_report_narrows_down_to_a_kind_and_an_entity() -> None:
+    month("2026-10", 560, 20 * MILLION, send=20 * MILLION, ping=5)
+    pings = report("2026-10", filters=Filters(kind="ping"))
+    assert pings is not None
+    assert ([share.name for share in pings.by_kind], pings.total) == (["ping"], 0)
+    nothing = report("2026-10", filters=Filters(entity="payments"))
+    assert nothing is not None
+    assert (nothing.total, nothing.row_count) == (0, 0)
+
+
+def day(number: int, kind: str, cents: int, operations: int = 5) -> DayOf:
+    return DayOf(date(2026, 10, number), kind, operations, Fraction(cents, 100))
+
+
+def test_the_chart_draws_a_bar_for_each_day_and_group_and_tells_the_numbers() -> None:
+    chart = days_chart(
+        "2026-10", [day(1, "send", 50), day(1, "receive", 50), day(1, "ping", 25), day(31, "send", 10)], "USD"
+    )
+    assert chart is not None
+    assert chart.svg.count("<rect") == 3
+    assert "<title>1: Your traffic, 1.00</title>" in chart.svg
+    assert chart.rows == [(date(2026, 10, 1), ["1.00", "0.25"]), (date(2026, 10, 31), ["0.10", "0.00"])]
+
+
+def test_the_chart_shows_operations_while_everything_is_included() -> None:
+    chart = days_chart("2026-10", [day(1, "send", 0, 1_234)], "USD")
+    assert chart is not None
+    assert (chart.of_money, chart.rows) == (False, [(date(2026, 10, 1), ["1,234"])])
+
+
+def test_a_month_without_anything_has_no_chart() -> None:
+    assert days_chart("2026-10", [day(1, "settle", 0, 0)], "USD") is None

@@ -1,0 +1,146 @@
+"""Outages in the report: stored whole with the month, priced at the month's own marginal rate."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.costs import report as cost_report
+from dashboard.costs.charges import events_for, store
+from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
+from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line
+
+pytestmark = pytest.mark.django_db
+MONTH = "2026-10"
+START = datetime(2026, 10, 14, 9, tzinfo=UTC)
+EPISODE = {
+    "record": "episode",
+    "pair": "contoso",
+    "entity": "orders",
+    "started_at": START.isoformat(),
+    "ended_at": (START + timedelta(hours=3)).isoformat(),
+    "cause": "failed_over",
+    "reason": "timeouts",
+    "down_s": 10_800.0,
+    "units": {"send_backlog": 2_000_000},
+    "extra": {"published": 4_000_000, "settlements": 5_000_000},
+}
+AVAILABILITY = {
+    "record": "availability",
+    "pair": "contoso",
+    "entity": "orders",
+    "episodes": 1,
+    "down_s": 10_800.0,
+    "period_s": 2_678_400.0,
+    "repair_s": 10_800.0,
+}
+
+
+OUTAGE = [RUN, EPISODE, AVAILABILITY, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE]
+
+
+def stored(folder: Path, records: Sequence[Mapping[str, Any]] = OUTAGE) -> None:
+    path = folder / "result.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    now = timezone.now()
+    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), path)
+
+
+def viewer() -> User:
+    user = User.objects.create_user("vera", password="correct horse battery")
+    user.groups.add(Group.objects.get(name="viewer"))
+    return user
+
+
+def test_outages_are_replaced_with_the_month(tmp_path: Path) -> None:
+    for _ in range(2):
+        stored(tmp_path)
+    assert Outage.objects.count() == 1
+    assert Availability.objects.get().percent == pytest.approx(99.5968, abs=1e-4)
+
+
+def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client, tmp_path: Path) -> None:
+    client.force_login(viewer())
+    stored(tmp_path)
+    page = client.get("/costs/", {"month": MONTH}).content.decode()
+    # 20 million operations, 4 million of them because of the outage: all of those at 0.80
+    for text in ("4,000,000", "3.20", "failed over: timeouts", "3.0 h", "99.596 %"):
+        assert text in page
+
+
+def place(scope: str, namespace: str, published: int, crossing_bytes: int = 0) -> dict[str, object]:
+    counts = {"published": published, "settlements": published, "crossing_bytes": crossing_bytes}
+    return {"scope": scope, "namespace": namespace} | counts
+
+
+def test_an_outage_is_priced_on_the_bill_of_each_namespace_it_used(client: Client, tmp_path: Path) -> None:
+    """The primary is 20 million operations into its month, the secondary, another subscription's, 14 million.
+
+    Four million operations of the outage were made in the secondary: three are included there, one costs 0.80. The
+    pings, 3,600, cost 0.00288 in the primary. 20 GB left a region at 0.05, half of them because of the outage: 0.50.
+    """
+    places = [place("sub", "contoso", 3_600), place("sub-dr", "contoso-dr", 4_000_000, 10 * 10**9)]
+    extra = {"published": 4_003_600, "settlements": 4_003_600, "crossing_bytes": 10 * 10**9, "places": places}
+    egress = line("bandwidth", 100, namespace="contoso-dr") | {"quantity": "20.000000000000"}
+    secondary = invoice("published", 1_180, scope="sub-dr") | {
+        "units": 14_000_000,
+        "tiers": [13_000_000, 1_000_000, 0, 0],
+    }
+    records = [
+        RUN, EPISODE | {"extra": extra}, invoice("published", 1_560), line("send", 560, units=20_000_000), BASE,
+        secondary, line("send_backlog", 80, namespace="contoso-dr", units=14_000_000), egress,
+    ]  # fmt: skip
+    stored(tmp_path, records)
+
+    report = cost_report.report(MONTH)
+
+    assert report is not None
+    (cost,) = report.outages
+    assert [(part.scope, part.operations, part.charge, part.egress) for part in cost.parts] == [
+        ("sub", 3_600, Fraction("0.00288"), 0),
+        ("sub-dr", 4_000_000, Fraction("0.8"), Fraction("0.5")),
+    ]
+    assert (cost.operations, cost.cents) == (4_003_600, 130)
+    client.force_login(viewer())
+    assert "4,000,000 on the bill of sub-dr" in client.get("/costs/", {"month": MONTH}).text
+
+
+@pytest.mark.parametrize(("tier", "charge"), [("basic", Fraction("0.2")), ("premium", Fraction(0))])
+def test_an_outage_costs_what_the_tier_of_the_secondary_takes(tmp_path: Path, tier: str, charge: Fraction) -> None:
+    extra = {"published": 4_000_000, "settlements": 4_000_000, "places": [place("sub", "contoso-dr", 4_000_000)]}
+    own = line("send_backlog", 0, namespace="contoso-dr", units=4_000_000)
+    own |= {"exact": "0.2"} if tier == "basic" else {"exact": "0"}
+    hours = line("base", 50_000, entity="*", namespace="contoso-dr") if tier == "premium" else BASE
+    run = RUN | {"tiers": {"contoso": "standard", "contoso-dr": tier}}
+    sent = line("send", 560, units=20_000_000)
+    stored(tmp_path, [run, EPISODE | {"extra": extra}, invoice("published", 1_560), sent, own, hours])
+
+    report = cost_report.report(MONTH)
+
+    assert report is not None
+    assert [part.charge for part in report.outages[0].parts] == [charge]
+
+
+def test_the_job_is_told_the_turns_up_to_the_months_end_and_every_entity(tmp_path: Path) -> None:
+    pair = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=timezone.now())
+    EntityHealth.objects.create(pair=pair, path="orders")
+    times = (START - timedelta(days=90), START, datetime(2026, 11, 1, tzinfo=UTC))
+    for number, (kind, time) in enumerate(zip(("failed_over", "queue_pulled", "recovered"), times, strict=True)):
+        FailoverEvent.objects.create(event_id=str(number), time=time, pair="contoso", entity="orders", kind=kind)
+    FailoverEvent.objects.create(event_id="9", time=START, pair="contoso", entity="orders", kind="recovered")
+    _, events, _, inventory = events_for(tmp_path, MONTH)
+    told = [json.loads(text) for text in Path(events).read_text().splitlines()]
+    assert {each["id"] for each in told} == {"0", "9"}
+    assert json.loads(Path(inventory).read_text()) == {"pair": "contoso", "entity": "orders"}
+
+
+def test_only_an_entity_that_was_never_down_is_told_as_always_available() -> None:
+    assert Availability(down_s=6.0, period_s=1_750_000.0).percent_told == 99.999
+    assert Availability(down_s=0.0, period_s=1_750_000.0).percent_told == 100.0

@@ -1,0 +1,254 @@
+"""Computed against billed: ranges, the rest nobody can explain, who may give the files, and the trail they leave."""
+
+import io
+import json
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from dashboard.costs.charges import store
+from dashboard.costs.reconciliation import CENT, WHOLE, Range, against_bill, against_metrics, take_statement
+from dashboard.models import Adjustment, AuditEntry, ChargeRun, Invoice, Statement
+from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
+from tests.dashboard.costs.test_costs_statements import RESOURCE, SYSTEM, metric, rows
+from tests.dashboard.costs.test_costs_statements import line as billed
+
+pytestmark = pytest.mark.django_db
+MILLION = 1_000_000
+
+
+def day(kind: str, units: int, exact: str, on: str = "2026-10-03") -> dict[str, object]:
+    return {"record": "day", "date": on, "kind": kind, "operations": units, "units": units, "exact": exact}
+
+
+@pytest.fixture
+def computed(tmp_path: Path) -> None:
+    """A million sent on a day, and as much settled, which one of the rules bills; the base charge of the month."""
+    records = [
+        RUN,
+        invoice("published", 1_080),
+        line("send", 80, units=MILLION),
+        line("base", 1_000, entity="*", namespace="$system"),
+        day("send", MILLION, "0.8"),
+        day("settle", 0, "0"),
+        invoice("settlements", 1_160),
+        line("send", 80, units=MILLION),
+        line("settle", 80, units=MILLION),
+        line("base", 1_000, entity="*", namespace="$system"),
+        day("send", MILLION, "0.8"),
+        day("settle", MILLION, "0.8"),
+    ]
+    result = tmp_path / "result.jsonl"
+    result.write_text("\n".join(map(json.dumps, records)))
+    now = timezone.now()
+    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), result)
+
+
+def give(client, text: str, source: str = "export", month: str = MONTH):
+    file = SimpleUploadedFile("bill.csv", text.encode())
+    return client.post("/costs/reconcile/upload/", {"month": month, "source": source, "file": file})
+
+
+def bill(operations: str = "1.5", *more: str) -> str:
+    base = billed("Standard Base Unit", "1/Hour", "72", resource=SYSTEM)
+    return rows(billed(quantity=operations), base, *more)
+
+
+@pytest.mark.parametrize(
+    ("value", "unexplained"),
+    [(5, 0), (10, 0), (20, 0), (25, 5), (4, -1), (2, -3)],
+)
+def test_what_lies_between_the_two_rules_is_explained(value: int, unexplained: int) -> None:
+    found = Range(label="", least=Fraction(5), most=Fraction(20), billed=Fraction(value))
+    assert found.unexplained == unexplained
+
+
+def test_a_bill_between_the_rules_is_explained_by_meter_and_day(computed, as_role) -> None:
+    assert give(as_role("operator"), bill()).status_code == 302
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    operations, base = against.meters
+    assert (operations.quantity.least, operations.quantity.most, operations.quantity.billed) == (
+        MILLION, 2 * MILLION, 1.5 * MILLION,
+    )  # fmt: skip
+    assert operations.quantity.unexplained == 0
+    assert (base.quantity.least, base.quantity.billed) == (72, 72)  # of 744 hours, the three days the bill knows
+    assert [(each.label, each.unexplained) for each in against.days] == [("2026-10-03", 0)]
+    assert against.until == date(2026, 10, 3)
+
+
+def test_the_unexplained_rest_is_shown_with_its_sign(computed, as_role) -> None:
+    viewer, operator = as_role("viewer"), as_role("operator")
+    for quantity, shown in (("2.25", "+250,000"), ("0.75", "−250,000")):
+        give(operator, bill(quantity))
+        assert shown in viewer.get("/costs/reconcile/", {"month": MONTH}).content.decode()
+
+
+def test_namespaces_nobody_meters_are_told_apart(computed, as_role) -> None:
+    give(as_role("operator"), bill("1.5", billed(quantity="9", resource=RESOURCE.replace("Contoso", "other"))))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert [(namespace, quantity) for namespace, _, quantity, _ in against.elsewhere] == [("other", 9 * MILLION)]
+    assert "nobody meters here" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+
+
+def test_a_new_bill_takes_the_place_of_the_last_and_both_are_in_the_trail(computed, as_role) -> None:
+    for _ in range(2):
+        give(as_role("operator"), bill())
+    assert Statement.objects.count() == 1
+    assert [entry.verb for entry in AuditEntry.objects.filter(operator="operator")] == ["reconcile_export"] * 2
+    assert "SHA-256" in AuditEntry.objects.first().detail
+
+
+def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(computed, as_role) -> None:
+    operator = as_role("operator")
+    give(operator, bill())
+    answer = give(operator, "<html>Sign in</html>")
+    assert answer.status_code == 400
+    assert "This is no Azure cost export" in answer.content.decode()
+    assert Statement.objects.get().rows == 2
+    assert AuditEntry.objects.first().outcome == "refused"
+
+
+def test_viewers_see_and_may_not_give(computed, as_role) -> None:
+    assert give(as_role("viewer"), bill()).status_code == 403
+    assert not Statement.objects.exists()
+    page = as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+    assert "Nothing was given yet" in page
+    assert 'type="file"' not in page
+
+
+def test_strangers_are_sent_to_the_login(as_role) -> None:
+    for answer in (as_role("stranger").get("/costs/reconcile/"), give(as_role("stranger"), bill())):
+        assert answer.headers["Location"].startswith("/login/")
+
+
+def test_a_file_of_more_than_the_bound_is_refused_before_it_is_read(as_role) -> None:
+    answer = as_role("operator").post("/costs/reconcile/upload/", {"month": MONTH}, headers={"content-length": "9" * 9})
+    assert answer.status_code == 413
+
+
+def test_the_form_asks_for_the_token(people) -> None:
+    from django.test import Client
+
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people["operator"])
+    assert give(client, bill()).status_code == 403
+    assert not Statement.objects.exists()
+
+
+def measured(*totals: tuple[str, int], on: str = "2026-10-03") -> str:
+    """The answer of the metrics API for a day."""
+    return json.dumps({"value": [metric(*each) for each in totals]}).replace("2026-10-02", on)
+
+
+@pytest.mark.parametrize(
+    ("sent", "verdict"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "explanation")]
+)
+def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent: int, verdict: str) -> None:
+    size = (MILLION - sent) * 65_536 if sent in (900_000,) else 0
+    assert give(as_role("operator"), measured(("IncomingMessages", sent - 1), ("IncomingBytes", size)), "metrics")
+    seen = {each.range.label: each for each in against_metrics(MONTH)}
+    assert list(seen) == ["Sent, in operations"], "of what no metric was given nothing is said"
+    assert verdict in seen["Sent, in operations"].verdict
+    assert "Against Azure Monitor" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+
+
+def test_the_base_charge_of_another_subscription_is_not_ours(computed, as_role) -> None:
+    other = billed("Standard Base Unit", "1/Hour", "72", resource=SYSTEM).replace("S1", "S2")
+    give(as_role("operator"), bill("1.5", other))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert [meter.quantity.billed for meter in against.meters if meter.unit == "unit hours"] == [72]
+    assert [(namespace, meter, quantity) for namespace, meter, quantity, _ in against.elsewhere] == [
+        ("$system", "Standard Base Unit", 72)
+    ]
+
+
+@pytest.mark.parametrize(("off", "is_explained"), [("0.009", True), ("0.02", False), ("1", False)])
+def test_of_money_a_cent_may_be_cut_off_and_no_more(computed, off: str, is_explained: bool) -> None:
+    found = Range(label="", least=Fraction(5), most=Fraction(20), billed=20 + Fraction(off), tolerance=CENT)
+    assert found.is_explained == is_explained
+    assert replace(found, tolerance=WHOLE).is_explained
+    text = bill("1.5", billed("Data Transfer Out", "1 GB", "0", category="Bandwidth", cost="1"))
+    take_statement(MONTH, "export", "bill.csv", text.encode(), "olga", timezone.now())
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert {meter.cost.tolerance for meter in against.meters} | {against.cost.tolerance} == {CENT}
+
+
+def shared_days(folder: Path) -> None:
+    """Two namespaces of one scope: a million sent on the 3rd and two on the 20th, half a million of all by `other`."""
+    records = [
+        RUN,
+        invoice("settlements", 0),
+        line("send", 0, units=5 * MILLION // 2),
+        line("send", 0, namespace="other", units=MILLION // 2),
+        day("send", MILLION, "0"),
+        day("send", 2 * MILLION, "0", on="2026-10-20"),
+    ]
+    result = folder / "result.jsonl"
+    result.write_text("\n".join(map(json.dumps, records)))
+    now = timezone.now()
+    store(ChargeRun.objects.create(month=MONTH, started_at=now, heard_at=now), result)
+
+
+@pytest.mark.parametrize(
+    ("sent", "on", "verdict"),
+    [
+        (MILLION, "2026-10-03", "within"),
+        (MILLION // 2, "2026-10-03", "within"),  # the other half may be the other namespace's
+        (MILLION // 3, "2026-10-03", "explanation"),
+        (MILLION + 9, "2026-10-03", "fewer"),
+        (2 * MILLION, "2026-10-20", "within"),
+        (5, "2026-10-05", "fewer"),
+    ],
+)
+def test_metrics_of_some_days_are_compared_with_what_was_made_in_them(
+    tmp_path: Path, as_role, sent: int, on: str, verdict: str
+) -> None:
+    shared_days(tmp_path)
+    give(as_role("operator"), measured(("IncomingMessages", sent - 1), on=on), "metrics")
+    (seen,) = against_metrics(MONTH)
+    assert (seen.since, seen.until) == (date.fromisoformat(on), date.fromisoformat(on))
+    assert verdict in seen.verdict
+    if on == "2026-10-03":
+        assert (seen.computed.least, seen.computed.most) == (MILLION // 2, MILLION)
+        assert "500,000–1,000,000" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+
+
+def test_adjustments_of_a_closed_month_are_in_the_money_that_the_bill_is_compared_with(computed, as_role) -> None:
+    made = Invoice.objects.get(rule="published")
+    place = {"pair": "contoso", "entity": "orders", "kind": "send", "cents": 100, "made_at": timezone.now()}
+    Adjustment.objects.create(invoice=made, run=made.run, namespace="late", **place)
+    give(as_role("operator"), bill("1.5", billed(quantity="1", resource=RESOURCE.replace("Contoso", "late"))))
+    against = against_bill(MONTH, "USD")
+    assert against is not None
+    assert not against.elsewhere
+    operations = against.meters[0]
+    assert (operations.cost.least, operations.cost.most) == (Fraction("1.6"), Fraction("1.8"))
+    assert (
+        "has the adjustments of the closed month"
+        in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+    )
+
+
+def test_a_file_can_be_pointed_to(computed, tmp_path: Path) -> None:
+    path = tmp_path / "bill.csv"
+    path.write_text(bill("2.25"))
+    said = io.StringIO()
+    call_command("reconcile", month=MONTH, export=path, stdout=said)
+    assert (
+        "Messaging operations: computed 1,000,000–2,000,000, billed 2,250,000, unexplained +250,000" in said.getvalue()
+    )
+    with pytest.raises(CommandError, match="cannot be read: No such file"):
+        call_command("reconcile", month=MONTH, export=tmp_path / "none.csv")
+    path.write_text("hello")
+    with pytest.raises(CommandError, match="no Azure cost export"):
+        call_command("reconcile", month=MONTH, export=path)

@@ -1,0 +1,81 @@
+"""Computing on demand: an operator asks on the page, a worker takes it, the page tells where it is."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.costs.charges import ask_for, take_wanted
+from dashboard.models import AuditEntry, ChargeRun
+
+pytestmark = pytest.mark.django_db
+MONTH = "2026-10"
+
+
+def sign_in(client: Client, group: str) -> Client:
+    user = User.objects.create_user("olga", password="correct horse battery")
+    user.groups.add(Group.objects.get(name=group))
+    client.force_login(user)
+    return client
+
+
+def test_an_operator_asks_once_however_often_she_clicks(client: Client) -> None:
+    operator = sign_in(client, "operator")
+    for _ in range(2):
+        answer = operator.post("/costs/compute/", {"month": MONTH})
+        assert answer.headers["Location"] == f"/costs/?month={MONTH}"
+    run = ChargeRun.objects.get()
+    assert (run.status, run.started_by) == (ChargeRun.Status.WANTED, "olga")
+    assert AuditEntry.objects.get().verb == "compute_charges"
+    assert "waiting for a worker" in operator.get("/costs/", {"month": MONTH}).content.decode()
+
+
+def test_a_viewer_may_not_ask_and_sees_no_button(client: Client) -> None:
+    viewer = sign_in(client, "viewer")
+    assert viewer.post("/costs/compute/", {"month": MONTH}).status_code == 403
+    assert not ChargeRun.objects.exists()
+    assert "Compute now" not in viewer.get("/costs/").content.decode()
+
+
+def test_a_month_that_is_none_cannot_be_asked_for(client: Client) -> None:
+    assert sign_in(client, "operator").post("/costs/compute/", {"month": "soon"}).status_code == 400
+
+
+def test_one_worker_takes_what_was_asked_for() -> None:
+    now = timezone.now()
+    asked = ask_for(MONTH, "olga", now)
+    assert take_wanted(now) == asked
+    assert take_wanted(now) is None
+    assert ask_for(MONTH, "otto", now) == asked
+
+
+def test_what_nobody_took_can_be_asked_for_again() -> None:
+    now = timezone.now()
+    lost = ask_for(MONTH, "olga", now - timedelta(minutes=16))
+    assert ask_for(MONTH, "olga", now) != lost
+
+
+def test_the_part_that_tells_progress_asks_for_the_page_once_the_run_has_ended(client: Client) -> None:
+    viewer = sign_in(client, "viewer")
+    run = ask_for(MONTH, "olga", timezone.now())
+    ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.RUNNING, stage="pricing", share=0.8, rows=5)
+    part = viewer.get("/costs/run/", {"month": MONTH})
+    assert "80 % · pricing · 5 rows" in part.content.decode()
+    assert "HX-Refresh" not in part.headers
+    ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.FAILED, error="No Java was found.")
+    assert viewer.get("/costs/run/", {"month": MONTH}).headers["HX-Refresh"] == "true"
+
+
+def test_a_wanted_run_that_fails_says_why(settings: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "prices.json"
+    broken.write_text("{")
+    settings.PRICES_FILE = broken  # type: ignore[attr-defined]
+    ask_for(MONTH, "olga", timezone.now())
+    call_command("compute_charges", wanted=True)
+    run = ChargeRun.objects.get()
+    assert (run.status, "not JSON" in run.error) == (ChargeRun.Status.FAILED, True)
+    assert "not JSON" in capsys.readouterr().err

@@ -1,0 +1,36 @@
+"""Jobs of the pipeline as processes of their own."""
+
+from typing import Any
+
+import pytest
+
+from dashboard.costs.jobs import run_job
+
+TELLS = "import json, os; print(json.dumps({'stage': 'told', **os.environ}))"
+KEY = "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=hunter2"
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch) -> dict[str, Any]:
+    """The environment of a job that was started among secrets."""
+    secrets = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DEMO_PASSWORD", "OIDC_CLIENT_SECRET", "METRICS_TOKEN")
+    for name in (*secrets, "EMAIL_HOST_PASSWORD", "CHAT_URL"):
+        monkeypatch.setenv(name, "hunter2")
+    for name in ("CONTOSO_PRIMARY", "AZURE_SERVICEBUS"):
+        monkeypatch.setenv(name, KEY)
+    for name in ("AWS_SECRET_ACCESS_KEY", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "SPARK_MASTER"):
+        monkeypatch.setenv(name, "for the job")
+    (tmp_path / "tells.py").write_text(TELLS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said: list[dict[str, Any]] = []
+    run_job("tells", [], said.append)
+    return said[0]
+
+
+def test_a_job_knows_no_secret_but_the_keys_of_object_stores(told):
+    assert [name for name, value in told.items() if "hunter2" in value] == []
+    passed_on = {name for name, value in told.items() if value == "for the job"}
+    assert passed_on == {
+        *("AWS_SECRET_ACCESS_KEY", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "SPARK_MASTER")
+    }
+    assert told["PATH"]

@@ -1,0 +1,147 @@
+"""The demo's panel against real local namespaces: breaking, mending, and where it is not offered."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from dashboard.demo.faults import LocalNamespace
+from dashboard.fleet.pairs_file import load_pairs
+from dashboard.models import AuditEntry
+
+KEY = "a-key-of-this-test"
+
+
+@pytest.fixture(scope="module")
+def namespaces() -> Iterator[dict[str, str]]:
+    """Connection strings of two local namespaces, by name."""
+    command = (
+        sys.executable,
+        "-m",
+        "emulator",
+        "--namespace",
+        "contoso:0",
+        "--namespace",
+        "contoso-dr:0",
+        "--key",
+        KEY,
+    )
+    entities = ("--entity", "contoso/orders", "--entity", "contoso/payments")
+    with subprocess.Popen((*command, *entities), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().split(maxsplit=2) for _ in range(2)]
+        yield {name: string.strip() for _, name, string in lines}
+        process.terminate()
+
+
+@pytest.fixture
+def demo(pair, namespaces, settings, monkeypatch, tmp_path, redis_here):
+    """The pair as a demo's, on those namespaces."""
+    file = tmp_path / "pairs.toml"
+    file.write_text(
+        '[pairs.contoso]\nprimary = { connection_string_env = "CONTOSO_PRIMARY" }\n'
+        'secondary = { connection_string_env = "CONTOSO_SECONDARY", namespace = "contoso-dr" }\n'
+    )
+    monkeypatch.setenv("CONTOSO_PRIMARY", namespaces["contoso"])
+    monkeypatch.setenv("CONTOSO_SECONDARY", namespaces["contoso-dr"])
+    settings.PAIRS_FILE, settings.DEMO = file, True
+    pair.is_emulated = True
+    pair.save()
+    primary = LocalNamespace.of(load_pairs()["contoso"].primary)
+    yield primary
+    primary.mend("*")
+
+
+def press(client, verb, **data):
+    return client.post(f"/pairs/contoso/demo/{verb}/", data)
+
+
+@pytest.mark.parametrize(("how", "effect"), [("rejects", "reject"), ("silent", "silent"), ("resets", "reset")])
+def test_an_entity_is_broken_and_mended(demo, as_role, how, effect):
+    operator = as_role("operator")
+
+    press(operator, "break", path="orders", how=how)
+    assert [(fault.path, fault.operation, fault.effect) for fault in demo.faults()] == [("orders", "send", effect)]
+
+    press(operator, "mend", path="orders")
+    assert demo.faults() == []
+
+
+def test_the_whole_primary_is_broken_and_mended(demo, as_role):
+    operator = as_role("operator")
+
+    press(operator, "break", path="*", how="resets")
+    assert {(fault.path, fault.operation) for fault in demo.faults()} == {("*", "send"), ("*", "connect")}
+
+    press(operator, "mend", path="*")
+    assert demo.faults() == []
+
+
+def test_mending_one_entity_leaves_the_other_broken(demo, as_role):
+    operator = as_role("operator")
+    press(operator, "break", path="orders")
+    press(operator, "break", path="payments")
+
+    press(operator, "mend", path="orders")
+
+    assert [fault.path for fault in demo.faults()] == ["payments"]
+
+
+def test_the_page_says_what_is_broken_and_what_the_failover_interval_is(demo, as_role):
+    operator = as_role("operator")
+    press(operator, "break", path="orders", how="silent")
+
+    page = operator.get("/").text
+
+    assert '<span class="broken">is silent</span>' in page
+    assert "failover interval of <b>5\N{NO-BREAK SPACE}s</b>" in page
+
+
+def test_breaking_is_in_the_audit_trail(demo, as_role):
+    press(as_role("operator"), "break", path="orders")
+
+    entry = AuditEntry.objects.get()
+    assert (entry.operator, entry.verb, entry.target, entry.outcome) == ("operator", "demo_break", "orders", "done")
+
+
+def test_viewers_break_nothing(demo, as_role):
+    assert press(as_role("viewer"), "break", path="orders").status_code == 403
+    assert demo.faults() == []
+
+
+@pytest.mark.parametrize(
+    "change", [lambda pair, settings: setattr(settings, "DEMO", False), lambda pair, settings: real(pair)]
+)
+def test_outside_the_demo_there_is_no_panel_and_no_breaking(demo, pair, settings, as_role, change):
+    change(pair, settings)
+    operator = as_role("operator")
+
+    assert "Break it" not in operator.get("/").text
+    assert press(operator, "break", path="orders").status_code == 404
+    assert demo.faults() == []
+
+
+def real(pair) -> None:
+    pair.is_emulated = False
+    pair.save()
+
+
+def test_a_namespace_that_is_away_is_said_and_not_an_error(demo, as_role, monkeypatch, namespaces):
+    gone = namespaces["contoso"].replace(namespaces["contoso"].split("://")[1].split(";")[0], "127.0.0.1:1")
+    monkeypatch.setenv("CONTOSO_PRIMARY", gone)
+    operator = as_role("operator")
+
+    assert "contoso does not answer" in operator.get("/").text
+    assert press(operator, "break", path="orders").status_code == 503
+
+
+def test_a_namespace_elsewhere_is_never_broken(demo, as_role, monkeypatch):
+    monkeypatch.setenv(
+        "CONTOSO_PRIMARY", "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=s"
+    )
+
+    answer = press(as_role("operator"), "break", path="orders")
+
+    assert answer.status_code == 503
+    assert "is not a namespace of this machine" in answer.text

@@ -1,0 +1,463 @@
+"""The pages of drills: asking, beginning, watching, calling off, reading the report.
+
+docs/readiness.md.
+"""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from azure.core.exceptions import ResourceNotFoundError
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.management import ServiceBusAdministrationClient
+from django.utils import timezone
+
+from dashboard.costs.current_month import Traffic, Used
+from dashboard.costs.ladder import Step as PriceStep
+from dashboard.drills import canary, report
+from dashboard.drills.boards import stages
+from dashboard.drills.canary import CANARY, Canary, Moment, hindrances
+from dashboard.drills.course import Arrival, Course, Step
+from dashboard.drills.requests import is_due
+from dashboard.models import AuditEntry, Drill, EntityHealth
+from pairing import emulator_transport
+from tests.dashboard.conftest import NOW
+
+FORM = {"pair": "contoso", "path": CANARY, "reason": "the monthly one", "messages": "12"}
+
+
+@pytest.fixture
+def primary(reachable, local_namespaces, alive):
+    """The pair's primary, which has no canary yet."""
+    text = local_namespaces["CONTOSO_PRIMARY"]
+    with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as primary:
+        yield primary
+        for name in (CANARY, "with-sessions"):
+            with suppress(ResourceNotFoundError):
+                primary.delete_queue(name)
+            with suppress(ResourceNotFoundError):
+                primary.delete_topic(name)
+
+
+@pytest.fixture
+def canary_queue(primary):
+    primary.create_queue(CANARY)
+    return primary
+
+
+def drill(pair, **changes):
+    """A row as one is begun."""
+    at = timezone.now()
+    given = {
+        "pair": pair,
+        "path": CANARY,
+        "by": "ada",
+        "at": at,
+        "request_id": f"{Drill.objects.count():032x}",
+        "expires_at": at + timedelta(minutes=15),
+        "course": Course(Step.PREPARING, at, 12).as_json(),
+    }
+    return Drill.objects.create(**{**given, **changes})
+
+
+# Asking and beginning -----------------------------------------------------------------------------------------------
+
+
+def test_the_question_says_what_will_happen_and_begins_nothing(canary_queue, as_role):
+    page = as_role("operator").get("/drills/start/?pair=contoso")
+
+    assert page.status_code == 200
+    assert "What will happen, in pairing-canary alone" in page.text
+    assert "messages of others are left alone" in page.text
+    assert not Drill.objects.exists()
+
+
+def test_an_operator_begins_a_drill_and_it_is_audited(canary_queue, as_role):
+    answer = as_role("operator").post("/drills/start/", FORM, follow=True)
+
+    row = Drill.objects.get()
+    assert (row.path, row.by, row.messages, row.reason, row.step) == (
+        CANARY,
+        "operator",
+        12,
+        "the monthly one",
+        "preparing",
+    )
+    assert f"/drills/{row.pk}/" in answer.redirect_chain[-1][0]
+    entry = AuditEntry.objects.get()
+    assert (entry.verb, entry.target, entry.reason, entry.outcome) == ("start_drill", CANARY, "the monthly one", "done")
+
+
+def test_a_drill_is_not_begun_without_a_reason(canary_queue, as_role):
+    page = as_role("operator").post("/drills/start/", {**FORM, "reason": " "})
+
+    assert (page.status_code, "Say why" in page.text, 'value="12"' in page.text) == (400, True, True)
+    assert not Drill.objects.exists()
+
+
+def test_the_same_click_twice_is_one_drill(canary_queue, as_role):
+    operator, form = as_role("operator"), {**FORM, "request_id": "5d3b8f8e-3a0f-4f3a-9a44-000000000001"}
+
+    operator.post("/drills/start/", form)
+    operator.post("/drills/start/", form)
+
+    assert Drill.objects.count() == 1
+
+
+def test_a_pair_has_one_drill_at_a_time(canary_queue, as_role):
+    operator = as_role("operator")
+    operator.post("/drills/start/", FORM)
+
+    answer = operator.post("/drills/start/", FORM)
+
+    assert answer.status_code == 409
+    assert "A drill runs already" in answer.text
+    assert Drill.objects.count() == 1
+
+
+def test_a_queue_that_is_not_marked_takes_its_name_typed(canary_queue, as_role):
+    operator = as_role("operator")
+    asked = operator.get("/drills/start/?pair=contoso&path=orders").text
+    refused = operator.post("/drills/start/", {**FORM, "path": "orders"})
+
+    assert "is not marked as a canary" in asked
+    assert refused.status_code == 409
+    assert not Drill.objects.exists()
+
+    operator.post("/drills/start/", {**FORM, "path": "orders", "typed": "orders"})
+    assert Drill.objects.get().path == "orders"
+
+
+def test_the_canary_of_the_pairs_file_is_the_one_that_is_meant(canary_queue, as_role, settings):
+    settings.PAIRS_FILE.write_text(settings.PAIRS_FILE.read_text() + 'drill = { entity = "orders" }\n')
+
+    page = as_role("operator").get("/drills/start/?pair=contoso").text
+
+    assert "What will happen, in orders alone" in page
+    assert "is not marked" not in page
+
+
+def test_a_missing_canary_is_made_only_if_that_is_ticked(primary, as_role):
+    operator = as_role("operator")
+    assert "Make pairing-canary" in operator.get("/drills/start/?pair=contoso").text
+
+    refused = operator.post("/drills/start/", FORM)
+    assert "There is no queue or topic pairing-canary." in refused.text
+    assert not Drill.objects.exists()
+
+    operator.post("/drills/start/", {**FORM, "creates": "1"})
+    assert Drill.objects.get().creates_canary is True
+
+
+def test_what_speaks_against_is_told_before_the_click_and_holds_at_it(canary_queue, as_role):
+    EntityHealth.objects.filter(path="orders").update(state="failing", since=NOW)
+    operator = as_role("operator")
+
+    assert "no time for a drill" in operator.get("/drills/start/?pair=contoso").text
+    assert operator.post("/drills/start/", FORM).status_code == 409
+    assert not Drill.objects.exists()
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_viewers_begin_nothing(canary_queue, as_role, method):
+    assert getattr(as_role("viewer"), method)("/drills/start/", FORM).status_code == 403
+
+
+@pytest.mark.parametrize("wrong", [{"messages": "3"}, {"messages": "many"}, {"pair": "no pair"}])
+def test_nonsense_is_told_and_begins_nothing(canary_queue, as_role, wrong):
+    answer = as_role("operator").post("/drills/start/", {**FORM, **wrong})
+
+    assert answer.status_code == 400
+    assert not Drill.objects.exists()
+
+
+# Looking at a canary ------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_with_sessions_is_a_canary_of_its_kind(primary):
+    primary.create_queue("with-sessions", requires_session=True)
+
+    seen = canary.look("contoso", "with-sessions")
+
+    assert (seen.kind, hindrances(seen, Moment())) == ("session_queue", [])
+
+
+def test_a_topic_is_a_canary_once_it_has_the_drills_subscription_and_no_other(primary):
+    primary.create_topic(CANARY)
+    seen = canary.look("contoso", CANARY)
+    assert (seen.kind, seen.missing) == ("topic", "the subscription pairing-canary of pairing-canary")
+    assert "has no subscription pairing-canary" in hindrances(seen, Moment())[0]
+    assert hindrances(seen, Moment(), creates=True) == []
+
+    primary.create_subscription(CANARY, CANARY)
+    assert hindrances(canary.look("contoso", CANARY), Moment()) == []
+
+    primary.create_subscription(CANARY, "billing")
+    assert "billing" in hindrances(canary.look("contoso", CANARY), Moment())[0]
+
+
+def test_messages_of_others_in_the_drills_subscription_are_seen(primary, reachable):
+    primary.create_topic(CANARY)
+    primary.create_subscription(CANARY, CANARY)
+    assert canary.look("contoso", CANARY).strangers is False
+    with reachable.primary.get_topic_sender(CANARY) as sender:
+        sender.send_messages(ServiceBusMessage("somebody's"))
+
+    assert canary.look("contoso", CANARY).strangers is True
+
+
+def test_the_page_tells_what_kind_of_canary_it_is_and_asks_what_to_make(primary, as_role):
+    operator = as_role("operator")
+    asked = operator.get("/drills/start/?pair=contoso").text
+    assert '<option value="topic"' in asked
+    operator.post("/drills/start/", {**FORM, "creates": "1", "kind": "topic"})
+    row = Drill.objects.get()
+    assert (row.kind, row.creates_canary) == ("topic", True)
+    row.delete()
+    primary.create_queue(CANARY, requires_session=True)
+
+    told = operator.get("/drills/start/?pair=contoso").text
+
+    assert "a queue with sessions of contoso" in " ".join(told.split())
+    assert "in a session of their own" in told
+    operator.post("/drills/start/", FORM)
+    assert Drill.objects.get().kind == "session_queue"
+
+
+def test_messages_of_others_are_seen_and_those_of_drills_are_not_others(canary_queue, reachable):
+    with reachable.primary.get_queue_sender(CANARY) as sender:
+        sender.send_messages(ServiceBusMessage("left by a drill", application_properties={"drill": "1"}))
+        assert canary.look("contoso", CANARY).strangers is False
+        sender.send_messages(ServiceBusMessage("somebody's"))
+        assert canary.look("contoso", CANARY).strangers is True
+
+
+FIT = Canary(CANARY, is_there=True)
+AGAINST = {
+    "a drill runs": (FIT, Moment(running="orders"), "A drill runs already"),
+    "nobody works": (FIT, Moment(is_silent=True), "No worker is alive"),
+    "an outage": (FIT, Moment(away=("orders",)), "no time for a drill"),
+    "a paused syphon": (FIT, Moment(paused=True), "Resume it first"),
+    "no queue": (replace(FIT, is_there=False), Moment(), "There is no queue"),
+    "other subscriptions": (replace(FIT, others=("billing",)), Moment(), "other subscriptions"),
+    "sessions in a subscription": (replace(FIT, needs_sessions=True), Moment(), "requires sessions"),
+    "no subscription": (replace(FIT, lacks_subscription=True), Moment(), "has no subscription"),
+    "disabled": (replace(FIT, status="Disabled"), Moment(), "is Disabled, not Active"),
+    "forwarding": (replace(FIT, forwards_to="elsewhere"), Moment(), "forwards its messages"),
+    "cannot be asked": (replace(FIT, is_there=False, trouble="no answer"), Moment(), "no answer"),
+}
+
+
+@pytest.mark.parametrize(("queue", "now", "told"), AGAINST.values(), ids=AGAINST.keys())
+def test_each_hindrance_is_told(queue, now, told):
+    against = hindrances(queue, now)
+
+    assert len(against) == 1
+    assert told in against[0]
+
+
+def test_nothing_speaks_against_a_fit_canary_in_calm():
+    assert hindrances(FIT, Moment()) == []
+
+
+DUE = {
+    "never drilled": (None, 30.0, (), True),
+    "yesterday": (NOW - timedelta(days=1), 30.0, (), False),
+    "a month ago": (NOW - timedelta(days=30), 30.0, (), True),
+    "a month ago, in an outage": (NOW - timedelta(days=30), 30.0, ("an outage",), False),
+    "without a schedule": (None, None, (), False),
+}
+
+
+@pytest.mark.parametrize(("last", "days", "against", "due"), DUE.values(), ids=DUE.keys())
+def test_the_schedule_is_due_an_interval_after_the_last(last, days, against, due):
+    assert is_due(last, days, NOW, against) is due
+
+
+# Watching and calling off -------------------------------------------------------------------------------------------
+
+
+def test_a_running_drill_shows_its_steps_and_can_be_called_off(pair, redis_here, as_role):
+    at = timezone.now()
+    course = Course(Step.DIVERTING, at, 12, sent=6, is_prepared=True, is_forced=True, forced_at=at, known_at=at)
+    row = drill(pair, course=course.as_json(), step="diverting")
+    operator = as_role("operator")
+
+    page = operator.get(f"/drills/{row.pk}/").text
+    assert "2 of 4 accepted, 0 seen in the backlog" in page
+    assert page.count('data-state="done"') == 3
+    assert page.count('data-state="now"') == 1
+    assert "Abort and roll back" in page
+
+    answer = operator.post(f"/drills/{row.pk}/abort/", follow=True)
+    assert "is being rolled back" in answer.text
+    row.refresh_from_db()
+    assert row.abort_wanted_by == "operator"
+    assert AuditEntry.objects.get().verb == "abort_drill"
+
+
+def test_viewers_see_a_drill_and_cannot_call_it_off(pair, redis_here, as_role):
+    row, viewer = drill(pair), as_role("viewer")
+
+    page = viewer.get(f"/drills/{row.pk}/").text
+
+    assert "Drill on pairing-canary" in page
+    assert "Abort" not in page
+    assert viewer.post(f"/drills/{row.pk}/abort/").status_code == 403
+
+
+def test_a_drill_that_is_over_is_not_called_off(pair, redis_here, as_role):
+    row = drill(pair, ended_at=timezone.now(), outcome="passed")
+
+    answer = as_role("operator").post(f"/drills/{row.pk}/abort/", follow=True)
+
+    assert "The drill is over" in answer.text
+
+
+def ended(pair):
+    at = timezone.now()
+    course = Course(
+        Step.COUNTING,
+        at,
+        12,
+        sent=12,
+        is_prepared=True,
+        is_forced=True,
+        forced_at=at,
+        fleet=("app:1:aaaa", "app:2:bbbb", "app:3:cccc", "app:4:dddd"),
+        heard={"app:1:aaaa": 0.1, "app:2:bbbb": 0.3, "app:3:cccc": 2.5},
+        known_at=at + timedelta(seconds=0.2),
+        diverted_at=at + timedelta(seconds=0.5),
+        released_at=at + timedelta(seconds=3),
+        healed_at=at + timedelta(seconds=4),
+        home_at=at + timedelta(seconds=9),
+        seen_in_backlog=4,
+        unsure=(6,),
+        arrivals=(*(Arrival(number, number) for number in range(1, 12)), Arrival(6, 20)),
+        operations={"send": 8, "send_backlog": 4, "receive": 12, "settle": 12},
+    )
+    told = report.report(course, at, at + timedelta(seconds=20)) | {"cost": None}
+    return drill(
+        pair,
+        course=course.as_json(),
+        step="ended",
+        ended_at=at + timedelta(seconds=20),
+        outcome="failed",
+        detail="1 of 12 messages did not arrive: 12.",
+        report=told,
+    )
+
+
+def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis_here, as_role):
+    row = ended(pair)
+
+    page = as_role("viewer").get(f"/drills/{row.pk}/").text
+
+    assert 'data-outcome="failed"' in page
+    assert '<span class="bad">12</span>' in page
+    assert "sent again after a restart: 6" in page
+    assert "0.5\N{NO-BREAK SPACE}s" in page
+    assert "syphon_send" in page
+    words = " ".join(page.replace("\N{NO-BREAK SPACE}", " ").split())
+    assert "half of them within 300 ms, all within 2.5 s" in words
+    assert "(3 of 4 told)" in words
+
+
+def test_the_report_is_there_as_json(pair, redis_here, as_role):
+    row = ended(pair)
+
+    told = json.loads(as_role("viewer").get(f"/drills/{row.pk}.json").text)
+
+    assert told["outcome"] == "failed"
+    assert told["report"]["messages"]["lost"] == [12]
+    assert told["report"]["times_s"]["until_all_was_home"] == 5.0
+    assert told["report"]["operations"]["syphon_receive"] == 4
+    assert told["report"]["propagation"] == {"processes": 4, "told": 3, "p50_s": 0.3, "max_s": 2.5}
+
+
+def test_the_list_shows_every_drill_and_the_pair_s_canary(pair, redis_here, as_role):
+    row = ended(pair)
+
+    page = as_role("viewer").get("/drills/").text
+
+    assert f'data-drill="{row.pk}"' in page
+    assert "did not arrive: 12" in page
+    assert "none is marked" in page
+
+
+def test_an_unknown_drill_is_not_found(pair, redis_here, as_role):
+    assert as_role("viewer").get("/drills/999/").status_code == 404
+
+
+LADDER = [PriceStep(0, Fraction(0)), PriceStep(100, Fraction(1, 1_000_000))]
+
+
+def test_only_what_is_billed_has_a_price():
+    usual = Traffic("2026-11", 0, 0, {"published": Used(1_000)})
+
+    told = report.priced(LADDER, usual, {"send": 8, "settle": 12, "syphon_settle": 4, "receive": 12})
+
+    assert told == {"billable_operations": 20, "amount": "0.00002"}
+
+
+@pytest.mark.parametrize(
+    ("used", "used_secondary", "amount"),
+    [(1_000, None, "0.000041"), (1_000, 0, "0.000015"), (0, 1_000, "0.000026"), (90, 95, "0.000026")],
+    ids=["one bill", "the secondary's is free as yet", "the primary's is free as yet", "both cross the tier"],
+)
+def test_each_subscription_s_operations_are_priced_on_its_own_ladder(used, used_secondary, amount):
+    home = {"send": 6, "syphon_send": 3, "receive": 3, "ping": 1, "manage": 2}
+    away = {"send_backlog": 3, "syphon_receive": 3, "syphon_settle": 9, "manage": 20}
+    told = {kind: home.get(kind, 0) + away.get(kind, 0) for kind in {**home, **away}}
+
+    usual = Traffic("2026-11", 0, 0, {"published": Used(used, used_secondary)})
+
+    assert report.priced(LADDER, usual, told) == {"billable_operations": 41, "amount": amount}
+
+
+@pytest.mark.parametrize(("exact", "told"), [("0", "0.00"), ("1.5", "1.50"), ("0.00000012", "0.00000012")])
+def test_money_has_two_decimals_at_least(exact, told):
+    assert report.money(Decimal(exact)) == told
+
+
+ORDERS = [
+    ([1, 2, 3, 4, 5, 6, 7, 8, 9], {"before": True, "during": True, "after": True}),
+    ([1, 2, 3, 7, 8, 9, 4, 5, 6], {"before": True, "during": True, "after": True}),
+    ([1, 2, 3, 5, 4, 6, 7, 8, 9], {"before": True, "during": False, "after": True}),
+    ([1, 2, 3, 4, 5, 4, 6, 7, 8, 9], {"before": True, "during": True, "after": True}),
+]
+
+
+@pytest.mark.parametrize(("numbers", "told"), ORDERS)
+def test_order_is_told_by_thirds_and_a_double_does_not_break_it(numbers, told):
+    arrivals = tuple(Arrival(number, sequence) for sequence, number in enumerate(numbers))
+
+    assert report.is_in_order(Course(Step.COUNTING, NOW, 9, arrivals=arrivals)) == told
+
+
+def test_of_a_third_of_which_nothing_arrived_no_order_is_told():
+    course = Course(Step.COUNTING, NOW, 9, arrivals=(Arrival(1, 1),))
+
+    assert report.is_in_order(course) == {"before": True, "during": None, "after": None}
+
+
+def test_counting_that_found_a_loss_is_not_shown_as_good():
+    course = Course(Step.COUNTING, NOW, 9, sent=9, is_prepared=True)
+
+    assert stages(course, is_over=True)[-1].tone == "is-failed-over"
+
+
+def test_a_drill_rolled_back_in_the_middle_shows_how_far_it_came():
+    course = Course(
+        Step.ROLLING_BACK, NOW, 9, sent=4, is_prepared=True, is_forced=True, known_at=NOW, failure="no answer"
+    )
+
+    told = [(stage.word, stage.state) for stage in stages(course, is_over=False)]
+
+    assert told[2] == ("Forcing the failover", "done")
+    assert told[3] == ("Sending to the backlog", "never")
+    assert told[-1] == ("Rolling back", "now")

@@ -1,0 +1,259 @@
+"""The syphons' books, kept for people (docs/syphon.md)."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from dashboard.fleet import ledgers, projection
+from dashboard.models import AuditEntry, FailoverEvent, SyphonLedger, SyphonPause
+from pairing.drain.ledger import Ledger
+from tests.dashboard.actions.test_actions import act
+from tests.dashboard.conftest import NOW
+from tests.dashboard.fleet.test_projection import Queue
+from tests.dashboard.incidents.test_incidents import story
+
+__all__ = ["story"]
+QUEUE = "contoso/x-servicebus-transfer/0"
+
+
+def books(restored: int, *, drained: bool = False, began=NOW, lost: int = 0) -> dict[str, str]:
+    """What a syphon tells that has seen so many messages, as it writes it down."""
+    ledger = Ledger(QUEUE, "2026-11-01T00:00:00Z")
+    for number in range(1, restored + lost + 1):
+        ledger.see(number, began)
+        if number <= restored:
+            ledger.close(number, "restored")
+    if drained:
+        ledger.drained(began + timedelta(minutes=9))
+    return {QUEUE: json.dumps(ledger.to_json())}
+
+
+def test_a_filling_is_kept_and_grows_until_it_is_drained(pair):
+    assert ledgers.keep("contoso", books(3, lost=1), NOW) == 1
+    assert ledgers.keep("contoso", books(3, lost=1), NOW) == 0
+    assert SyphonLedger.objects.get().missing is None
+
+    assert ledgers.keep("contoso", books(5, drained=True), NOW) == 1
+
+    kept = SyphonLedger.objects.get()
+    assert (kept.enqueued, kept.fates["restored"], kept.missing) == (5, 5, 0)
+    assert kept.ended_at == NOW + timedelta(minutes=9)
+
+
+def test_closed_books_are_not_opened_again(pair):
+    ledgers.keep("contoso", books(5, drained=True), NOW)
+
+    assert ledgers.keep("contoso", books(2), NOW) == 0
+    assert SyphonLedger.objects.get().enqueued == 5
+
+
+def test_what_redis_forgets_stays(pair):
+    ledgers.keep("contoso", books(5, drained=True), NOW)
+    ledgers.keep("contoso", {}, NOW)
+
+    assert SyphonLedger.objects.count() == 1
+
+
+ODD = {"began_at": "2026-11-01T00:00:00Z", "enqueued": 1, "fates": {"restored": 1}, "ended_at": None}
+WILD: list[dict[str, object]] = [
+    {},
+    {"began_at": "yesterday"},
+    ODD | {"began_at": "0001-01-01T00:00:00+14:00"},
+    ODD | {"ended_at": "9999-12-31T23:59:59-14:00"},
+    ODD | {"enqueued": -1},
+    ODD | {"enqueued": 10**30},
+    ODD | {"enqueued": float("nan")},
+    ODD | {"fates": 5},
+    ODD | {"fates": {"restored": -1}},
+    ODD | {"fates": {"restored": "many"}},
+    ODD | {"fates": {"restored": 2**62, "expired": 2**62}},
+    ODD | {"fates": {str(number): 1 for number in range(1_000)}},
+    ODD | {"ended_at": "2026-11-01T00:00:00Z", "missing": 10**30},
+]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"incidents": 5}', *(json.dumps({"incidents": [one]}) for one in WILD)]
+)
+def test_books_that_cannot_be_read_stop_nobody(pair, text):
+    assert ledgers.keep("contoso", {"a": text, **books(1)}, NOW) == 1
+
+
+def test_books_with_letters_that_no_database_takes_are_kept_with_others(pair):
+    odd = ODD | {"fates": {"re\0stored": 1}}
+    told = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
+
+    assert ledgers.keep("contoso", told | books(1), NOW) == 2
+
+
+def test_nothing_is_said_to_be_missing_before_the_end(pair):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        SyphonLedger.objects.create(pair=pair, queue=QUEUE, began_at=NOW, missing=0, moved_at=NOW, seen_at=NOW)
+
+
+def test_the_pair_s_page_shows_its_books(pair, redis_here, alive, as_role):
+    ledgers.keep("contoso", books(1234, drained=True), NOW)
+
+    page = as_role("viewer").get("/pairs/contoso/").text
+
+    assert f'data-ledger="{QUEUE}"' in page
+    assert "1,234 restored" in page
+    assert '<b class="good">0</b>' in page
+
+
+def holding(entity: str, since, queue: str = QUEUE) -> None:
+    """The sampler saw messages for the entity in a backlog queue, first at `since`, and looked again just now."""
+    for at in (since, timezone.now()):
+        projection.record_depths("contoso", [Queue(queue, active=1)], at)
+        projection.record_deliverable("contoso", {queue: {entity: 1}}, at)
+
+
+@pytest.mark.parametrize(
+    ("later", "state", "paused", "said"),
+    [
+        (timedelta(minutes=5), "healthy", "", True),
+        (timedelta(minutes=5), "healthy", f"{QUEUE}0", True),
+        (timedelta(seconds=30), "healthy", "", False),
+        (timedelta(minutes=5), "failed_over", "", False),
+        (timedelta(minutes=5), "failing", "", False),
+        (timedelta(minutes=5), "healthy", "*", False),
+        (timedelta(minutes=5), "healthy", QUEUE, False),
+    ],
+    ids=["nothing moved", "another is paused", "early", "failed over", "failing", "all is paused", "it is paused"],
+)
+def test_a_syphon_that_receives_but_does_not_deliver_is_told(pair, redis_here, as_role, later, state, paused, said):
+    began = timezone.now() - later
+    pair.entities.filter(path="orders").update(state=state, since=NOW)
+    holding("orders", began)
+    ledgers.keep("contoso", books(3, lost=1), began)
+    if paused:
+        SyphonPause.objects.create(pair=pair, queue=paused, by="ada", at=NOW)
+
+    for page in ("/", "/pairs/contoso/"):
+        assert ("receives but does not deliver" in as_role("viewer").get(page).text) == said
+
+
+def test_what_a_frozen_sampler_saw_does_not_overwrite_what_was_seen_since(pair):
+    began, now = timezone.now() - timedelta(minutes=9), timezone.now()
+    holding("orders", began)
+
+    projection.record_deliverable("contoso", {QUEUE: {}}, began)
+    assert pair.backlog_queues.get().deliverable_since == began
+
+    projection.record_deliverable("contoso", {}, timezone.now())
+    projection.record_depths("contoso", [Queue(QUEUE)], timezone.now())
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, now)
+    assert pair.backlog_queues.get().deliverable_since is None
+
+
+def test_a_message_that_moves_is_a_sign_of_life(pair, redis_here, as_role):
+    holding("orders", timezone.now() - timedelta(minutes=9))
+    ledgers.keep("contoso", books(3, lost=1), timezone.now() - timedelta(minutes=9))
+    ledgers.keep("contoso", books(4, lost=1), timezone.now())
+
+    assert "receives but does not deliver" not in as_role("viewer").get("/").text
+
+
+def test_a_queue_that_waits_for_an_entity_is_not_stalled_because_another_entity_drains(pair, redis_here, as_role):
+    """`payments` comes home through one queue; another holds messages for `orders` alone, which is failed over."""
+    long_ago = timezone.now() - timedelta(minutes=9)
+    pair.entities.filter(path="orders").update(state="failed_over", since=NOW, waiting=3)
+    pair.entities.filter(path="payments").update(state="healthy", since=NOW, waiting=3)
+    holding("orders", long_ago)
+    ledgers.keep("contoso", books(3, lost=1), long_ago)
+
+    assert "receives but does not deliver" not in as_role("viewer").get("/").text
+
+
+def test_a_queue_is_not_stalled_the_moment_its_entity_recovers(pair, redis_here, as_role):
+    long_ago = timezone.now() - timedelta(minutes=9)
+    pair.entities.filter(path="orders").update(state="failed_over", since=NOW)
+    holding("orders", long_ago)
+    ledgers.keep("contoso", books(3, lost=1), long_ago)
+    pair.entities.filter(path="orders").update(state="healthy")
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+
+    assert "receives but does not deliver" not in as_role("viewer").get("/").text
+
+
+@pytest.mark.parametrize("paused", ["*", QUEUE])
+def test_a_queue_is_not_stalled_the_moment_a_long_pause_is_over(pair, redis_here, as_role, paused):
+    long_ago = timezone.now() - timedelta(minutes=9)
+    holding("orders", long_ago)
+    ledgers.keep("contoso", books(3, lost=1), long_ago)
+    pause = SyphonPause.objects.create(pair=pair, queue=paused, by="ada", at=long_ago)
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+    pause.delete()
+    projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
+
+    assert "receives but does not deliver" not in as_role("viewer").get("/").text
+
+
+def test_an_incident_has_the_books_of_its_time_and_no_others(story, pair, as_role):
+    viewer, began = as_role("viewer"), timezone.now() - timedelta(minutes=30)
+    assert "No books yet" in viewer.get(f"/pairs/contoso/incidents/{story}/").text
+    ledgers.keep("contoso", books(77, drained=True, began=began), NOW)
+    ledgers.keep("contoso", books(88, drained=True, began=began - timedelta(days=2)), NOW)
+
+    page = viewer.get(f"/pairs/contoso/incidents/{story}/").text
+    told = viewer.get(f"/pairs/contoso/incidents/{story}.json").json()
+
+    assert "77 restored" in page
+    assert "88 restored" not in page
+    assert [(one["queue"], one["enqueued"], one["missing"]) for one in told["ledgers"]] == [(QUEUE, 77, 0)]
+    assert told["pings"]["count"] == 0
+
+
+def test_an_incident_has_what_was_done_to_several_entities_at_once(story, pair, as_role):
+    during = timezone.now() - timedelta(minutes=29, seconds=30)
+    for number, target in enumerate(("payments, orders", "payments", "orders-old, payments")):
+        AuditEntry.objects.create(
+            request_id=f"r{number}", at=during, operator="bob", verb="release", pair="contoso", target=target
+        )
+
+    told = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json").json()
+
+    assert [one["target"] for one in told["actions"] if one["operator"] == "bob"] == ["payments, orders"]
+
+
+def test_a_backlog_that_is_paused_is_said_to_be_paused_and_by_whom(pair, shared, alive, as_role):
+    operator = as_role("operator")
+    act(operator, "fail_over", "orders")
+    act(operator, "mark_healthy", "orders")
+    pair.entities.filter(path="orders").update(waiting=5)
+    incident = f"/pairs/contoso/incidents/{FailoverEvent.objects.get(kind='forced').event_id}/"
+    assert "not shrinking just now" in operator.get(incident).text
+
+    SyphonPause.objects.create(pair=pair, queue="*", by="ada", at=timezone.now(), reason="storage first")
+
+    page = operator.get(incident).text
+    assert "paused by ada" in page
+    assert "storage first" in page
+    assert "not shrinking" not in page
+
+
+def test_books_that_do_not_balance_are_told_once_and_shown_where_the_books_are(pair, redis_here, alive, as_role):
+    ledgers.keep("contoso", books(5, lost=2), NOW)
+    assert not FailoverEvent.objects.exists(), "what is not drained may still come home"
+
+    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW)
+    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW + timedelta(minutes=1))
+    SyphonLedger.objects.all().delete()  # a database of yesterday is told again
+    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW + timedelta(minutes=2))
+
+    event = FailoverEvent.objects.get()
+    assert (event.kind, event.entity, event.pair) == ("ledger_unbalanced", QUEUE, "contoso")
+    assert event.reason.startswith("2 of 7 messages since ")
+    page = as_role("viewer").get("/pairs/contoso/").text
+    assert "Ledger unbalanced" in page
+    assert "kind=ledger_unbalanced" in page
+    link = page[page.index("/events/?entity=") :].split('"')[0].replace("&amp;", "&")
+    assert "2 of 7 messages" in as_role("viewer").get(link).text
+
+
+def test_books_that_balance_are_no_event(pair):
+    ledgers.keep("contoso", books(5, drained=True), NOW)
+    assert not FailoverEvent.objects.exists()

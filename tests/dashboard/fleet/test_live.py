@@ -1,0 +1,107 @@
+"""Word of changes for open pages, through a real Redis."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from dashboard.fleet import live
+from dashboard.models import EntityHealth
+from dashboard.site.redis import announce_change
+from pairing.fleet.coordination import SharedState
+from tests.dashboard.conftest import health
+
+DEADLINE_S = 20
+CHANGED = b"event: changed\ndata: 1\n\n"
+
+
+async def next_change(stream: AsyncIterator[bytes]) -> bytes:
+    async with asyncio.timeout(DEADLINE_S):
+        while (told := await anext(stream)) != CHANGED:
+            pass
+    return told
+
+
+@pytest.fixture
+async def stream(redis_here):
+    """A stream that has told its beginning, and that its listener is there."""
+    opened = live.stream()
+    assert CHANGED in await anext(opened)
+    await next_change(opened)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_change_of_health_is_written_down_before_the_page_is_told(pair, stream, redis_here):
+    shared = SharedState(redis_here, "contoso")
+    await asyncio.to_thread(shared.fail_over, "orders", "storage", operator="ada", process="host:1:aaaa")
+
+    await next_change(stream)
+
+    entity = await EntityHealth.objects.aget(path="orders")
+    assert (entity.state, entity.held_by) == ("failed_over", "ada")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_was_told_while_nobody_listened_is_written_down_first(pair, redis_here):
+    shared = SharedState(redis_here, "contoso")
+    await asyncio.to_thread(shared.fail_over, "orders", "storage", operator="ada", process="host:1:aaaa")
+
+    opened = live.stream()
+    await anext(opened)
+    await next_change(opened)
+
+    assert (await EntityHealth.objects.aget(path="orders")).state == "failed_over"
+    await opened.aclose()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_the_collectors_stored_is_told(stream):
+    await asyncio.to_thread(announce_change)
+
+    assert await next_change(stream) == CHANGED
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_second_page_shares_the_subscription(stream, redis_here):
+    second = live.stream()
+    await anext(second)
+    await asyncio.to_thread(announce_change)
+
+    assert await next_change(second) == CHANGED
+    assert redis_here.pubsub_numpat() == 1
+    await second.aclose()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_page_that_opens_as_the_last_one_closes_is_told_of_changes(pair, redis_here):
+    broadcast = live.Broadcast()
+    broadcast.leave(broadcast.join())
+
+    woken = broadcast.join()
+
+    async with asyncio.timeout(DEADLINE_S):
+        await woken.wait()
+    broadcast.leave(woken)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("channel", "text"),
+    [
+        ("pairing:{contoso}:health", "no json"),
+        ("pairing:{contoso}:health", "{}"),
+        ("pairing:{unheard-of}:health", health().to_json()),
+    ],
+)
+async def test_news_that_make_no_sense_are_passed_over(pair, channel, text):
+    await live.take_over(channel, text)
+
+    known = await sync_to_async(lambda: set(EntityHealth.objects.values_list("state", flat=True)))()
+    assert known == {"unknown"}
+
+
+def test_under_wsgi_there_is_no_stream(as_role):
+    assert as_role("viewer").get("/live/").status_code == 501

@@ -1,0 +1,320 @@
+"""What the pages say (docs/contract.md, section 6)."""
+
+import csv
+import io
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard.fleet import projection
+from dashboard.models import AuditEntry, EntityHealth, Pair
+from dashboard.templatetags.dashboard import verb
+from pairing.events import Event
+from pairing.fleet.shared_health import PingRecord
+from tests.dashboard.conftest import NOW, health
+from tests.dashboard.fleet.test_projection import Queue, event
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def viewer(pair, redis_here, as_role):
+    return as_role("viewer")
+
+
+def row(page: str, path: str) -> str:
+    found = re.search(rf'<tr [^>]*data-entity="{re.escape(path)}".*?</tr>', page, re.S)
+    assert found, f"no row for {path}"
+    return found[0]
+
+
+def test_the_overview_says_what_is_wrong_first(viewer, alive):
+    projection.apply_health("contoso", health("payments", reason="no answer for 5 s"))
+
+    page = viewer.get("/").text
+
+    assert "1 of 2 entities failed over" in page
+    assert page.index('data-entity="payments"') < page.index('data-entity="orders"')
+    assert "Failed over" in row(page, "payments")
+    assert "no answer for 5 s" in row(page, "payments")
+    assert "Healthy" in row(page, "orders")
+
+
+def test_a_hold_is_shown_with_who_and_until_when(viewer, alive):
+    end = timezone.now() + timedelta(hours=1, seconds=30)
+    projection.apply_health("contoso", health(held_by="ada", origin="forced", expires=end))
+
+    said = row(viewer.get("/").text, "orders")
+
+    assert 'data-status="held"' in said
+    assert "ada" in said
+    assert "in 1 h" in said
+
+
+def test_a_healthy_entity_with_messages_in_the_backlog_is_draining(viewer, alive):
+    projection.apply_health("contoso", health(state="healthy"))
+    projection.record_waiting("contoso", {"orders": 1234}, timezone.now())
+
+    said = row(viewer.get("/").text, "orders")
+
+    assert 'data-status="draining"' in said
+    assert "1,234" in said
+
+
+def test_silent_workers_are_said_on_top(viewer):
+    assert "No worker has ever been heard of" in viewer.get("/").text
+
+    projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=2))
+    page = viewer.get("/").text
+    assert "No worker has been heard of since" in page
+    assert "2 min ago" in page
+    assert 'data-status="unknown"' in page
+
+
+def test_htmx_gets_the_live_part_alone(viewer):
+    answer = viewer.get("/", headers=HTMX)
+
+    assert answer.text.lstrip().startswith('<div id="live"')
+    assert "<html" not in answer.text
+    assert "HX-Request" in answer["Vary"]
+    assert answer["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("query", "paths"),
+    [
+        ("q=pay", {"payments"}),
+        ("q=CONTOSO", {"orders", "payments"}),
+        ("state=failed-over", {"orders"}),
+        ("state=healthy", {"payments"}),
+        ("state=held", set()),
+        ("state=nonsense", {"orders", "payments"}),
+    ],
+)
+def test_entities_are_searched_and_filtered(viewer, query, paths):
+    projection.apply_health("contoso", health())
+
+    page = viewer.get(f"/?{query}").text
+
+    assert set(re.findall('data-entity="([^"]+)"', page)) == paths
+
+
+def test_names_from_outside_are_escaped(viewer, alive):
+    name = 'a"><script>alert(1)</script>'
+    projection.apply_health("contoso", health(name, reason=name))
+    projection.record_waiting("contoso", {name: 5}, timezone.now())
+
+    for page in ("/", "/pairs/contoso/", "/events/"):
+        assert "<script>alert" not in viewer.get(page).text
+
+
+@pytest.mark.parametrize("pages", [("/", "/pairs/contoso/", "/backlog/", "/events/", "/audit/")])
+def test_every_empty_page_says_what_will_be_there(redis_here, people, as_role, pages):
+    Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=NOW)
+
+    for page in pages:
+        assert 'class="empty"' in as_role("viewer").get(page).text, page
+
+
+def test_without_a_pair_the_overview_says_how_to_get_one(redis_here, people, as_role):
+    page = as_role("viewer").get("/").text
+
+    assert "No pair yet" in page
+    assert "sync_pairs" in page
+
+
+def test_charts_tell_their_numbers_in_words(viewer, alive):
+    now = timezone.now()
+    projection.record_depths("contoso", [Queue(active=40)], now - timedelta(minutes=5))
+    projection.record_depths("contoso", [Queue(active=1500)], now - timedelta(seconds=5))
+
+    page = viewer.get("/pairs/contoso/").text
+
+    assert re.search(r'<svg class="chart"[^>]*role="img"[^>]*aria-label="[^"]*now 1,500"', page)
+    assert '<td class="num">1,500</td>' in page
+
+
+def test_an_entity_s_page_tells_its_pings_and_its_past(viewer, alive):
+    projection.apply_health("contoso", health(reason="no answer for 5 s", process="web-3:77:abcd"))
+    projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "the link was refused", 41, None)})
+    projection.record_events([event(), event("b" * 32, kind="failing", time=NOW - timedelta(seconds=5))])
+
+    page = viewer.get("/pairs/contoso/entities/orders/").text
+
+    for said in ("no answer for 5 s", "web-3:77:abcd", "the link was refused", "41", "Not accepted", "organic"):
+        assert said in page
+    assert page.index("Failed over</span>") < page.index("Failing</span>")
+
+
+def test_an_entity_with_slashes_has_a_page(viewer, pair):
+    EntityHealth.objects.create(pair=pair, path="shipments/eu/west")
+
+    assert viewer.get("/pairs/contoso/entities/shipments/eu/west/").status_code == 200
+    assert viewer.get(pair.entities.get(path="shipments/eu/west").get_absolute_url()).status_code == 200
+
+
+@pytest.mark.parametrize("address", ["/pairs/unheard-of/", "/pairs/contoso/entities/unheard-of/", "/nowhere/"])
+def test_what_is_not_there_is_a_page_that_says_so(viewer, address):
+    answer = viewer.get(address)
+
+    assert answer.status_code == 404
+    assert "Nothing here" in answer.text
+
+
+def events_at(*minutes: int) -> list[Event]:
+    return [event(f"{minute:032x}", time=NOW + timedelta(minutes=minute), reason=f"at {minute}") for minute in minutes]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", {"at 0", "at 5", "at 9", "other"}),
+        ("entity=pay", {"other"}),
+        ("kind=recovered", {"other"}),
+        ("pair=contoso", {"at 0", "at 5", "at 9", "other"}),
+        ("pair=fabrikam", set()),
+        ("since=2026-11-02T03:05&until=2026-11-02T03:09", {"at 5"}),
+    ],
+)
+def test_events_are_filtered_on_the_page_and_in_the_csv(viewer, query, found):
+    projection.record_events([*events_at(0, 5, 9), event("f" * 32, "recovered", entity="payments", reason="other")])
+
+    page = viewer.get(f"/events/?{query}").text
+    answer = viewer.get(f"/events.csv?{query}")
+    rows = list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
+
+    assert {reason for reason in ("at 0", "at 5", "at 9", "other") if reason in page} == found
+    assert {one["reason"] for one in rows} == found
+
+
+def test_the_csv_has_the_contract_s_columns_and_utc_times(viewer):
+    projection.record_events([event(operator="ada")])
+
+    answer = viewer.get("/events.csv")
+    header, line = csv.reader(io.StringIO(answer.getvalue().decode()))
+
+    assert header == ["time", "pair", "entity", "kind", "reason", "process", "operator"]
+    assert datetime.fromisoformat(line[0]) == NOW
+    assert line[1:] == ["contoso", "orders", "failed_over", "no answer", "host:1:aaaa", "ada"]
+
+
+def test_a_reason_does_not_become_a_formula_in_a_spreadsheet(viewer):
+    projection.record_events([event(reason='=HYPERLINK("http://evil")')])
+
+    assert "'=HYPERLINK" in viewer.get("/events.csv").getvalue().decode()
+
+
+def test_the_backlog_page_shows_deviations_orphans_and_dead_letters(viewer):
+    now = datetime.now(UTC)
+    projection.record_depths(
+        "contoso",
+        [
+            Queue(active=7, dead_lettered=3, deviations={"LockDuration": ("PT1M", "PT30S")}),
+            Queue("contoso/x-servicebus-transfer/12", 12, status="SendDisabled"),
+        ],
+        now,
+    )
+
+    page = viewer.get("/backlog/").text
+
+    for said in ("LockDuration is PT30S, expected PT1M", "Orphan", "SendDisabled", "<b>3</b> dead-lettered"):
+        assert said in page
+
+
+def test_a_paused_syphon_is_told_wherever_its_backlog_is_shown(viewer, alive, pair):
+    projection.apply_health("contoso", health(state="healthy"))
+    projection.record_waiting("contoso", {"orders": 3}, timezone.now())
+    pair.pauses.create(queue="*", by="ada", reason="look first", at=timezone.now())
+
+    page = viewer.get("/backlog/").text
+    assert "paused by <b>ada</b>" in page
+    assert "Resume syphon" not in page
+    assert "backlog waits: the syphon is paused" in row(viewer.get("/").text, "orders")
+
+
+def test_the_audit_page_tells_of_deeds_whose_end_nobody_saw(viewer):
+    AuditEntry(
+        request_id="1", at=NOW, operator="ada", verb="hold", pair="contoso", target="orders", reason="why"
+    ).save()
+
+    page = viewer.get("/audit/").text
+
+    assert "ada" in page
+    assert "End not seen" in page
+
+
+def test_the_overview_needs_as_many_queries_for_a_thousand_entities_as_for_two(
+    viewer, pair, alive, django_assert_max_num_queries
+):
+    with django_assert_max_num_queries(12):
+        viewer.get("/")
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:04}") for n in range(1000))
+    with django_assert_max_num_queries(12):
+        assert "Page 1 of 21" in viewer.get("/").text
+
+
+def test_readiness_names_what_is_away(pair, redis_away, client):
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 503
+    assert answer.json() == {"ready": False, "database": "ok", "redis": "does not answer", "workers": "never heard of"}
+
+
+def test_readiness_with_everything_there(pair, redis_here, alive, client):
+    assert client.get("/readyz").json()["ready"] is True
+
+
+def test_metrics_tell_states_depths_and_heartbeats(pair, redis_here, alive, client):
+    projection.apply_health("contoso", health())
+    projection.record_depths("contoso", [Queue(active=7)], NOW)
+    projection.record_events([event()])
+
+    text = client.get("/metrics").text
+
+    assert 'paired_entities{pair="contoso",state="failed_over"} 1\n' in text
+    assert 'paired_entities{pair="contoso",state="healthy"} 0\n' in text
+    assert 'paired_backlog_messages{pair="contoso",queue="contoso/x-servicebus-transfer/0",state="active"} 7\n' in text
+    assert 'paired_failover_events_total{pair="contoso",kind="failed_over"} 1\n' in text
+    assert 'paired_worker_heartbeat_age_seconds{process="host:1:aaaa",role="pings"} ' in text
+
+
+def test_what_two_processes_saw_at_once_is_told_once(viewer, alive):
+    projection.record_events(
+        [event(f"{n}" * 32, time=NOW + timedelta(seconds=n), process=f"host:{n}:aaaa") for n in range(3)]
+        + [event("9" * 32, time=NOW - timedelta(minutes=5))]
+    )
+
+    page = viewer.get("/").text
+
+    assert page.count("Failed over</span>") == 2
+    assert "in 3 processes" in page
+
+
+def test_charts_hold_all_that_was_measured_and_hardly_more(viewer, alive):
+    now = timezone.now()
+    for minutes in (19, 1):
+        projection.record_depths("contoso", [Queue(active=4)], now - timedelta(minutes=minutes))
+
+    page = viewer.get("/").text
+
+    assert "−20 min" in page
+    assert "−60 min" not in page
+
+
+@pytest.mark.parametrize("address", ["/", "/pairs/contoso/"])
+def test_a_long_table_is_paged_with_its_filter_kept(viewer, pair, alive, address):
+    EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"entity-{n:04}") for n in range(250))
+    projection.apply_health("contoso", health("entity-0249"))
+
+    page = viewer.get(f"{address}?q=entity").text
+
+    assert page.count("data-entity=") == 50
+    assert 'data-entity="entity-0249"' in page
+    assert "?q=entity&amp;page=2" in page
+    assert viewer.get(f"{address}?q=entity&page=5").text.count("data-entity=") == 50
+
+
+def test_a_deed_without_a_button_of_its_own_is_written_as_the_others_are():
+    assert verb("resubmit_dead_letters") == "Resubmit dead letters"

@@ -1,0 +1,59 @@
+"""The control plane and its workers on a real PostgreSQL: the same tests again, in a run of their own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.postgres import cluster, programs
+
+ROOT = Path(__file__).resolve().parents[3]
+ROOMS = {
+    "tests/dashboard": (
+        "database projection",  # what the database refuses and takes
+        "pages ten_thousand incidents groups ledgers syphon_runs",
+        "control several access pruning",
+        "alerts_rounds alerts_delivery alerts_pages alerts_together metrics",
+        "readiness_keeping readiness_pages",
+    ),
+    "tests/workers": ("collectors pauses",),
+}
+FILES = [f"{room}/test_{name}.py" for room, lines in ROOMS.items() for line in lines for name in line.split()]
+
+
+@pytest.fixture(scope="module")
+def database_url() -> Iterator[str]:
+    """DATABASE_URL where it names a PostgreSQL; else a private cluster."""
+    given = os.environ.get("DATABASE_URL", "")
+    if given.startswith("postgres"):
+        yield given
+        return
+    if programs() is None:
+        problem = "no PostgreSQL found (apt install postgresql, or set DATABASE_URL to a server's)"
+        (pytest.fail if os.environ.get("REQUIRE_POSTGRES") == "1" else pytest.skip)(problem)
+    with cluster() as url:
+        yield url
+
+
+@pytest.mark.timeout(600)
+def test_the_same_tests_pass_on_postgresql(database_url):
+    """All in one process: to start one and to migrate a database takes longer than most of these files."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**ours, "DATABASE_URL": database_url}
+    options = ["-q", "--maxfail=5", "-n", "0", "--create-db", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, *FILES]
+
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_it_was_postgresql(database_url):
+    ask = "from django.db import connection as c; print(c.vendor)"
+    environment = {**os.environ, "DATABASE_URL": database_url}
+    command = [sys.executable, "manage.py", "shell", "-v0", "-c", ask]
+
+    assert subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True).stdout == "postgresql\n"

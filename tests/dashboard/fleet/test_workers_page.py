@@ -1,0 +1,66 @@
+"""The page of workers: heartbeats and leases."""
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from dashboard.fleet import projection
+from workers import heartbeats
+
+
+def test_workers_are_alive_or_silent(pair, redis_here, as_role):
+    projection.record_heartbeat("web-1:10:aaaa", "pings, syphons", timezone.now())
+    projection.record_heartbeat("web-2:11:bbbb", "collectors", timezone.now() - timedelta(minutes=3))
+
+    page = as_role("viewer").get("/workers/").text
+
+    assert page.index("web-1:10:aaaa") < page.index("web-2:11:bbbb")
+    assert page.count("Alive") == page.count("Silent") == 1
+
+
+def test_leases_tell_who_drains_which_queue(pair, shared, as_role):
+    shared.acquire_lease("contoso/x-servicebus-transfer/3", "web-1:10:aaaa", 60)
+
+    page = as_role("viewer").get("/workers/").text
+
+    assert "contoso/x-servicebus-transfer/3" in page
+    assert "web-1:10:aaaa" in page
+
+
+def test_a_worker_s_lease_and_its_heartbeat_name_the_same_process(pair, shared, redis_here, as_role):
+    now = timezone.now()
+    projection.record_heartbeat("worker-1@host", "syphons", now)
+    beat = heartbeats.Heartbeat(now, ("syphons",), process="host:4711")
+    redis_here.hset(heartbeats.KEY, "worker-1@host", beat.to_json())
+    shared.acquire_lease("contoso/x-servicebus-transfer/3", "host:4711:0a1b2c3d", 60)
+
+    page = as_role("viewer").get("/workers/").text
+
+    assert page.count("worker-1@host") == 2
+    assert page.count("host:4711") == 2
+    assert heartbeats.Heartbeat.from_json(beat.to_json()) == beat
+
+
+def test_without_redis_the_page_says_what_it_cannot_know(pair, redis_away, as_role):
+    assert "nobody knows who holds what" in as_role("viewer").get("/workers/").text
+
+
+def test_without_workers_the_page_says_how_to_start_them(pair, redis_here, as_role):
+    assert "celery -A workers worker" in as_role("viewer").get("/workers/").text
+
+
+def test_a_worker_that_is_kept_from_some_of_its_work_says_from_which(pair, redis_here, as_role):
+    queue = "contoso/x-servicebus-transfer/3"
+    told = {queue: "receives and delivers nothing since 10:00:00 UTC: <refused>", "pairs file": "it is not TOML"}
+    projection.record_heartbeat("web-1:10:aaaa", "syphons", timezone.now(), told)
+    projection.record_heartbeat("web-2:11:bbbb", "pings", timezone.now())
+
+    page = as_role("viewer").get("/workers/").text
+
+    assert page.count("Hindered") == page.count("Alive<") == 1
+    assert queue in page
+    assert "receives and delivers nothing since 10:00:00 UTC: &lt;refused&gt;" in page
+    assert "it is not TOML" in page
+
+    projection.record_heartbeat("web-1:10:aaaa", "syphons", timezone.now())
+    assert "Hindered" not in as_role("viewer").get("/workers/").text

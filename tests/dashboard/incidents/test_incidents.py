@@ -1,0 +1,306 @@
+"""Incidents, read out of events and samples (docs/specification.md, sections 5 and 8)."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard.fleet import projection
+from dashboard.fleet.peaks import roll_up
+from dashboard.fleet.pruning import prune
+from dashboard.incidents.folding import LONGEST, drain, drained, incidents
+from dashboard.models import AuditEntry, FailoverEvent
+from dashboard.site.redis import shared_state
+from pairing.fleet.shared_health import PingRecord
+from tests.dashboard.conftest import NOW
+from tests.dashboard.fleet.test_projection import Queue, event
+
+FIVE_S = timedelta(seconds=5)
+
+
+def at(second: float, kind: str, **more) -> FailoverEvent:
+    known = {"pair": "contoso", "entity": "orders", "reason": f"{kind} at {second:g}", "process": "host:1:aaaa"}
+    return FailoverEvent(
+        event_id=f"{kind}-{second:g}", time=NOW + timedelta(seconds=second), kind=kind, **{**known, **more}
+    )
+
+
+def depth(*points: tuple[float, int]):
+    return [(NOW + timedelta(seconds=second), waiting) for second, waiting in points]
+
+
+def test_an_incident_goes_from_the_first_failure_to_the_recovery():
+    (one,) = incidents([at(0, "failing"), at(5, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    assert (one.began_at, one.failed_over_at, one.recovered_at) == (
+        NOW,
+        NOW + timedelta(seconds=5),
+        NOW + timedelta(seconds=60),
+    )
+    assert one.id == "failed_over-5"
+
+
+def test_what_several_processes_saw_is_one_incident():
+    seen = [at(0, "failing"), at(1, "failing"), at(5, "failed_over"), at(6, "failed_over"), at(60, "recovered")]
+
+    (one,) = incidents(seen, FIVE_S)
+
+    assert len(one.events) == 5
+    assert one.began_at == NOW
+
+
+def test_a_failure_long_before_is_another_story():
+    (one,) = incidents([at(0, "failing"), at(600, "failing"), at(605, "failed_over")], FIVE_S)
+
+    assert one.began_at == NOW + timedelta(seconds=600)
+    assert one.recovered_at is None
+
+
+def test_failures_that_passed_are_no_incident():
+    assert incidents([at(0, "failing"), at(300, "failing")], FIVE_S) == []
+
+
+def test_a_forced_failover_begins_when_it_was_forced():
+    (one,) = incidents([at(0, "forced", operator="ada"), at(9, "released", operator="ada")], FIVE_S)
+
+    assert (one.began_at, one.forced_by) == (NOW, "ada")
+
+
+def test_two_outages_are_two_incidents():
+    seen = [at(0, "failed_over"), at(60, "recovered"), at(100, "failing"), at(105, "failed_over"), at(200, "recovered")]
+
+    assert [one.id for one in incidents(seen, FIVE_S)] == ["failed_over-0", "failed_over-105"]
+
+
+@pytest.mark.parametrize(
+    ("samples", "look_s", "home_s"),
+    [
+        pytest.param(depth((10, 5), (58, 40), (70, 20), (80, 0)), 70, 80, id="drained after the recovery"),
+        pytest.param(depth((10, 5), (58, 40), (70, 20)), 70, None, id="still draining"),
+        pytest.param(depth((10, 5), (58, 40)), None, None, id="not looked at since"),
+        pytest.param([], 63, 63, id="nothing was ever seen waiting"),
+        pytest.param([], None, None, id="nobody ever looked"),
+        pytest.param(depth((62, 9), (70, 0)), 62, 70, id="seen waiting only afterwards"),
+    ],
+)
+def test_an_incident_is_over_when_the_backlog_was_seen_to_be_home(samples, look_s, home_s):
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    over = drained(one, samples, None if look_s is None else NOW + timedelta(seconds=look_s))
+
+    assert over.drained_at == (None if home_s is None else NOW + timedelta(seconds=home_s))
+
+
+def test_the_time_left_follows_from_the_rate_so_far():
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+    samples = depth((30, 500), (60, 1000), (70, 900), (80, 800))
+
+    told = drain(one, samples, NOW + timedelta(seconds=81))
+
+    assert (told.peak, told.waiting) == (1000, 800)
+    assert told.rate == pytest.approx(10)
+    assert told.left == timedelta(seconds=80)
+
+
+@pytest.mark.parametrize("samples", [depth((60, 100), (70, 100)), depth((60, 100), (70, 120)), depth((65, 100))])
+def test_a_backlog_that_does_not_shrink_has_no_time_left(samples):
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    told = drain(one, samples, NOW + timedelta(seconds=81))
+
+    assert (told.rate, told.left) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("samples", "left"),
+    [
+        (depth((60, 2**62 + 4096), (80, 2**62)), LONGEST),
+        (depth((70, 100), (70, 60)), None),
+        (depth((80, 60), (80, 60), (80, 60)), None),
+    ],
+    ids=["more than time can tell", "two looks at one moment", "one look thrice"],
+)
+def test_no_number_of_messages_and_no_two_looks_at_one_moment_break_the_page(samples, left):
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+
+    assert drain(one, samples, NOW + timedelta(seconds=81)).left == left
+
+
+@pytest.fixture
+def story(pair, redis_here, alive):
+    """An outage half an hour ago that is over; the id of its failover."""
+    began = timezone.now() - timedelta(minutes=30)
+
+    def then(second, kind, identity, **more):
+        return event(identity * 32, kind, time=began + timedelta(seconds=second), **more)
+
+    projection.record_events(
+        [then(0, "failing", "1"), then(5, "failed_over", "2", reason="no answer"), then(60, "recovered", "3")]
+    )
+    for second, waiting in ((10, 40), (59, 400), (65, 100), (75, 0)):
+        projection.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
+        projection.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
+    AuditEntry(
+        request_id="1", at=began + timedelta(seconds=30), operator="ada", verb="hold", pair="contoso", target="orders"
+    ).save()
+    return "2" * 32
+
+
+def test_the_page_tells_the_whole_story(story, as_role):
+    page = as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
+
+    for said in (
+        "no answer",
+        "Over",
+        "First failure",
+        "Drained",
+        "400",
+        "ada",
+        "1\N{NO-BREAK SPACE}min 15\N{NO-BREAK SPACE}s",
+    ):
+        assert said in page
+
+
+def test_the_entity_s_page_leads_to_its_incidents(story, as_role):
+    assert f"/pairs/contoso/incidents/{story}/" in as_role("viewer").get("/pairs/contoso/entities/orders/").text
+
+
+def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, alive, as_role):
+    forced = timezone.now() - timedelta(minutes=1)
+    projection.record_events([event("4" * 32, "forced", time=forced, operator="ada", reason="ticket 7")])
+    AuditEntry(
+        request_id="2",
+        at=forced - timedelta(milliseconds=40),  # the trail is written first, then the fleet is told
+        operator="ada",
+        verb="fail_over",
+        pair="contoso",
+        target="orders",
+        reason="because of ticket 7",
+    ).save()
+    AuditEntry(
+        request_id="3",
+        at=forced + timedelta(seconds=5),
+        operator="ada",
+        verb="pace_syphon",
+        pair="contoso",
+        outcome="done",
+        detail="The syphon of contoso brings home at most 5 messages a second.",
+    ).save()
+
+    page = as_role("viewer").get(f"/pairs/contoso/incidents/{'4' * 32}/").text
+    assert "because of ticket 7" in page
+    assert "at most 5 messages a second" in page
+
+
+def test_a_pace_of_the_whole_pair_is_told_where_one_entity_waits_for_it(pair, redis_here, alive, as_role):
+    recovered = timezone.now() - timedelta(minutes=1)
+    projection.record_events(
+        [
+            event("5" * 32, "failed_over", time=recovered - timedelta(seconds=9)),
+            event("6" * 32, "recovered", time=recovered),
+        ]
+    )
+    projection.record_waiting("contoso", {"orders": 180}, recovered)
+    projection.record_waiting("contoso", {"orders": 90}, recovered + timedelta(seconds=30))
+    shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
+
+    entity, incident = "/pairs/contoso/entities/orders/", f"/pairs/contoso/incidents/{'5' * 32}/"
+
+    page = as_role("viewer").get(entity).text
+    assert "whole pair at most 3 a second, set by ada" in page
+    assert "in about 30\N{NO-BREAK SPACE}s at this rate" in page
+    assert "the whole pair paced by ada to 3 a second" in as_role("viewer").get(incident).text
+
+
+def test_the_json_has_what_a_post_mortem_needs(story, as_role):
+    answer = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json")
+    told = json.loads(answer.content)
+
+    assert "attachment" in answer["Content-Disposition"]
+    assert (told["entity"], told["peak_messages"], told["lasted_s"]) == ("orders", 400, 75.0)
+    assert [one["kind"] for one in told["events"]] == ["failing", "failed_over", "recovered"]
+    assert told["actions"][0]["operator"] == "ada"
+    assert [waiting for _, waiting in told["depth"]] == [40, 400, 100, 0]
+
+
+def test_pings_are_told_of_the_failover_they_belong_to_alone(story, as_role):
+    def told(identity):
+        return as_role("viewer").get(f"/pairs/contoso/incidents/{identity}.json").json()["pings"]
+
+    now = timezone.now()
+    earlier = PingRecord(now - timedelta(minutes=29, seconds=30), False, "", 4, None)
+    projection.record_pings("contoso", {"orders": earlier})
+    assert told(story)["count"] == 4
+
+    projection.record_events([event("7" * 32, "failed_over", time=now - timedelta(minutes=2))])
+    assert (told(story)["count"], told("7" * 32)["count"]) == (4, 0)
+
+    projection.record_pings("contoso", {"orders": PingRecord(now, False, "tonight's", 1, None)})
+    assert (told(story), told("7" * 32)["reason"]) == (None, "tonight's")
+    assert "orders has failed over again since" in as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
+
+
+def test_the_json_says_what_holds_up_the_way_home(pair, redis_here, alive, as_role):
+    recovered = timezone.now() - timedelta(minutes=1)
+    beginning = event("5" * 32, "failed_over", time=recovered - timedelta(seconds=9))
+    projection.record_events([beginning, event("6" * 32, "recovered", time=recovered)])
+    projection.record_waiting("contoso", {"orders": 180}, recovered)
+    shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
+    pair.pauses.create(queue="orders", by="bob", reason="ticket 8", at=recovered)
+
+    told = as_role("viewer").get(f"/pairs/contoso/incidents/{'5' * 32}.json").json()
+
+    assert (told["pause"]["queue"], told["pause"]["by"], told["pause"]["reason"]) == ("orders", "bob", "ticket 8")
+    assert [(one["target"], one["messages_per_s"], one["by"]) for one in told["paces"]] == [("*", 3.0, "ada")]
+
+
+FORGOTTEN = {"10 days later": 10, "40 days later": 40, "399 days later": 399}
+
+
+@pytest.fixture(params=FORGOTTEN.values(), ids=FORGOTTEN)
+def long_ago(request, pair, orders, redis_here, alive):
+    """An outage whose samples are forgotten; the id of its failover."""
+    began = timezone.now().replace(minute=20, second=0, microsecond=0) - timedelta(days=request.param)
+    then = began + timedelta(seconds=60)
+    known = [("1", "failed_over", began), ("2", "recovered", then)]
+    projection.record_events([event(identity * 32, kind, time=at) for identity, kind, at in known])
+    for second, waiting in ((-1200, 0), (10, 40), (59, 400), (65, 100), (75, 0), (3000, 0)):
+        projection.record_depths("contoso", [Queue(active=waiting)], began + timedelta(seconds=second))
+        projection.record_waiting("contoso", {"orders": waiting}, began + timedelta(seconds=second))
+    roll_up(pair)
+    assert prune(timezone.now())["WaitingSample"] == 3
+    return "1" * 32
+
+
+def test_an_incident_whose_samples_are_forgotten_still_tells_its_peak_and_its_end(long_ago, as_role):
+    told = as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}.json").json()
+
+    assert (told["peak_messages"], told["lasted_s"]) == (400, 75.0)
+    assert max(waiting for _, waiting in told["depth"]) == 400
+    assert told["depth"][-1][1] == 0
+    assert "No depth has been measured" not in as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}/").text
+
+
+def test_an_earlier_outage_in_the_same_hour_lends_it_no_peak(pair, orders, redis_here, alive, as_role):
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
+    for minute, kind in ((5, "failed_over"), (10, "recovered"), (40, "failed_over"), (45, "recovered")):
+        projection.record_events([event(f"{minute:032}", kind, time=hour + timedelta(minutes=minute))])
+    for minute, waiting in ((6, 900), (11, 0), (41, 20), (46, 0)):
+        projection.record_depths("contoso", [Queue(active=waiting)], hour + timedelta(minutes=minute))
+        projection.record_waiting("contoso", {"orders": waiting}, hour + timedelta(minutes=minute))
+    roll_up(pair)
+
+    told = as_role("viewer").get(f"/pairs/contoso/incidents/{40:032}.json").json()
+
+    assert told["peak_messages"] == 20
+
+
+@pytest.mark.parametrize("end", ["/", ".json"])
+def test_incidents_are_for_members(story, as_role, end):
+    assert as_role("stranger").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 302
+    assert as_role("nobody").get(f"/pairs/contoso/incidents/{story}{end}").status_code == 403
+
+
+def test_an_event_that_began_nothing_is_no_incident(story, as_role):
+    assert as_role("viewer").get(f"/pairs/contoso/incidents/{'9' * 32}/").status_code == 404

@@ -1,0 +1,136 @@
+"""What `/metrics` tells, and that it stays small and well-formed however large the fleet."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard.alerts.rounds import look
+from dashboard.fleet import projection
+from dashboard.metrics import exposition
+from dashboard.metrics.fleet import MOST_LISTED
+from dashboard.metrics.text import Metric, written
+from dashboard.models import AlertRule, ChannelState, ChargeRun, EntityHealth
+from tests.dashboard.alerts.test_alerts_rounds import QUEUE, backlog_queue
+from tests.dashboard.conftest import NOW, health
+
+S = timedelta(seconds=1)
+
+
+def told(text: str, name: str) -> list[str]:
+    return [line.removeprefix(f"paired_{name}") for line in text.splitlines() if line.startswith(f"paired_{name}")]
+
+
+def test_what_is_not_healthy_is_listed_with_its_beginning(pair, redis_here):
+    projection.apply_health("contoso", health(held_by="ada"))
+    text = exposition(NOW)
+
+    assert told(text, "entities{") == [
+        'pair="contoso",state="unknown"} 1',
+        'pair="contoso",state="healthy"} 0',
+        'pair="contoso",state="failing"} 0',
+        'pair="contoso",state="failed_over"} 1',
+    ]
+    assert told(text, "entity_not_healthy_since_timestamp_seconds") == [
+        f'{{pair="contoso",entity="orders",state="failed_over",held="true"}} {NOW.timestamp():.0f}'
+    ]
+
+
+def test_ten_thousand_entities_make_a_bounded_number_of_series_and_questions(
+    pair, redis_here, django_assert_max_num_queries
+):
+    rows = (EntityHealth(pair=pair, path=f"q{n}", state="failed_over", since=NOW, waiting=n) for n in range(10_000))
+    EntityHealth.objects.bulk_create(rows, batch_size=1000)
+    with django_assert_max_num_queries(40):
+        text = exposition(NOW)
+
+    assert len(told(text, "entity_not_healthy_since_timestamp_seconds")) == MOST_LISTED
+    assert len(told(text, "entity_waiting_messages")) == MOST_LISTED
+    assert told(text, "entity_waiting_messages")[0].startswith('{pair="contoso",entity="q9999"}')
+    assert 'paired_entities{pair="contoso",state="failed_over"} 10000\n' in text
+    assert len(text.splitlines()) < 2 * MOST_LISTED + 200
+
+
+def test_backlog_pings_and_books_are_told(pair, redis_here):
+    backlog_queue(pair, active=7, dead_lettered=1, size_bytes=100, max_size_bytes=1000)
+    pair.entities.filter(path="orders").update(
+        state="failed_over",
+        since=NOW,
+        pings_ever=4,
+        next_ping_at=NOW - 60 * S,
+        waiting=7,
+        oldest_waiting_at=NOW - 90 * S,
+    )
+    pair.ledgers.create(
+        queue=QUEUE, began_at=NOW, home=5, enqueued=6, missing=1, ended_at=NOW, moved_at=NOW, seen_at=NOW
+    )
+    text = exposition(NOW)
+
+    for line in (
+        f'backlog_messages{{pair="contoso",queue="{QUEUE}",state="dead_lettered"}} 1',
+        f'backlog_size_bytes{{pair="contoso",queue="{QUEUE}"}} 100',
+        f'backlog_size_limit_bytes{{pair="contoso",queue="{QUEUE}"}} 1000',
+        f'backlog_oldest_message_timestamp_seconds{{pair="contoso"}} {NOW.timestamp() - 90:.0f}',
+        f'backlog_sampled_timestamp_seconds{{pair="contoso"}} {NOW.timestamp():.0f}',
+        'pings_total{pair="contoso"} 4',
+        'pings_overdue{pair="contoso"} 1',
+        f'syphon_settled_messages_total{{pair="contoso",queue="{QUEUE}"}} 5',
+        'syphon_missing_messages{pair="contoso"} 1',
+    ):
+        assert f"paired_{line}\n" in text
+
+
+def test_the_control_planes_own_work_is_told(pair, redis_here):
+    ChargeRun.objects.create(
+        month="2026-11", status="succeeded", started_at=NOW, heard_at=NOW, finished_at=NOW + 42 * S, rows=17
+    )
+    AlertRule.objects.create(name="r", channels=["mail"], changed_at=NOW, group_s=0)
+    ChannelState.objects.create(channel="mail", failing_since=NOW)
+    projection.apply_health("contoso", health())
+    look(NOW + S)
+    text = exposition(NOW + 60 * S)
+
+    for line in (
+        'pipeline_runs_total{status="succeeded"} 1',
+        f"pipeline_last_success_timestamp_seconds {NOW.timestamp() + 42:.0f}",
+        "pipeline_last_duration_seconds 42",
+        "pipeline_last_rows 17",
+        'alerts_open{kind="failover",severity="critical",acknowledged="false"} 1',
+        f"alerts_look_timestamp_seconds {NOW.timestamp() + 1:.0f}",
+        'alert_outbox_messages{channel="mail"} 1',
+        'alert_channel_failing{channel="mail"} 1',
+    ):
+        assert f"paired_{line}\n" in text
+
+
+def test_reports_on_their_way_and_leases_are_told(pair, shared, redis_here):
+    shared.acquire_lease(QUEUE, "host:1:aaaa", 30)
+    redis_here.xadd("pairing:events", {"event": "x"}, id="1000000-1")
+    text = exposition(timezone.now())
+
+    assert f'paired_lease_held{{pair="contoso",lease="{QUEUE}"}} 1\n' in text
+    assert 'paired_stream_entries{stream="pairing:events"} 1\n' in text
+    assert 'paired_stream_oldest_entry_timestamp_seconds{stream="pairing:events"} 1000\n' in text
+    assert "paired_redis_up 1\n" in text
+
+
+@pytest.mark.django_db
+def test_without_redis_the_rest_is_told_with_the_same_names(redis_here, settings):
+    with_redis = set(re.findall(r"^# TYPE (\S+ \S+)", exposition(NOW), re.MULTILINE))
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    text = exposition(NOW)
+
+    assert "paired_redis_up 0\n" in text
+    assert set(re.findall(r"^# TYPE (\S+ \S+)", text, re.MULTILINE)) == with_redis
+
+
+def test_a_label_may_hold_anything():
+    odd = 'a"b\\c\nd'
+    assert written(Metric("x", "About.", "gauge", [({"entity": odd}, 1.5)])).splitlines()[2:] == [
+        r'paired_x{entity="a\"b\\c\nd"} 1.5'
+    ]
+
+
+def test_large_numbers_are_exact():
+    assert written(Metric("x", "A.", "gauge", [({}, 1_795_000_123)])).endswith("paired_x 1795000123\n")

@@ -1,0 +1,216 @@
+"""The pages of readiness and its command.
+
+docs/readiness.md.
+"""
+
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from dashboard.fleet import projection
+from dashboard.models import EntityHealth, PairReadiness, Readiness, ReadinessChange
+from dashboard.readiness.history import changes, turns
+from dashboard.readiness.score import OF_ENTITY, WEIGHTS
+
+GOOD = [{"name": name, "verdict": "good", "reason": "", "todo": ""} for name in WEIGHTS if name not in OF_ENTITY]
+SENDERS = {
+    "name": "senders",
+    "verdict": "bad",
+    "reason": "1 of 2 has no queue.",
+    "todo": "Give them <Manage>.",
+}
+
+
+@pytest.fixture
+def checked(pair, redis_here):
+    """A pair that was checked just now: `orders` is ready, `payments` fell to 20."""
+    now = timezone.now()
+    PairReadiness.objects.create(pair=pair, score=100, checks=GOOD, checked_at=now, due_at=now)
+    own = {"home": "good", "sizes": "good"}
+    Readiness.objects.create(pair=pair, entity="orders", score=100, checked_at=now, own=own)
+    Readiness.objects.create(
+        pair=pair,
+        entity="payments",
+        score=20,
+        previous_score=100,
+        fell_at=now - timedelta(minutes=5),
+        reasons=[SENDERS],
+        checked_at=now,
+        own=own,
+    )
+    return pair
+
+
+def entities_on(page):
+    return re.findall(r'data-entity="([^"]+)"', page)
+
+
+def test_the_worst_entity_comes_first_with_its_reason(checked, as_role):
+    page = as_role("viewer").get("/readiness/").text
+
+    assert entities_on(page) == ["payments", "orders"]
+    assert "Endangered 20" in page
+    assert "Ready 100" in page
+    assert "1 of 2 has no queue." in page
+    assert "from 100" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("?q=pay", ["payments"]), ("?state=ready", ["orders"]), ("?pair=fabrikam", []), ("?state=nonsense", None)],
+)
+def test_entities_are_found_by_words_pair_and_state(checked, as_role, query, found):
+    page = as_role("viewer").get(f"/readiness/{query}").text
+
+    assert entities_on(page) == (["payments", "orders"] if found is None else found)
+
+
+def test_an_old_check_is_not_believed(checked, as_role):
+    long_ago = timezone.now() - timedelta(minutes=10)
+    PairReadiness.objects.update(checked_at=long_ago)
+    Readiness.objects.update(checked_at=long_ago)
+
+    page = as_role("viewer").get("/readiness/").text
+
+    assert "too long ago to be believed" in page
+    assert "Ready 100" not in page
+    assert "Not known" in page
+
+
+def test_an_entity_s_page_shows_every_check_and_what_to_do_escaped(checked, as_role):
+    page = as_role("viewer").get("/readiness/contoso/payments/").text
+
+    shown = dict(re.findall(r'data-check="(\w+)" data-verdict="(\w+)"', page))
+    assert shown.keys() == WEIGHTS.keys()
+    assert shown["senders"] == "bad"
+    assert "Give them &lt;Manage&gt;." in page
+    assert "Fell from 100 to 20" in page
+
+
+def test_an_entity_nobody_checked_has_no_page(checked, as_role):
+    assert as_role("viewer").get("/readiness/contoso/nothing/").status_code == 404
+
+
+def test_a_pair_nobody_checked_says_what_is_missing(pair, redis_here, as_role):
+    page = as_role("viewer").get("/readiness/").text
+
+    assert "never checked" in page
+    assert "a worker looks at every pair" in page
+
+
+@pytest.mark.parametrize("address", ["/", "/pairs/contoso/"])
+def test_the_pair_s_score_is_on_the_pages_of_pairs(checked, as_role, address):
+    assert '/readiness/?pair=contoso"' in as_role("viewer").get(address).text
+
+
+def test_the_entity_s_score_is_on_its_page(checked, as_role):
+    page = as_role("viewer").get("/pairs/contoso/entities/payments/").text
+
+    assert "/readiness/contoso/payments/" in page
+    assert "Endangered 20" in page
+
+
+def test_a_page_of_ten_thousand_entities_takes_as_many_questions_as_one_of_two(
+    checked, as_role, django_assert_max_num_queries
+):
+    now = timezone.now()
+    Readiness.objects.bulk_create(
+        Readiness(pair=checked, entity=f"many/{n}", score=n % 101, checked_at=now) for n in range(10_000)
+    )
+    viewer = as_role("viewer")
+
+    with django_assert_max_num_queries(12):
+        page = viewer.get("/readiness/?page=3").text
+
+    assert len(entities_on(page)) == 50
+
+
+def change(pair, entity, minutes_ago, **verdicts):
+    at = timezone.now() - timedelta(minutes=minutes_ago)
+    return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, verdicts=verdicts)
+
+
+def test_an_entity_s_story_is_told_from_its_pair_s_changes_and_its_own(checked, as_role):
+    whole = {name: "good" for name in WEIGHTS if name not in OF_ENTITY}
+    change(checked, "*", 50, **whole)
+    change(checked, "orders", 49, home="unknown", sizes="good")
+    change(checked, "payments", 48, home="bad", sizes="bad")
+    change(checked, "orders", 40, home="good", sizes="good")
+    change(checked, "*", 10, **{**whole, "queues": "bad"})
+
+    told = list(turns(changes(checked, "orders", timezone.now() - timedelta(days=1)), "orders"))
+
+    assert [(turn.score, turn.before) for turn in told] == [(90, None), (100, 90), (20, 100)]
+    assert {name: verdict.value for name, verdict in told[-1].turned.items()} == {"queues": "bad"}
+    assert "queues bad" in as_role("viewer").get("/readiness/contoso/orders/").text
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+
+def ran(capsys, *arguments):
+    """The exit code, and what was said."""
+    try:
+        call_command("readiness", *arguments)
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except CommandError as error:
+        return error.returncode, str(error)
+    return code, capsys.readouterr().out
+
+
+def test_the_command_ends_with_1_and_names_whom_and_why(checked, capsys):
+    code, said = ran(capsys)
+
+    assert code == 1
+    assert "1 ready, 1 below 90, 0 not known" in said
+    assert "contoso/payments" in said
+    assert "Give them <Manage>." in said
+    assert "orders" not in said
+
+
+def test_the_command_ends_with_0_where_all_are_ready_enough(checked, capsys):
+    assert ran(capsys, "--least", "20")[0] == 0
+
+
+def test_the_command_tells_everything_as_json(checked, capsys):
+    code, said = ran(capsys, "--json", "--pair", "contoso")
+
+    told = json.loads(said)
+    assert (code, told["is_ready"], told["redis"]) == (1, False, "answers")
+    assert {one["entity"]: one["score"] for one in told["entities"]} == {"orders": 100, "payments": 20}
+
+
+def test_an_entity_that_was_not_checked_lately_is_not_ready(checked, capsys):
+    Readiness.objects.update(checked_at=timezone.now() - timedelta(minutes=10))
+
+    assert ran(capsys, "--least", "0")[0] == 1
+
+
+def test_without_redis_nobody_is_ready(checked, redis_away, capsys):
+    code, said = ran(capsys, "--least", "0")
+
+    assert code == 1
+    assert "Redis does not answer" in said
+
+
+@pytest.mark.parametrize("arguments", [(), ("--pair", "nowhere")])
+def test_where_nothing_can_be_told_the_command_ends_with_2(pair, redis_here, capsys, arguments):
+    EntityHealth.objects.all().delete()
+
+    assert ran(capsys, *arguments)[0] == 2
+
+
+@pytest.mark.parametrize("address", ["/readiness/", "/drills/"])
+def test_pages_on_which_nothing_moves_without_a_worker_tell_that_none_lives(pair, redis_here, as_role, address):
+    viewer = as_role("viewer")
+    assert "No worker has ever been heard of." in viewer.get(address).text
+    projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=5))
+    assert "No worker has been heard of since" in viewer.get(address).text
+    projection.record_heartbeat("host:1:aaaa", "pings", timezone.now())
+    assert "No worker has" not in viewer.get(address).text

@@ -1,0 +1,300 @@
+"""The pages in a real browser, against a control plane as it is deployed."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import redis
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from pairing.fleet.coordination import SharedState
+from tests.conftest import free_port
+from tests.dashboard.conftest import ROLES
+from tests.dashboard.site import PASSWORD, served
+
+pytestmark = pytest.mark.browser
+PAGES = (
+    "/",
+    "/pairs/contoso/",
+    "/pairs/contoso/entities/orders/",
+    "/events/",
+    "/backlog/",
+    "/costs/",
+    "/costs/forecast/",
+    "/costs/reconcile/",
+    "/audit/",
+    "/workers/",
+)
+WIDTHS = {"phone": 390, "desk": 1280}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, redis_url) -> Iterator[str]:
+    with served(tmp_path_factory.mktemp("site"), redis_url, free_port()) as address:
+        yield address
+
+
+@pytest.fixture
+def shared(redis_url) -> Iterator[SharedState]:
+    """The fleet's state, with every entity healthy."""
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        state = SharedState(client, "contoso")
+        for path in ("orders", "payments", "shipments/eu-west"):
+            state.mark_healthy(path, operator="the test", process="test:1:aaaa")
+        yield state
+
+
+def sign_in_by_hand(context: BrowserContext, site: str, name: str) -> Page:
+    page = context.new_page()
+    page.goto(f"{site}/login/")
+    page.get_by_label("User name").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    return page
+
+
+@cache
+def cookies_of(browser: Browser, site: str, name: str) -> list[Any]:
+    """What a browser keeps of one sign-in by hand, for all windows of this person on this site."""
+    with browser.new_context() as context:
+        sign_in_by_hand(context, site, name)
+        return context.cookies()
+
+
+def sign_in(context: BrowserContext, site: str, name: str) -> Page:
+    """The overview, as this person sees it in a window of their own."""
+    assert context.browser
+    context.add_cookies(cookies_of(context.browser, site, name))
+    page = context.new_page()
+    page.goto(f"{site}/")
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    return page
+
+
+@pytest.fixture
+def operator(browser: Browser, site, shared) -> Iterator[Page]:
+    """A browser on the live overview, with nothing wrong yet."""
+    with browser.new_context(viewport={"width": 1280, "height": 1300}) as context:
+        page = sign_in(context, site, "operator")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("All 3 entities healthy")
+        yield page
+
+
+def row(page: Page, path: str):
+    return page.locator(f"tr[data-entity='{path}']")
+
+
+def test_a_failover_elsewhere_is_shown_without_reload(operator, shared):
+    expect(operator.locator("[data-stream]")).to_have_text("live")
+
+    shared.fail_over("orders", "somebody else's word", operator="ada", process="far-away:1:bbbb")
+
+    expect(row(operator, "orders")).to_contain_text("somebody else's word")
+    expect(row(operator, "orders")).to_contain_text("ada")
+    expect(row(operator, "payments")).to_contain_text("Healthy")
+    expect(operator.get_by_role("heading", level=1)).to_contain_text("1 of 3 entities failed over")
+
+
+def test_a_failover_is_forced_and_released_from_the_overview(operator, shared):
+    row(operator, "payments").get_by_role("link", name="Fail over").click()
+    dialog = operator.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("storage is down")
+    dialog.get_by_role("button", name="Fail over").click()
+
+    expect(row(operator, "payments")).to_contain_text("Held")
+    expect(operator.get_by_role("status")).to_contain_text("payments is failed over")
+    expect(dialog).to_be_hidden()
+    assert shared.health()["payments"].held_by == "operator"
+
+    row(operator, "payments").get_by_role("link", name="Release").click()
+    operator.get_by_role("dialog").get_by_role("button", name="Release").click()
+
+    expect(row(operator, "payments")).to_contain_text("Failed over")
+    expect(row(operator, "payments")).not_to_contain_text("held by")
+
+
+def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_told(operator):
+    with operator.expect_response("**/costs/failover/**"):
+        row(operator, "orders").get_by_role("link", name="Fail over").click()
+    dialog = operator.get_by_role("dialog")
+
+    expect(dialog.locator(".cost")).not_to_contain_text("What would it cost?")
+    expect(dialog.get_by_label("Reason")).to_be_visible()
+    expect(operator.locator("#toasts")).to_be_empty()
+
+
+def test_a_syphon_is_paused_and_resumed_from_the_overview(operator, shared):
+    operator.get_by_role("link", name="Pause syphon").click()
+    operator.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(operator.get_by_text("The syphon has been paused by")).to_be_visible()
+    assert "*" in shared.paused()
+
+    operator.get_by_role("link", name="Resume syphon").click()
+    operator.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(operator.get_by_text("The syphon has been paused by")).to_be_hidden()
+    assert shared.paused() == {}
+
+
+def test_a_failover_is_forced_without_scripts(browser: Browser, site, shared):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = sign_in_by_hand(context, site, "operator")
+        row(page, "orders").get_by_role("link", name="Fail over").click()
+        page.get_by_label("Reason").fill("no scripts here")
+        page.get_by_role("button", name="Fail over").click()
+
+        expect(page.get_by_role("status")).to_contain_text("orders is failed over")
+        expect(row(page, "orders")).to_contain_text("no scripts here")
+
+
+def test_an_action_is_asked_for_and_left_with_the_keyboard(operator, shared):
+    link = row(operator, "orders").get_by_role("link", name="Fail over")
+    link.press("Enter")
+    dialog = operator.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_label("Reason")).to_be_focused()
+
+    operator.keyboard.press("Escape")
+
+    expect(dialog).to_be_hidden()
+    assert "orders" not in shared.health() or shared.health()["orders"].state == "healthy"
+
+
+def test_an_entity_is_broken_and_mended_from_the_page(operator):
+    operator.get_by_text("goes silent").click()
+    operator.get_by_role("button", name="Break orders").click()
+    broken = operator.locator("tr[data-queue='orders'] .broken")
+    expect(broken).to_have_text("is silent")
+    expect(operator.get_by_label("goes silent")).to_be_checked()
+
+    operator.get_by_role("button", name="Mend orders").click()
+
+    expect(broken).to_be_hidden()
+
+
+def test_typing_in_the_search_narrows_the_table_and_the_address(operator):
+    operator.get_by_label("Search entities").fill("ship")
+
+    expect(operator.locator("tr[data-entity]")).to_have_count(1)
+    expect(operator).to_have_url(re.compile(r"\?q=ship"))
+
+
+def test_the_chosen_theme_outlives_the_page(operator, site):
+    switch = operator.get_by_role("button", name=re.compile("^Theme"))
+    switch.click()
+    switch.click()
+    operator.goto(f"{site}/events/")
+
+    expect(operator.locator("html")).to_have_attribute("data-theme", "dark")
+    assert operator.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 24)"
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+@pytest.mark.parametrize("role", ROLES)
+def test_no_page_is_wider_than_its_window_or_complains(browser: Browser, site, shared, role, width):
+    with browser.new_context(viewport={"width": width, "height": 900}) as context:
+        page = sign_in(context, site, role)
+        expect(page.locator("[data-stream]")).to_have_text("live")
+        shared.fail_over("orders", "no answer for 5 s, " * 8, operator="ada", process="far-away:1:bbbb")
+        expect(row(page, "orders")).to_contain_text("Held")
+        complaints: list[str] = []
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        for address in PAGES:
+            page.goto(f"{site}{address}")
+            expect(page.locator("main")).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+        assert complaints == []
+
+
+CONTRAST = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const colour = rgba(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const poor = [];
+  for (const node of document.querySelectorAll("main *, header *")) {
+    const says = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!says || !node.checkVisibility() || node.closest("svg, .hidden, option")) continue;
+    const [a, b] = [light(rgba(getComputedStyle(node).color)), light(ground(node))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) poor.push(`${node.className || node.tagName} "${node.textContent.trim()}" ${ratio.toFixed(2)}`);
+  }
+  return poor;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_stands_out_enough_in_both_themes(browser: Browser, site, shared, theme):
+    with browser.new_context(color_scheme=theme, viewport={"width": 1280, "height": 900}) as context:
+        page = sign_in(context, site, "administrator")
+        expect(page.locator("[data-stream]")).to_have_text("live")
+        shared.fail_over("orders", "held", operator="ada", process="far-away:1:bbbb")
+        shared.fail_over("payments", "not held", operator="ada", process="far-away:1:bbbb", hold=False)
+        expect(row(page, "orders")).to_contain_text("Held")
+        for address in PAGES:
+            page.goto(f"{site}{address}")
+            assert page.evaluate(CONTRAST) == [], address
+
+
+def test_what_is_ticked_stays_ticked_through_a_refresh_and_is_failed_over_together(operator, shared, site):
+    for path in ("orders", "payments"):
+        operator.get_by_label(f"Select {path}").check()
+
+    shared.fail_over("shipments/eu-west", "elsewhere", operator="ada", process="far-away:1:bbbb")
+    expect(row(operator, "shipments/eu-west")).to_contain_text("elsewhere")
+    expect(operator.get_by_label("Select orders")).to_be_checked()
+
+    operator.locator("form.selected").get_by_role("button", name="Fail over").click()
+    expect(operator.get_by_role("heading", name="Force failover: 2 entities")).to_be_visible()
+    operator.get_by_label("Reason").fill("storage")
+    operator.get_by_role("button", name="Fail over 2 entities").click()
+
+    expect(row(operator, "payments")).to_contain_text("operator")
+    assert {path for path, known in shared.health().items() if known.held_by == "operator"} == {"orders", "payments"}
+
+
+def test_a_slider_moves_its_number_and_the_forecast_answers_at_once(browser: Browser, site):
+    with browser.new_context() as context:
+        page = sign_in(context, site, "viewer")
+        page.goto(f"{site}/costs/forecast/?hours=3&messages_per_hour=1000")
+        slider, hours = (
+            page.get_by_label("Hours it lasts, as a slider"),
+            page.get_by_label("Hours it lasts", exact=True),
+        )
+        expect(page.locator("#room")).to_be_visible()
+        expect(page.get_by_text("3,000 messages")).to_be_visible()
+        place = slider.input_value()
+
+        hours.fill("168")
+        expect(slider).to_have_value("200")
+        slider.press("Home")
+
+        expect(hours).to_have_value("0.25")
+        expect(page.get_by_text("250 messages")).to_be_visible()
+        expect(page).to_have_url(re.compile("hours=0.25"))
+        expect(slider).to_have_attribute("aria-valuetext", "0.25")
+        assert 0 < int(place) < 200
+        assert page.get_by_label("Operations used this month, as a slider").count() == 0
+
+
+def test_the_forecast_has_no_dead_sliders_without_scripts(browser: Browser, site):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = sign_in(context, site, "viewer")
+        page.goto(f"{site}/costs/forecast/")
+
+        expect(page.locator("input[type='range']").first).to_be_hidden()
+        expect(page.get_by_label("Hours it lasts", exact=True)).to_be_editable()

@@ -1,0 +1,221 @@
+"""Every page for people who see little, hear the page, or use no mouse: WCAG 2.2 A and AA as far as a program tells."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, Page, expect
+
+from tests.dashboard.access.test_browser_roles import PARTS, addresses
+from tests.dashboard.furniture import (
+    DEVIATING,
+    EMPTY_ORPHAN,
+    FULL_ORPHAN,
+    INCIDENT,
+    LONG_PATH,
+    OWN,
+    Furnished,
+    furnished,
+)
+from tests.dashboard.site.test_browser import sign_in
+from tests.pictures import keep_picture, wanted
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+ALL = {"runOnly": {"type": "tag", "values": STANDARD}, "resultTypes": ["violations"]}
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]}
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+BILLING = "shipments/eu-west/Subscriptions/billing"
+STATES = {
+    "an entity with a long name": f"/pairs/contoso/entities/{LONG_PATH}/",
+    "folders": "/?group=folder",
+    "nothing found": "/?q=no-such-entity",
+    "no events": "/events/?entity=no-such-entity",
+    "messages": "/backlog/contoso/messages/",
+    "the question before a deletion": f"/pairs/contoso/actions/delete_queue/?path={EMPTY_ORPHAN}",
+    "the question before a deletion with messages": f"/pairs/contoso/actions/delete_queue/?path={FULL_ORPHAN}",
+    "a comparison": f"/pairs/contoso/actions/repair_queue/?path={DEVIATING}",
+    "a pace": "/pairs/contoso/actions/pace_syphon/?path=*",
+    "a discard": f"/backlog/contoso/dead-letters/?queue={OWN}&verb=discard&which=all",
+    "a topic": "/pairs/contoso/entities/shipments/eu-west/",
+    "a question about a subscription": f"/backlog/contoso/dead-letters/?queue={BILLING}&verb=resubmit&which=all",
+    "a month without charges": "/costs/?month=2024-01",
+    "a month that is none": "/costs/?month=2026-13",
+    "an address that is none": "/no-such-page/",
+    "the address of a button": "/alerts/acknowledge/",
+}
+PICTURED = {
+    "incident": f"/pairs/contoso/incidents/{INCIDENT}/",
+    "backlog": "/backlog/",
+    "costs": "/costs/",
+    "readiness": "/readiness/",
+}
+"""Pages whose pictures are in docs/images/, beside those of the overview."""
+
+
+CUT_OFF = """() => {
+  const wide = document.documentElement.clientWidth;
+  const cut = [...document.querySelectorAll("header.top nav a, header.top .person *, main h1")]
+    .filter((each) => each.checkVisibility() && each.getBoundingClientRect().right > wide + 1)
+    .map((each) => each.textContent.trim());
+  return document.documentElement.scrollWidth > wide ? [...cut, "the page is wider than its window"] : cut;
+}"""
+"""The menu's entries, and the page itself, that do not fit into the window."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, redis_url) -> Iterator[Furnished]:
+    with furnished(tmp_path_factory.mktemp("accessible"), redis_url) as there:
+        yield there
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, place: Furnished) -> Iterator[Page]:
+    with browser.new_context(base_url=place.address, viewport=WIDE) as context:
+        yield sign_in(context, place.address, "administrator")
+
+
+def told(page: Page, options: dict[str, Any]) -> list[str]:
+    """What the tool finds wrong: the rule, and where. It is brought to a page once."""
+    if page.evaluate("typeof axe === 'undefined'"):
+        page.evaluate(AXE_SCRIPT)
+    found = page.evaluate("async (options) => (await axe.run(options)).violations", options)
+    return [
+        f"{one['id']}: {one['help']} at {'; '.join(str(node['target']) for node in one['nodes'][:4])}" for one in found
+    ]
+
+
+def pages() -> dict[str, str]:
+    return {name: address for name, address in addresses().items() if name not in PARTS} | STATES
+
+
+@pytest.fixture(scope="module")
+def html(page: Page) -> dict[str, int]:
+    """What answers with HTML of its own, and with which status."""
+    answers = {name: page.request.get(address, max_redirects=0) for name, address in pages().items()}
+    return {
+        name: answer.status
+        for name, answer in answers.items()
+        if "text/html" in answer.headers.get("content-type", "") and answer.status != 302
+    }
+
+
+@pytest.mark.parametrize("name", pages())
+def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, html: dict[str, int], name: str) -> None:
+    if name not in html or is_only_a_button(html[name], name):
+        pytest.skip("no page")
+    page.set_viewport_size(WIDE)
+    page.goto(pages()[name])
+    wrong = []
+    for size, options in ((WIDE, ALL), (PHONE, ALL)):
+        page.set_viewport_size(size)
+        assert page.evaluate(CUT_OFF) == []
+        page.emulate_media(color_scheme="light")
+        wrong += told(page, options)
+        page.emulate_media(color_scheme="dark")
+        wrong += [f"dark: {one}" for one in told(page, COLOURS)]
+    assert wrong == []
+
+
+def is_only_a_button(status: int, name: str) -> bool:
+    """Their addresses all answer with the same page, so one is enough."""
+    return status == 405 and name not in STATES
+
+
+@pytest.mark.skipif(not wanted(), reason="pictures are taken when they are wanted: SCREENSHOTS=docs/images")
+@pytest.mark.parametrize("name", PICTURED)
+def test_a_page_is_kept_as_a_picture(page: Page, name: str) -> None:
+    page.set_viewport_size(WIDE)
+    page.goto(PICTURED[name])
+    expect(page.locator("main h1")).to_be_visible()
+    keep_picture(page, name)
+
+
+FOCUS = """() => {
+  const at = document.activeElement, drawn = at.matches(".segments input") ? at.nextElementSibling : at;
+  const { outlineStyle, outlineWidth } = getComputedStyle(drawn);
+  const text = at.getAttribute("aria-label") || at.textContent || at.name || "";
+  return { tag: at.tagName, text: text.trim().slice(0, 40),
+           isSeen: outlineStyle !== "none" && parseFloat(outlineWidth) > 0, inDialog: !!at.closest("dialog") };
+}"""
+
+
+@pytest.fixture
+def overview(browser: Browser, place: Furnished) -> Iterator[Page]:
+    with browser.new_context(base_url=place.address, viewport=WIDE) as context:
+        page = sign_in(context, place.address, "operator")
+        page.goto("/?q=ments")
+        expect(page.locator("[data-stream]")).to_have_text("live")
+        yield page
+
+
+def test_the_first_stop_of_the_keyboard_leads_past_the_menu(overview: Page) -> None:
+    overview.keyboard.press("Tab")
+    expect(overview.get_by_role("link", name="Skip to content")).to_be_focused()
+    overview.keyboard.press("Enter")
+    expect(overview.locator("main")).to_be_focused()
+    overview.keyboard.press("Tab")
+    expect(overview.get_by_label("Search entities")).to_be_focused()
+
+
+@pytest.mark.parametrize("address", ["/", "/backlog/", "/events/", "/costs/", "/pairs/contoso/entities/orders/"])
+def test_every_stop_of_the_keyboard_is_seen_and_comes_in_the_order_of_the_page(page: Page, address: str) -> None:
+    page.set_viewport_size(WIDE)
+    page.goto(address)
+    stops = []
+    for _ in range(45):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(FOCUS)
+        if stop["tag"] == "BODY":
+            break
+        stops.append(stop)
+    assert [stop["text"] for stop in stops if not stop["isSeen"]] == []
+    assert [stop["text"] for stop in stops[:3]] == ["Skip to content", "Paired namespaces", "Overview"]
+
+
+def test_a_failover_is_forced_with_the_keyboard_alone_and_one_stays_where_one_was(overview: Page) -> None:
+    row = overview.locator("tr[data-entity='payments']")
+    row.get_by_role("link", name="Fail over").focus()
+    overview.keyboard.press("Enter")
+    expect(overview.get_by_label("Reason")).to_be_focused()
+    stops = []
+    for _ in range(8):
+        overview.keyboard.press("Tab")
+        stops.append(overview.evaluate(FOCUS))
+    assert all(stop["inDialog"] or stop["tag"] == "BODY" for stop in stops), stops
+    overview.keyboard.press("Escape")
+    expect(overview.get_by_role("dialog")).to_be_hidden()
+    expect(row.get_by_role("link", name="Fail over")).to_be_focused()
+
+    overview.keyboard.press("Enter")
+    expect(overview.get_by_label("Reason")).to_be_focused()
+    overview.keyboard.type("by keyboard")
+    for _ in range(3):
+        overview.keyboard.press("Tab")
+    expect(overview.get_by_role("dialog").get_by_role("button", name="Fail over")).to_be_focused()
+    overview.keyboard.press("Enter")
+
+    expect(row).to_contain_text("by keyboard")
+    expect(row.get_by_role("link", name="Release")).to_be_focused()
+    expect(overview.locator("#news")).to_contain_text("failed over")
+    overview.keyboard.press("Enter")
+    overview.get_by_role("dialog").get_by_role("button", name="Release").press("Enter")
+    expect(overview.get_by_role("status").filter(has_text="is released")).to_be_visible()
+
+
+def test_refreshes_say_nothing_but_what_is_new(overview: Page) -> None:
+    assert overview.locator("#live [role=alert], #live [role=status], #live [aria-live]").count() == 0
+    overview.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
+    with overview.expect_response(lambda answer: answer.request.headers.get("hx-request") == "true"):
+        overview.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
+    expect(overview.locator("#news")).to_be_empty()
+
+
+def test_every_table_names_its_columns_and_every_part_of_a_page_its_heading(page: Page, html: dict[str, int]) -> None:
+    for name in (name for name, status in html.items() if status != 405):
+        page.goto(pages()[name])
+        assert page.locator("main table:not(:has(th[scope=col]))").count() == 0, name
+        assert page.locator("main h1").count() == 1, name
+        assert page.locator("body > header, body > main").count() == 2, name

@@ -1,0 +1,153 @@
+"""What a person sees who presses a button and gets no answer: that nobody knows, and that it stays to be read."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+
+from pairing.fleet.coordination import SharedState
+from tests.conftest import free_port
+from tests.dashboard.site import served
+from tests.dashboard.site.test_browser import row, sign_in
+
+pytestmark = pytest.mark.browser
+DEEDS = "**/actions/fail_over/"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, redis_url) -> Iterator[str]:
+    with served(tmp_path_factory.mktemp("unanswered"), redis_url, free_port()) as address:
+        yield address
+
+
+@pytest.fixture
+def shared(redis_url) -> Iterator[SharedState]:
+    with redis.Redis.from_url(redis_url, decode_responses=True) as client:
+        state = SharedState(client, "contoso")
+        state.mark_healthy("orders", operator="the test", process="test:1:aaaa")
+        yield state
+
+
+@pytest.fixture
+def operator(browser: Browser, site, shared) -> Iterator[Page]:
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = sign_in(context, site, "operator")
+        expect(row(page, "orders").get_by_role("link", name="Fail over")).to_be_visible()
+        yield page
+
+
+def asked(page: Page) -> Locator:
+    """The open question whether to fail `orders` over."""
+    row(page, "orders").get_by_role("link", name="Fail over").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("storage is down")
+    return dialog
+
+
+def press(dialog: Locator) -> None:
+    dialog.get_by_role("button", name="Fail over").click()
+
+
+def answering(status: int) -> Callable[[Route], None]:
+    return lambda route: route.fulfill(status=status, content_type="text/html", body="<html>Bad gateway</html>")
+
+
+def loses_the_answer(route: Route) -> None:
+    """The server does it, and its answer never arrives."""
+    if route.request.method == "POST":
+        route.fetch()
+        route.abort("connectionreset")
+    else:
+        route.continue_()
+
+
+def test_a_server_that_is_gone_leaves_the_question_open_and_says_that_nobody_knows(operator, shared):
+    dialog = asked(operator)
+    operator.context.set_offline(True)
+    press(dialog)
+
+    told = dialog.get_by_role("alert")
+    expect(told).to_contain_text("did not answer: it is not known whether “Fail over” was carried out")
+
+    operator.context.set_offline(False)
+    press(dialog)
+    expect(dialog).to_be_hidden()
+    expect(operator.get_by_role("status").filter(has_text="orders is failed over")).to_be_visible()
+    assert shared.health()["orders"].held_by == "operator"
+
+
+def test_a_second_click_after_a_lost_answer_does_no_harm(operator, site, shared):
+    operator.goto(f"{site}/audit/")
+    before = operator.locator("tbody tr", has_text="Fail over").count()
+    operator.goto(f"{site}/")
+    dialog = asked(operator)
+    operator.route(DEEDS, loses_the_answer)
+    press(dialog)
+    expect(dialog.get_by_role("alert")).to_contain_text("a second click does no harm")
+    known = shared.health()["orders"].version
+
+    operator.unroute(DEEDS)
+    press(dialog)
+
+    expect(dialog).to_be_hidden()
+    assert shared.health()["orders"].version == known
+    operator.goto(f"{site}/audit/")
+    expect(operator.locator("tbody tr", has_text="Fail over")).to_have_count(before + 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [(502, "it is not known whether"), (503, "it is not known whether"), (404, "nothing was done")],
+)
+def test_an_answer_that_is_none_of_ours_is_told_in_a_sentence_of_ours(operator, status, says):
+    dialog = asked(operator)
+    operator.route(DEEDS, answering(status))
+    press(dialog)
+
+    expect(dialog.get_by_role("alert")).to_contain_text(f"error {status}: {says}")
+    expect(operator.get_by_text("Bad gateway")).to_have_count(0)
+
+
+def test_a_question_that_does_not_come_is_told_until_somebody_closes_it(operator):
+    operator.clock.install()
+    operator.context.set_offline(True)
+    row(operator, "orders").get_by_role("link", name="Fail over").click()
+    told = operator.get_by_role("alert")
+    expect(told).to_contain_text("The server did not answer: nothing was done")
+
+    operator.clock.run_for(20_000)
+    expect(told).to_have_count(1)
+    told.get_by_role("button", name="Close").click()
+
+    expect(told).to_have_count(0)
+    expect(row(operator, "orders").get_by_role("link", name="Fail over")).to_be_visible()
+
+
+def test_a_refusal_stays_and_what_was_done_vanishes(operator, shared):
+    operator.clock.install()
+    press(asked(operator))
+    done = operator.get_by_role("status").filter(has_text="orders is failed over")
+    expect(done).to_be_visible()
+    operator.clock.run_for(9_000)
+    expect(done).to_be_hidden()
+
+    row(operator, "orders").get_by_role("link", name="Release").click()
+    expect(operator.get_by_role("dialog")).to_contain_text("The hold of orders ends")
+    operator.evaluate("document.querySelector('dialog [name=csrfmiddlewaretoken]').value = 'x'.repeat(64)")
+    operator.get_by_role("dialog").get_by_role("button", name="Release").click()
+    refused = operator.get_by_role("alert")
+    expect(refused).to_contain_text("The form was open too long")
+    operator.clock.run_for(20_000)
+
+    expect(refused).to_be_visible()
+    refused.get_by_role("button", name="Close").click()
+    expect(refused).to_be_hidden()
+
+
+def test_a_refresh_without_an_answer_troubles_nobody(operator):
+    operator.context.set_offline(True)
+    with operator.expect_console_message(lambda said: "htmx:sendError" in said.text):
+        operator.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
+
+    expect(operator.get_by_role("alert")).to_have_count(0)

@@ -1,0 +1,106 @@
+"""Requests have ids; log lines carry them, as text or as JSON; neither queries nor bodies are in them."""
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+import structlog
+from django.test import Client
+
+from dashboard.site.logs import formatter
+from dashboard.site.request_ids import request_id
+from tests.dashboard.conftest import PASSWORD
+from tests.dashboard.site import ROOT
+
+
+@pytest.fixture
+def lines():
+    """What the control plane's loggers write, as JSON."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter("json"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    level = root.level
+    root.setLevel("INFO")
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    root.removeHandler(handler)
+    root.setLevel(level)
+    formatter()
+
+
+def test_an_answer_tells_the_id_of_its_request(db, client):
+    first, second = (client.get("/healthz")["X-Request-ID"] for _ in range(2))
+    assert first != second
+    assert client.get("/healthz", headers={"X-Request-ID": "proxy-1.a_b"})["X-Request-ID"] == "proxy-1.a_b"
+
+
+@pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a\nb", "<script>", "é"])
+def test_an_id_that_is_none_is_not_taken_over(given):
+    assert request_id(given) != given
+    assert len(request_id(given)) == 32
+
+
+def test_what_changes_something_is_a_line_without_query_and_body(people, lines):
+    answer = Client().post("/login/?next=/SECRET-QUERY/", {"username": "operator", "password": PASSWORD})
+    (line,) = [one for one in lines() if one["event"] == "request"]
+
+    assert line["request_id"] == answer["X-Request-ID"]
+    assert (line["method"], line["path"], line["status"], line["user"]) == ("POST", "/login/", 302, "operator")
+    assert PASSWORD not in json.dumps(lines())
+    assert "SECRET-QUERY" not in json.dumps(lines())
+
+
+def test_looking_is_no_line(db, client, lines):
+    client.get("/healthz")
+    assert not [one for one in lines() if one["event"] == "request"]
+
+
+def test_what_other_libraries_say_about_a_request_carries_its_id(db, client, lines):
+    answer = client.get("/no-such-page/", headers={"X-Request-ID": "abc"})
+    logging.getLogger("django.request").warning("outside of any request")
+
+    assert answer.status_code in (302, 404)
+    with structlog.contextvars.bound_contextvars(request_id="inside"):
+        logging.getLogger("somebody.else").warning("said within")
+    said = {line["event"]: line.get("request_id") for line in lines()}
+    assert said["said within"] == "inside"
+    assert said["outside of any request"] is None
+
+
+def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "dashboard.settings", **more}
+    return subprocess.run([sys.executable, "-c", words], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+SAY = """
+import django, logging, structlog; django.setup()
+structlog.contextvars.bind_contextvars(task_id="42")
+structlog.get_logger("ours").warning("hello", pair="con\\ntoso")
+try: 1 / 0
+except ZeroDivisionError: logging.getLogger("theirs").exception("broken")
+"""
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_each_record_is_one_line_in_either_format(tmp_path, format):
+    done = run(SAY, STATE_DIR=str(tmp_path), LOG_FORMAT=format)
+    first, second = done.stderr.splitlines()
+
+    if format == "json":
+        assert list(json.loads(first))[:4] == ["timestamp", "level", "logger", "event"]
+        assert (json.loads(first)["pair"], json.loads(first)["task_id"]) == ("con\ntoso", "42")
+        assert "ZeroDivisionError" in json.loads(second)["exception"]
+    else:
+        assert "event='hello'" in first
+        assert "task_id='42'" in first
+        assert "ZeroDivisionError" in second
+
+
+def test_a_format_that_is_none_stops_the_start_with_a_sentence(tmp_path):
+    done = run("import django; django.setup()", STATE_DIR=str(tmp_path), LOG_FORMAT="xml")
+    assert "LOG_FORMAT is 'xml': give text or json." in done.stderr

@@ -1,0 +1,474 @@
+"""Attacks that were tried, each as the attacker would (docs/security.md): most of them once worked."""
+
+import asyncio
+import csv
+import io
+import json
+import logging
+import re
+import socket
+import threading
+import time
+from contextlib import suppress
+from email.header import decode_header
+from importlib import import_module
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import pytest
+from asgiref.sync import sync_to_async
+from django import forms
+from django.conf import settings as configured
+from django.contrib.auth.forms import AuthenticationForm
+from django.test import AsyncClient, Client
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.access import tokens
+from dashboard.access.logins import MOST_OF_A_NAME
+from dashboard.alerts.addresses import is_allowed, networks
+from dashboard.alerts.channels.base import Post
+from dashboard.alerts.delivery import deliver
+from dashboard.alerts.rounds import look
+from dashboard.alerts.rules import fits
+from dashboard.alerts.transport import post
+from dashboard.asgi import application
+from dashboard.fleet import live, projection
+from dashboard.models import AlertRule, AuditEntry, FailoverEvent
+from dashboard.site import logs
+from dashboard.site.cells import cell
+from dashboard.site.redis import announce_change
+from tests.dashboard.access.test_access_walk import NAMES, address
+from tests.dashboard.access.test_logins import LOCKED, sign_in
+from tests.dashboard.conftest import NOW, PASSWORD, health
+from tests.dashboard.receivers import http_server, smtp_server
+
+EVIL = "evil.example"
+
+
+# -- guessing passwords -----------------------------------------------------------------------------------------------
+
+
+def test_guesses_that_overlap_are_counted_before_any_of_them_is_judged(redis_here, people, monkeypatch):
+    """A hundred requests at once must not all be judged before the first is counted."""
+    judged = []
+
+    def slow(form):
+        judged.append(form)
+        if len(judged) < 3 * MOST_OF_A_NAME:
+            sign_in(password="wrong")
+        raise forms.ValidationError("wrong")
+
+    monkeypatch.setattr(AuthenticationForm, "clean", slow)
+    sign_in(password="wrong")
+
+    assert len(judged) == MOST_OF_A_NAME
+
+
+def test_a_right_password_is_no_guess(redis_here, people):
+    for _ in range(2 * MOST_OF_A_NAME):
+        assert sign_in().status_code == 302
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        [f"2001:db8:1:2:{number:x}::1" for number in range(MOST_OF_A_NAME + 1)],
+        ["::ffff:203.0.113.77", "203.0.113.77"] * MOST_OF_A_NAME,
+    ],
+    ids=["of one network", "of two spellings"],
+)
+def test_many_addresses_of_one_machine_are_one_guesser(redis_here, people, addresses):
+    answers = [sign_in(password="wrong", address=one) for one in addresses]
+
+    assert LOCKED in answers[-1].text
+
+
+def test_a_header_that_anybody_can_write_makes_nobody_somebody_else(redis_here, people):
+    for number in range(MOST_OF_A_NAME + 1):
+        headers = {"X-Forwarded-For": f"198.51.100.{number}", "Forwarded": f"for=198.51.100.{number}"}
+        answer = Client(headers=headers).post("/login/", {"username": "operator", "password": "wrong"})
+
+    assert LOCKED in answer.text
+
+
+# -- what is kept by browsers and proxies -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_cache_keeps_what_a_signed_in_person_sees(pair, redis_here, alive, as_role, name):
+    """The back button after signing out must show nothing; a proxy must not hand it to the next one."""
+    if name == "favicon.ico":
+        return
+    answer = as_role("administrator").get(address(name), {"path": "orders"})
+
+    assert "no-store" in answer.get("Cache-Control", ""), (answer.status_code, answer.headers)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/login/", "/nothing", "/api/v1/health", "/api/v1/nothing", "/healthz", "/events.csv", "/admin/"]
+)
+def test_nothing_is_shown_in_a_frame_of_somebody_else(pair, redis_here, alive, as_role, path):
+    for role in ("stranger", "administrator"):
+        answer = as_role(role).get(path)
+        assert answer["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
+        assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+# -- hosts and links --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/login/", "/healthz", "/api/v1/health", "/tokens/"])
+def test_a_host_that_is_not_ours_is_answered_nothing(pair, redis_here, as_role, path):
+    answer = as_role("administrator").get(path, HTTP_HOST=EVIL)
+
+    assert answer.status_code == 400 or path == "/healthz"
+    assert EVIL not in answer.text
+
+
+def test_a_host_told_by_a_header_is_in_no_page(pair, redis_here, as_role):
+    assert EVIL not in as_role("operator").get("/tokens/", headers={"X-Forwarded-Host": EVIL}).text
+
+
+LINKS = [
+    "https://evil.example/",
+    "//evil.example/",
+    "///evil.example/",
+    "/\\evil.example/",
+    "\\\\evil.example/",
+    "http:evil.example",
+    "javascript:alert(1)",
+    "\thttps://evil.example/",
+    "https:///evil.example",
+    "http://testserver@evil.example/",
+]
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_no_link_leads_elsewhere_after_a_sign_in_or_a_deed(pair, shared, people, as_role, link):
+    signed_in = Client().post("/login/", {"username": "operator", "password": PASSWORD, "next": link})
+    done = as_role("operator").post(
+        "/pairs/contoso/actions/fail_over/", {"path": "orders", "reason": "x", "next": link}
+    )
+
+    assert signed_in["Location"] == "/"
+    assert done["Location"] == "/pairs/contoso/"
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+def test_a_proxy_on_this_machine_does_not_open_the_numbers_to_the_world(db, redis_here, settings, client, header):
+    settings.METRICS_TOKEN = ""
+
+    assert client.get("/metrics").status_code == 200
+    assert client.get("/metrics", headers={header: "203.0.113.9"}).status_code == 401
+
+
+def test_a_token_of_strange_letters_is_only_wrong(db, settings, client):
+    settings.METRICS_TOKEN = "a-token-for-prometheus"
+
+    answer = client.get("/metrics", REMOTE_ADDR="203.0.113.9", headers={"Authorization": "Bearer \xe4\xf6\xfc"})
+    assert answer.status_code == 401
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+def sign_out(client: AsyncClient, people) -> None:
+    store = import_module(configured.SESSION_ENGINE).SessionStore
+    store(client.cookies[configured.SESSION_COOKIE_NAME].value).delete()
+
+
+def leave_the_group(client: AsyncClient, people) -> None:
+    people["viewer"].groups.clear()
+
+
+@pytest.mark.parametrize("leave", [sign_out, leave_the_group])
+@pytest.mark.django_db(transaction=True)
+async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monkeypatch, leave):
+    monkeypatch.setattr(live, "ASKED_AGAIN_S", 0.0)
+    client = AsyncClient()
+    await client.aforce_login(people["viewer"])
+    answer = await client.get("/live/")
+    told = aiter(answer.streaming_content)
+    assert live.CHANGED_MESSAGE in await anext(told)
+
+    await sync_to_async(leave)(client, people)
+    async with asyncio.timeout(20):
+        await sync_to_async(announce_change)()
+        async for _ in told:
+            await sync_to_async(announce_change)()
+
+
+# -- requests that are too much ---------------------------------------------------------------------------------------
+
+
+async def told_to(path: str, headers: dict[str, str], parts: int, part: bytes = b"x" * 2**20) -> tuple[int, int]:
+    """The status of the answer to an endless body, and how many of its parts were taken."""
+    taken, sent = 0, []
+
+    async def receive():
+        nonlocal taken
+        taken += 1
+        return {"type": "http.request", "body": part, "more_body": taken < parts}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "query_string": b"",
+        "headers": [(name.encode(), text.encode()) for name, text in {"host": "localhost", **headers}.items()],
+    }
+    await application(scope, receive, send)
+    return sent[0]["status"], taken
+
+
+@pytest.mark.parametrize("path", ["/login/", "/api/v1/pairs/contoso/hold", "/costs/reconcile/upload/"])
+async def test_a_stranger_cannot_fill_the_disk_with_a_body(path):
+    status, taken = await told_to(path, {}, parts=10_000)
+
+    assert status == 413
+    assert taken < 100
+
+
+async def test_a_body_that_says_how_large_it_is_is_not_read_at_all():
+    assert await told_to("/login/", {"content-length": str(10**12)}, parts=10_000) == (413, 0)
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (DEEP, 400),
+        ('{"paths": ' + DEEP, 400),
+        ('{"paths": ["orders"], "reason": "\\ud800"}', 422),
+        ('{"paths": ["orders"], "reason": "x", "minutes": 1e999}', 422),
+        ('{"paths": ["orders"], "reason": "x", "minutes": ' + "9" * 5000 + "}", 400),
+        ('{"paths": ["orders"], "reason": "x", "operator": "somebody else"}', 422),
+        ('{"paths": ["orders"], "reason": "x", "user": 1, "held_by": "root"}', 422),
+        ('{"paths": ["orders"], "reason": "\\u0000"}', 422),
+        ('{"paths": ["../../etc/passwd"], "reason": "x"}', 404),
+        ('{"paths": {"$ne": ""}, "reason": "x"}', 422),
+    ],
+)
+def test_no_body_breaks_the_api_or_becomes_more_than_was_asked_for(pair, people, redis_here, body, status):
+    token = tokens.make(people["operator"], "attacker", "operate", 1, timezone.now())[1]
+    program = Client(headers={"Authorization": f"Bearer {token}"})
+
+    answer = program.post("/api/v1/pairs/contoso/fail-over", body, "application/json")
+
+    assert answer.status_code == status, answer.text
+    assert not AuditEntry.objects.filter(verb="fail_over").exists()
+
+
+def test_a_session_alone_does_nothing_through_the_api_whatever_the_body_is_called(pair, people, redis_here):
+    """What a form of another site can send with the person's cookie: no custom header, three media types."""
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(people["operator"])
+    body = json.dumps({"paths": ["orders"], "reason": "forged"})
+    for media in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json",
+    ):
+        answer = browser.post("/api/v1/pairs/contoso/fail-over", body, media, headers={"Origin": f"https://{EVIL}"})
+        assert answer.status_code == 403
+
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/alerts/rules/99999999999999999999999999/",
+        "/drills/99999999999999999999999999/",
+        "/drills/99999999999999999999999999.json",
+        "/alerts/?page=99999999999999999999999999",
+        "/events/?since=9999999-01-01&until=x",
+        "/pairs/contoso/actions/fail_over/?path=orders&seen=99999999999999999999999999",
+        "/backlog/contoso/messages/?queue=x&after=99999999999999999999999999&older_min=1e999",
+        "/costs/?month=2026-99",
+        "/pairs/contoso/entities/../../../etc/passwd/",
+        "/pairs/contoso/entities/..%2f..%2fetc%2fpasswd/",
+        "/costs/reconcile/?month=../../etc/passwd",
+    ],
+)
+def test_no_address_breaks_a_page(pair, redis_here, alive, as_role, path):
+    assert as_role("administrator").get(path).status_code < 500
+
+
+# -- patterns, files, logs, mails --------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(20)
+def test_no_pattern_of_a_rule_keeps_the_workers_busy():
+    assert not fits("*a" * 40 + "*b", "a" * 260)
+
+
+@given(pattern=st.text("ab*.", min_size=1, max_size=8), name=st.text("abAB.", min_size=1, max_size=8))
+def test_a_star_stands_for_any_characters(pattern, name):
+    meant = ".*".join(map(re.escape, pattern.split("*")))
+
+    assert fits(pattern, name) == bool(re.fullmatch(meant, name, re.IGNORECASE))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n=1+1",
+        "\uff1d1+1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff201",
+        "a;=1+1",
+        "a\t=1+1",
+        "a\r\n=1+1",
+        "a;\uff1d1",
+        'a";=1',
+        "a; =1",
+        "|=1",
+    ],
+)
+def test_no_spreadsheet_of_any_country_computes_a_name(text):
+    """Where lists are parted by semicolons a spreadsheet parts a cell there, quoted or not."""
+    out = io.StringIO()
+    csv.writer(out).writerow([cell(text)])
+
+    for part in re.split(r'[,;\t\r\n|"]+', out.getvalue()):
+        assert not re.match("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]", part)
+
+
+def test_a_harmless_name_is_told_as_it_is():
+    assert [cell(text) for text in ("orders", "invoices/eu", "a-b", "a;b", "x=1", "")] == [
+        "orders", "invoices/eu", "a-b", "a;b", "x=1", "",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", logs.FORMATS)
+def test_nobody_writes_a_line_of_the_log_that_looks_like_another(format):
+    forged = "x\n2026-11-02 level='info' event='forced by root'\r\n\x1b[2J\u2028\x85"
+    record = logging.LogRecord("django.request", logging.WARNING, "", 0, "Not Found: %s", (forged,), None)
+
+    assert len(logs.formatter(format).format(record).splitlines()) == 1
+
+
+@pytest.mark.django_db
+def test_no_name_or_reason_writes_a_header_of_a_mail(pair, settings, tmp_path):
+    settings.CHANNELS_FILE = tmp_path / "channels.toml"
+    settings.CHANNELS_FILE.write_text('[channels.mail]\nkind = "email"\nto = ["night@example.com"]\n')
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    AlertRule.objects.create(name="all", channels=["mail"], group_s=0, changed_at=NOW)
+    name = "orders\r\nBcc: everybody@evil.example\r\n\r\n<script>"
+    pair.entities.create(path=name, is_configured=True)
+    reason = "x\r\n.\r\nMAIL FROM:<root>\r\n\u202egnp.exe"
+    projection.apply_all_health("contoso", [health(name, since=NOW, reason=reason)])
+    look(NOW)
+    with smtp_server() as mailbox:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = mailbox.host, mailbox.port
+        deliver("mail", lambda: NOW)
+
+    (mail,) = mailbox.mails
+    assert mailbox.recipients == ["night@example.com"]
+    assert mail["Bcc"] is None
+    assert "\n" not in str(decode_header(mail["Subject"])[0][0])
+    assert "\u202e" not in mail.get_content()
+
+
+@pytest.mark.django_db
+def test_an_event_with_markup_is_text_on_every_page_that_tells_it(pair, redis_here, alive, as_role):
+    FailoverEvent.objects.create(
+        event_id="e" * 32, time=timezone.now(), pair="contoso", entity="orders", kind="failed_over",
+        reason="<img src=x onerror=alert(1)>{{7*7}}${7*7}", process='"><script>alert(2)</script>', operator="<b>root",
+    )  # fmt: skip
+    for path in (
+        "/",
+        "/events/",
+        "/pairs/contoso/",
+        "/pairs/contoso/entities/orders/",
+        f"/pairs/contoso/incidents/{'e' * 32}/",
+    ):
+        page = as_role("viewer").get(path)
+        assert page.status_code == 200
+        assert not re.search("<img src=x|<script>alert|<b>root", page.text)
+
+
+# -- where messages go -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["192.0.0.192", "192.88.99.1", "3fff::1", "::ffff:192.0.0.192", "::ffff:0:127.0.0.1"])
+def test_no_message_goes_where_clouds_keep_credentials_or_nobody_is(place):
+    assert not is_allowed(ip_address(place), ())
+
+
+HOSTS = ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "localhost", "0"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_no_spelling_of_this_machine_is_sent_anything(host):
+    """By the resolver of this machine, and a server that would take it."""
+    with http_server() as receiver:
+        port = urlsplit(receiver.url).port
+        for scheme in ("http", "https"):
+            answer = post(Post(f"{scheme}://{host}:{port}/latest/meta-data/", b"{}"), ())
+            assert answer.problem
+
+    assert receiver.requests == []
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 2**20,
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 2**20,
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+    ],
+    ids=["giant body", "giant header", "go on for ever"],
+)
+def test_an_answer_without_an_end_costs_no_more_than_the_time_of_an_attempt(answers):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = []
+
+        def answer_for_ever() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                while True:
+                    taken.append(connection.send(answers))
+
+        thread = threading.Thread(target=answer_for_ever, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        began = time.monotonic()
+        post(Post(url, b"{}"), networks(["127.0.0.0/8"]), limit_s=1.0)
+        assert time.monotonic() - began < 10
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+# -- somebody on the Redis network ------------------------------------------------------------------------------------
+
+RUBBISH = ["", "{}", "[" * 50_000, "null", '{"path": 1}', "\x00\xff", "9" * 5000]
+
+
+@pytest.mark.parametrize("text", RUBBISH)
+def test_rubbish_in_redis_breaks_no_page_and_no_deed(pair, shared, redis_here, alive, as_role, text):
+    for kind in ("health", "pings", "syphon", "pace", "processes"):
+        redis_here.hset(f"pairing:{{contoso}}:{kind}", "orders", text)
+    redis_here.hset("workers:tasks", "alerts.look", text)
+    client = as_role("operator")
+
+    for path in ("/", "/pairs/contoso/", "/pairs/contoso/entities/orders/", "/backlog/", "/workers/", "/metrics"):
+        assert client.get(path).status_code == 200, path
+    question = client.get("/pairs/contoso/actions/fail_over/", {"path": "payments"})
+    deed = client.post("/pairs/contoso/actions/fail_over/", {"path": "payments", "reason": "x"})
+    assert (question.status_code, deed.status_code) == (200, 302)
+    assert shared.health()["payments"].state == "failed_over"

@@ -1,0 +1,113 @@
+"""The environment: bad values are one sentence, secrets stay secret (docs/contract.md, section 3)."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from dashboard.site.environment import Environment
+from dashboard.site.secret_key import kept_secret_key
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        (sys.executable, "manage.py", *arguments),
+        cwd=ROOT,
+        env={**kept, "STATE_DIR": str(tmp_path / "state"), **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({"UNDO_WINDOW_S": "soon"}, "UNDO_WINDOW_S is 'soon': give a whole number from 0 to 3600."),
+        ({"DEBUG": "perhaps"}, "DEBUG is 'perhaps': give 1 or 0."),
+        ({"REDIS_URL": "hunter2@somewhere"}, "REDIS_URL is not a URL this project can use"),
+        ({"DATABASE_URL": "mysql://u:hunter2@h/n"}, "DATABASE_URL is not a URL this project can use"),
+        ({"SECRET_KEY": "hunter2"}, "SECRET_KEY is too short"),
+        ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER is no address to trust"),
+        ({"OIDC_ISSUER": "http://localhost.example.org"}, "OIDC_ISSUER is no address to trust"),
+        ({"OIDC_ISSUER": "http://127.0.0.1:80@example.org/"}, "OIDC_ISSUER is no address to trust"),
+        ({"OIDC_ISSUER": "http://localhost:8080/realm"}, "OIDC_ISSUER needs OIDC_CLIENT_ID"),
+        ({"SECRET_KEY_FILE": "/nowhere/key"}, "SECRET_KEY_FILE names /nowhere/key, which cannot be read"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_bad_value_is_one_sentence_without_a_traceback(tmp_path, variables, sentence):
+    ran = manage(tmp_path, "check", **variables)
+
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: ")
+    assert ran.stderr.count("\n") == 1
+    assert sentence in ran.stderr
+    assert "hunter2" not in ran.stdout + ran.stderr
+
+
+def test_a_missing_pairs_file_is_one_sentence(tmp_path):
+    manage(tmp_path, "migrate", "-v0")
+    ran = manage(tmp_path, "sync_pairs", PAIRS_FILE=str(tmp_path / "none.toml"))
+
+    assert ran.returncode == 1
+    assert ran.stderr == (
+        f"error: {tmp_path}/none.toml: there is no such file; write one with a table [pairs.NAME], or set PAIRS_FILE.\n"
+    )
+
+
+def test_nothing_is_missing_for_a_deployment_behind_https(tmp_path):
+    ran = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", HTTPS="1", ALLOWED_HOSTS="bus.example")
+
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_models_and_migrations_agree(tmp_path):
+    ran = manage(tmp_path, "makemigrations", "--check", "--dry-run")
+
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_a_signing_key_is_made_once_for_its_owner_alone(tmp_path):
+    folder = tmp_path / "state"
+
+    first = kept_secret_key(folder)
+
+    assert kept_secret_key(folder) == first
+    assert len(first) > 50
+    assert stat.S_IMODE((folder / "secret_key").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_processes_that_start_at_once_share_one_signing_key(tmp_path):
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.append(kept_secret_key(tmp_path / "state"))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(found) == 16
+    assert len(set(found)) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ImproperlyConfigured, match="cannot be kept"):
+        kept_secret_key(tmp_path / "file" / "state")
+
+
+def test_a_value_may_come_from_a_file(tmp_path):
+    (tmp_path / "url").write_text("redis://h/0\n")
+    reader = Environment({"REDIS_URL_FILE": str(tmp_path / "url")})
+
+    assert reader.url("REDIS_URL", "", ("redis",)) == "redis://h/0"

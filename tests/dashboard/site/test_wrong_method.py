@@ -1,0 +1,74 @@
+"""An address that only a button may open, opened otherwise: a page that says so and leads to the button."""
+
+import re
+
+import pytest
+
+from tests.dashboard.access.test_access_walk import NAMES, address, place
+
+__all__ = ["place"]
+CHANGES_NOTHING = "Nothing was done"
+
+
+def only_buttons(client):
+    """The addresses that take no GET, with what they answer to one."""
+    for name in NAMES:
+        if name != "live":
+            answer = client.get(address(name))
+            if answer.status_code == 405:
+                yield name, answer
+
+
+@pytest.mark.parametrize("role", ["viewer", "administrator"])
+def test_every_buttons_address_leads_whoever_opens_it_to_a_page_with_the_button(place, as_role, role):
+    client, seen = as_role(role), set()
+
+    for name, answer in only_buttons(client):
+        seen.add(name)
+        way = re.search(r'class="button primary" href="([^"]+)"', answer.text)
+        assert CHANGES_NOTHING in answer.text, name
+        assert way, name
+        assert client.get(way[1]).status_code == 200, name
+        assert answer["Allow"] == "POST", name
+
+    assert {"alerts-acknowledge", "token-revoke", "pair-demo", "drill-abort", "costs-budget"} <= seen
+
+
+def test_every_buttons_address_names_the_page_its_button_is_on(place, as_role):
+    client = as_role("administrator")
+
+    ways = {
+        name: re.search(r'class="button primary" href="([^"]+)"', answer.text)[1]
+        for name, answer in only_buttons(client)
+    }
+
+    assert "/" not in ways.values()
+    assert ways["pair-demo"] == "/pairs/contoso/"
+    assert ways["drill-abort"] == "/drills/1/"
+    assert ways["costs-reconcile-upload"] == "/costs/reconcile/"
+
+
+def test_signing_out_by_its_address_leads_to_the_overview_and_signs_nobody_out(pair, as_role):
+    client = as_role("viewer")
+
+    answer = client.get("/logout/")
+
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert 'href="/"' in answer.text
+    assert client.get("/").status_code == 200
+
+
+def test_a_page_that_takes_nothing_says_so_and_leads_to_itself(pair, as_role):
+    answer = as_role("operator").post("/events/")
+
+    assert answer.status_code == 405
+    assert "can be looked at" in answer.text
+    assert 'href="/events/"' in answer.text
+
+
+def test_programs_and_parts_of_pages_get_the_bare_answer(pair, as_role):
+    viewer = as_role("viewer")
+
+    assert viewer.get("/alerts/acknowledge/", headers={"HX-Request": "true"}).text == ""
+    assert "<html" not in viewer.put("/api/v1/pairs").text
+    assert "<html" not in as_role("stranger").post("/healthz").text
