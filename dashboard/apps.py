@@ -25,7 +25,7 @@ class ControlPlaneAdminConfig(AdminConfig):
     """Django's admin, open to the group administrator."""
 
     default = False
-    default_site = "dashboard.admin.site.ControlPlaneAdminSite"
+    default_site = "dashboard.access.admin_site.ControlPlaneAdminSite"
 
     def ready(self) -> None:
         super().ready()

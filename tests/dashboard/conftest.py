@@ -12,7 +12,7 @@ from dashboard.models import EntityHealth, Pair
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.shared_health import SharedHealth
 from tests.dashboard.secondary import Secondary
-from tests.dashboard.site import PAIRS, namespaces
+from tests.dashboard.served import PAIRS, namespaces
 from tests.prompt_links import prompt_links
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)

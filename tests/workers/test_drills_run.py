@@ -25,7 +25,7 @@ from dashboard.fleet.sync import sync
 from dashboard.models import AuditEntry, Drill, EntityHealth, Pair, SyphonPause
 from pairing import emulator_transport
 from pairing.fleet.coordination import SharedState
-from tests.dashboard.site import namespaces
+from tests.dashboard.served import namespaces
 from workers import connections, drills, orphans, pingers, slices, syphons, watchers
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]

@@ -18,7 +18,7 @@ from dashboard.models import BacklogQueue, DeadLetterJob, DiscardedMessage, Pair
 from pairing.drain.dead_letter_results import SharedVerdicts
 from pairing.drain.ledger import Ledger
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
-from tests.dashboard.site import namespaces
+from tests.dashboard.served import namespaces
 from workers import connections, dead_letters, orphans, slices, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)

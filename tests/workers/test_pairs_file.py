@@ -12,7 +12,7 @@ from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import Pair
 from pairing.fleet.coordination import SharedState
-from tests.dashboard.site import namespaces
+from tests.dashboard.served import namespaces
 from tests.workers.conftest import PAIRS, VARIABLES
 from tests.workers.test_event_order import eventually
 from workers import connections, slices, syphons

@@ -25,7 +25,7 @@ from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness.facts import Answer, Probe
-from tests.dashboard.site import namespaces
+from tests.dashboard.served import namespaces
 from workers import connections, orphans, readiness, slices, watchers
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.conftest import free_port
-from tests.dashboard.site import PASSWORD as LOCAL_PASSWORD
-from tests.dashboard.site import ROOT, environment_of, serve
+from tests.dashboard.served import PASSWORD as LOCAL_PASSWORD
+from tests.dashboard.served import ROOT, environment_of, serve
 
 pytestmark = pytest.mark.browser
 PASSWORD = "a-password-at-the-provider"

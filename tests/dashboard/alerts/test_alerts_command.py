@@ -13,7 +13,7 @@ from dashboard.models import Alert, AlertRule, Notice
 from tests.dashboard.alerts.test_alerts_rounds import fail_over
 from tests.dashboard.conftest import NOW
 from tests.dashboard.receivers import smtp_server
-from tests.dashboard.site import ROOT
+from tests.dashboard.served import ROOT
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pairing.fleet.coordination import SharedState
 from tests.conftest import free_port
 from tests.dashboard.conftest import ROLES
-from tests.dashboard.site import PASSWORD, served
+from tests.dashboard.served import PASSWORD, served
 
 pytestmark = pytest.mark.browser
 PAGES = (

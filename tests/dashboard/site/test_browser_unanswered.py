@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from pairing.fleet.coordination import SharedState
 from tests.conftest import free_port
-from tests.dashboard.site import served
+from tests.dashboard.served import served
 from tests.dashboard.site.test_browser import row, sign_in
 
 pytestmark = pytest.mark.browser

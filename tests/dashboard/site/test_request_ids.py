@@ -14,7 +14,7 @@ from django.test import Client
 from dashboard.site.logs import formatter
 from dashboard.site.request_ids import request_id
 from tests.dashboard.conftest import PASSWORD
-from tests.dashboard.site import ROOT
+from tests.dashboard.served import ROOT
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 import redis
 
 from tests.conftest import free_port, start_redis
-from tests.dashboard.site import PASSWORD, ROOT, SEED
+from tests.dashboard.served import PASSWORD, ROOT, SEED
 
 CHANNELS = """
 [channels.on-call]

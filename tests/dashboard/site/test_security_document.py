@@ -5,7 +5,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
 PAGE = (TESTS.parent / "docs" / "security.md").read_text(encoding="utf-8")
-NAMED = set(re.findall(r"`((?:dashboard|workers|pairing|emulator|pipeline|acceptance)/test_\w+\.py)`", PAGE))
+NAMED = set(re.findall(r"`((?:dashboard|workers|pairing|emulator|pipeline|acceptance)(?:/\w+)?/test_\w+\.py)`", PAGE))
 
 
 def test_every_test_that_the_threat_model_names_is_there():
