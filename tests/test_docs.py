@@ -140,7 +140,7 @@ def test_every_option_of_the_emulator_is_told() -> None:
 
 
 def test_every_option_of_a_management_command_is_told() -> None:
-    options = command_line_options("dashboard/management/commands", "dashboard/shell")
+    options = command_line_options("dashboard")
     assert "--month" in options
     assert not untold(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
 
