@@ -25,7 +25,7 @@ from emulator.broker.descriptions import (
 )
 from emulator.broker.errors import BrokerError
 from emulator.broker.namespace import Namespace
-from emulator.drill import ScheduleError, Step, read_schedule
+from emulator.fault_schedule import ScheduleError, Step, read_schedule
 from emulator.host import KEY_NAME
 from emulator.server import NamespaceServer, is_loopback
 from emulator.store import Store, StoreError
@@ -291,7 +291,7 @@ def _perform(step: Step, server: NamespaceServer) -> None:
     fault = step.new_fault(server.host.clock())
     log.info("%s: %s", server.host.namespace.name, "faults removed" if fault is None else fault.as_json())
     if fault is None:
-        server.host.outages.clear()
+        server.host.faults.clear()
     else:
         server.host.add_fault(fault)
 

@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.metrics import exposition
 from dashboard.pairs import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
-from emulator.outages import EFFECTS, fault_from_json
+from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions, metering
 from pairing.events import KINDS
 

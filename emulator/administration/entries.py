@@ -83,7 +83,7 @@ def topic_runtime(topic: Topic) -> Runtime:
         updated_at=topic.inbox.updated_at,
         accessed_at=topic.inbox.accessed_at,
         size_in_bytes=topic.size_bytes,
-        scheduled=topic.inbox.scheduled_count,
+        scheduled=topic.inbox.contents.scheduled_count,
         subscriptions=len(topic.subscriptions()),
         sql_filters=len(filters) - correlations,
         correlation_filters=correlations,

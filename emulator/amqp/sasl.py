@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.amqp import performatives as p
 from emulator.amqp.frames import SASL_FRAME, SASL_HEADER, frame
-from emulator.amqp.types import AmqpError, Array, Symbol
+from emulator.encoding.types import AmqpError, Array, Symbol
 
 MECHANISMS = ("ANONYMOUS", "MSSBCBS", "EXTERNAL")
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from emulator.amqp import sections
-from emulator.amqp.codec import decode, encode, encode_list, encode_map, list_items, map_items
-from emulator.amqp.types import DecodeError, Symbol, Timestamp
+from emulator.encoding import sections
+from emulator.encoding.codec import decode, encode, encode_list, encode_map, list_items, map_items
+from emulator.encoding.types import DecodeError, Symbol, Timestamp
 
 PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
 BATCH_FORMAT = 0x80013700

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from emulator.amqp.types import DecodeError, Described, Symbol, Timestamp
 from emulator.broker.message import Message, Properties
 from emulator.broker.sql import FilterError, Value
+from emulator.encoding.types import DecodeError, Described, Symbol, Timestamp
 
 TIME_SPAN, DATE_TIME_OFFSET = "com.microsoft:timespan", "com.microsoft:datetime-offset"
 
@@ -66,7 +66,7 @@ def from_amqp(value: Any) -> Value:
     """Return an AMQP value in the types of SQL; what has no such type stays as it is and compares with nothing."""
     match value:
         case Timestamp():
-            return _time(value / 1000)
+            return _from_milliseconds(value)
         case Described(descriptor, int() as ticks) if descriptor == TIME_SPAN:
             return timedelta(microseconds=ticks / 10)
         case Described(descriptor, int() as ticks) if descriptor == DATE_TIME_OFFSET:
@@ -80,11 +80,19 @@ def to_amqp(value: Value) -> Any:
     match value:
         case datetime():
             aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-            return Timestamp(int((aware - _EPOCH).total_seconds() * 1000))
+            return Timestamp((aware - _EPOCH) // timedelta(milliseconds=1))
         case timedelta():
-            return Described(Symbol(TIME_SPAN), int(value.total_seconds() * 10_000_000))
+            return Described(Symbol(TIME_SPAN), value // timedelta(microseconds=1) * 10)
         case _:
             return value
+
+
+def _from_milliseconds(milliseconds: int) -> datetime | None:
+    """Exact where a float of seconds would lose microseconds."""
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
 
 
 def _time(seconds: float) -> datetime | None:

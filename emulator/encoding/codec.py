@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from emulator.amqp.types import (
+from emulator.encoding.types import (
     Array,
     Byte,
     Char,
