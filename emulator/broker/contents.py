@@ -85,8 +85,7 @@ class Contents:
         """Add a message with the highest sequence number so far; an active one is appended to its line."""
         due = self.index.add(stored)
         if stored.state is MessageState.ACTIVE:
-            session = self.session_of(stored)
-            if session is None:
+            if not self.requires_session or (session := self.session_of(stored)) is None:
                 self._ready.append(stored)
             else:
                 session.ready.append(stored)
@@ -112,8 +111,7 @@ class Contents:
         token = stored.lock_token
         if token is not None:
             self.locks.release(stored)
-            session = self.session_of(stored)
-            if session is not None:
+            if self.requires_session and (session := self.session_of(stored)) is not None:
                 session.delivered.pop(token, None)
 
     def requeue(self, stored: StoredMessage) -> None:
@@ -129,9 +127,11 @@ class Contents:
 
     def remove(self, stored: StoredMessage) -> None:
         """Remove a message, which must not be in line."""
-        self.unlock(stored)
+        if stored.lock_token is not None:
+            self.unlock(stored)
         self.index.remove(stored)
-        self._update(self.session_of(stored))
+        if self.requires_session:
+            self._update(self.session_of(stored))
         self.journal.removed(self.path, stored.sequence_number)
 
     def _update(self, session: MessageSession | None) -> None:

@@ -1,4 +1,4 @@
-"""A message as rules see it: its properties in the types of SQL, read once and without regard to case."""
+"""The properties of a message in the types of SQL, decoded once, with names compared without case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EPOCH_TICKS = 621_355_968_000_000_000
 
 
 class MessageProperties:
-    """What conditions and actions ask of a message; `arrived_at` in seconds since the epoch."""
+    """The properties that conditions and actions read; `arrived_at` in seconds since the epoch."""
 
     def __init__(self, message: Message, sequence_number: int = 0, arrived_at: float = 0.0) -> None:
         self.message = message
@@ -30,11 +30,11 @@ class MessageProperties:
         return self._user.get(name.casefold())
 
     def has_user(self, name: str) -> bool:
-        """Whether there is such an application property."""
+        """Whether the message has this application property."""
         return name.casefold() in self._user
 
     def spelling(self, name: str) -> str:
-        """The name as the message writes it, or as given if it has no such property."""
+        """The name as spelled in the message, or as given if it has no such property."""
         return self._spellings.get(name.casefold(), name)
 
     def system(self, name: str) -> Value:
@@ -63,7 +63,7 @@ class MessageProperties:
 
 
 def from_amqp(value: Any) -> Value:
-    """Return an AMQP value in the types of SQL; what has no such type stays as it is and compares with nothing."""
+    """Convert an AMQP value to the types of SQL; a value without such a type stays as it is and never compares."""
     match value:
         case Timestamp():
             return _from_milliseconds(value)
@@ -76,7 +76,7 @@ def from_amqp(value: Any) -> Value:
 
 
 def to_amqp(value: Value) -> Any:
-    """Return a value of SQL as AMQP carries it."""
+    """Convert a value of SQL to its AMQP type."""
     match value:
         case datetime():
             aware = value if value.tzinfo else value.replace(tzinfo=UTC)
@@ -103,7 +103,7 @@ def _time(seconds: float) -> datetime | None:
 
 
 def _text(value: Any) -> str | None:
-    """Message ids may be numbers, GUIDs or binary; rules compare their text."""
+    """The text of a message id, which may be a number, a GUID or binary."""
     if value is None or isinstance(value, str):
         return value
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -50,9 +50,9 @@ class Subscription:
         """Store the copies of a message that the rules produce. Errors of filters are dead-lettered, never raised."""
         if not self.description.status.accepts_sends:
             return
-        taken, failed = copies(list(self._rules.values()), properties)
+        messages, failed = copies(list(self._rules.values()), properties)
         accessed_at = self.queue.accessed_at
-        for message in taken:
+        for message in messages:
             if self.description.requires_session and message.session_id is None:
                 self._dead_letter(message, *NO_SESSION, source, now)
             else:

@@ -59,7 +59,7 @@ async def test_a_silenced_connection_ends_with_its_fault(server, connect):
     fault = fault_from_json({"operation": "connect", "effect": "silent"}, time.time())
     server.host.add_fault(fault)
     reader = await connect(GREETING)
-    while not fault.silenced:
+    while not fault.unanswered:
         await asyncio.sleep(0)
     server.host.faults.remove(fault.id)
     assert await end_of(reader) == b""
