@@ -1,11 +1,11 @@
-"""The sections of an encoded message, found without decoding what is in them."""
+"""The sections of an encoded message, located without decoding them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from emulator.amqp.codec import decode, skip
-from emulator.amqp.types import DecodeError, Described
+from emulator.encoding.codec import decode, skip
+from emulator.encoding.types import DecodeError, Described
 
 HEADER, DELIVERY_ANNOTATIONS, MESSAGE_ANNOTATIONS, PROPERTIES = 0x70, 0x71, 0x72, 0x73
 APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE, FOOTER = 0x74, 0x75, 0x76, 0x77, 0x78
@@ -22,7 +22,7 @@ _NAMES = {
     "amqp:footer:map": FOOTER,
 }
 _REPEATABLE = (DATA, SEQUENCE)
-_END = FOOTER + 1  # nothing comes after it
+_END = FOOTER + 1  # no section may follow it
 
 
 class Section(NamedTuple):
@@ -35,9 +35,9 @@ class Section(NamedTuple):
 
 
 def split(data: bytes) -> list[Section]:
-    """The sections of a message in their order. Raises DecodeError for anything that is no message.
+    """The sections of a message in order. Raises DecodeError for anything that is not a message.
 
-    Delivery annotations may also be the very last section, where the SDK writes them.
+    Delivery annotations may also be the last section, where the Python SDK writes them.
     """
     sections: list[Section] = []
     position, last, size = 0, 0, len(data)

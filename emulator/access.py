@@ -1,4 +1,4 @@
-"""The `$cbs` node: what a client's token opens on its connection."""
+"""What clients may do: keys, the rights they give, and the tokens put on a connection."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from emulator import signatures
 from emulator.broker.descriptions import AuthorizationRule
 from emulator.broker.namespace import strip_host
 
-NODE = "$cbs"
-
-
+CBS_NODE = "$cbs"
 SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
 EVERY_RIGHT = frozenset({SEND, LISTEN, MANAGE})
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """Keys by name that give the same rights: the namespace's own (`entity` is None), or those of an entity's rule."""
+    """Keys by name with the same rights: those of the namespace (`entity` is None) or of an entity's rule."""
 
     keys: Mapping[str, str] = field(repr=False)
     rights: frozenset[str] = EVERY_RIGHT
@@ -27,7 +25,7 @@ class KeyRing:
 
 
 def rule_rings(entity: str, rules: Iterable[AuthorizationRule]) -> Iterator[KeyRing]:
-    """The keys of an entity's authorization rules; the right to manage holds the others."""
+    """The keys of an entity's authorization rules; the right Manage includes the others."""
     for rule in rules:
         rights = EVERY_RIGHT if MANAGE in rule.rights else frozenset(rule.rights)
         for key in filter(None, (rule.primary_key, rule.secondary_key)):
@@ -36,9 +34,9 @@ def rule_rings(entity: str, rules: Iterable[AuthorizationRule]) -> Iterator[KeyR
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A path in lower case that a token opens, with all below it (empty: everything), and until when (unix seconds).
+    """The rights a token gives to a path in lower case and everything below it (empty: all), until a unix time.
 
-    `entity` is the one whose rule the key belongs to: other entities below the path stay closed. None: they are open.
+    `entity` is the entity whose rule the key belongs to: the token gives no right to other entities below the path.
     """
 
     path: str
@@ -47,7 +45,7 @@ class Grant:
     entity: str | None = None
 
     def covers(self, path: str, now: float) -> bool:
-        """Whether this grant opens an entity or one of its nodes, with whatever rights."""
+        """Whether this grant applies to an entity or one of its nodes."""
         path = path.lower()
         if now >= self.until or (self.entity is not None and not _belongs(path, self.entity)):
             return False
@@ -55,13 +53,13 @@ class Grant:
 
 
 def _belongs(path: str, entity: str) -> bool:
-    """Whether a path is an entity's, one of its dead-letter queues or subscriptions; not an entity named below it."""
+    """Whether a path is that of an entity, its dead-letter queues or subscriptions; not of another entity below it."""
     rest = path.removeprefix(entity.lower())
     return path.startswith(entity.lower()) and (not rest or rest.startswith(("/$", "/subscriptions/")))
 
 
 def grant(token: Any, audience: str, rings: Iterable[KeyRing], now: float) -> Grant:
-    """What a token put for this audience opens; the first ring that signed it counts. Raises signatures.TokenError."""
+    """The grant of a token put for this audience, by the first ring that verifies it. Raises signatures.TokenError."""
     refused = signatures.TokenError("There is no key.")
     for ring in rings:
         try:
@@ -76,22 +74,22 @@ def grant(token: Any, audience: str, rings: Iterable[KeyRing], now: float) -> Gr
 
 
 def audience_path(name: Any) -> str:
-    """The entity path of the audience a client put a token for."""
+    """The entity path of the audience of a token."""
     return strip_host(name).strip("/") if isinstance(name, str) else ""
 
 
 class Expiring(Protocol):
-    """A connection whose grants end."""
+    """A connection whose grants expire."""
 
     def expire(self, now: float) -> None:
-        """Some of its grants are over."""
+        """Some of its grants have expired."""
 
     def __hash__(self) -> int:
-        """Each connection is itself."""
+        """Connections are compared by identity."""
 
 
 class Grants:
-    """What the tokens put on one connection open."""
+    """The grants of the tokens put on one connection."""
 
     __slots__ = ("_granted",)
 
@@ -103,14 +101,14 @@ class Grants:
         self._granted[granted.path] = granted
 
     def rights(self, path: str, now: float) -> frozenset[str]:
-        """What may be done with an entity or one of its nodes."""
+        """The rights to an entity or one of its nodes."""
         covering = [granted.rights for granted in self._granted.values() if granted.covers(path, now)]
         return frozenset().union(*covering)
 
     def drop_expired(self, now: float) -> None:
-        """Forget those that are over."""
+        """Remove expired grants."""
         self._granted = {path: granted for path, granted in self._granted.items() if now < granted.until}
 
     def next_end(self) -> float:
-        """When the first of them ends; infinity where there is none."""
+        """When the first grant expires; infinity if there is none."""
         return min((granted.until for granted in self._granted.values()), default=float("inf"))

@@ -1,4 +1,4 @@
-"""The `$management` node of an entity: locks, peeking, settling, scheduling, deferred messages, sessions."""
+"""The `$management` node of an entity: locks, peeking, settlement, scheduling, deferred messages, sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from emulator.amqp.types import AmqpError, Array, Int, Long, Symbol, Timestamp
+from emulator.access import LISTEN, SEND
 from emulator.broker.errors import (
     ArgumentError,
     BrokerError,
@@ -17,41 +17,38 @@ from emulator.broker.errors import (
 from emulator.broker.message import Message, encode_delivery, parse
 from emulator.broker.namespace import parse_address
 from emulator.broker.queue import Queue
-from emulator.cbs import LISTEN, SEND
-from emulator.endpoints import Endpoint, Request, Requests, check_size, response
+from emulator.encoding.types import AmqpError, Array, Int, Long, Symbol, Timestamp
+from emulator.endpoints.base import check_size
+from emulator.endpoints.requests import Request, RequestEndpoint, response
 
 PREFIX = "com.microsoft:"
 OK, NO_CONTENT = 200, 204
 MAX_PEEKED = 1000
-# What a sender asks for; everything else is a receiver's.
+# Requests of senders; all others are those of receivers.
 _SENDERS = frozenset({"schedule-message", "cancel-scheduled-message"})
-# The year 10000: "sessions that have messages or a state", instead of "sessions whose state was set after".
+# The year 10000 selects sessions that have messages or a state, other times those whose state was set later.
 IN_USE_MS = 253402300800000
 
 Body = dict[Any, Any]
 Answer = tuple[int, Any]
 
 
-class ManagementResponses(Endpoint):
-    """The link on which a client gets a node's answers."""
-
-
-class ManagementRequests(Requests):
-    """The link on which a client asks an entity's `$management` node."""
+class ManagementEndpoint(RequestEndpoint):
+    """The link on which a client sends requests to an entity's `$management` node."""
 
     queue: Queue
 
-    def ask(self, request: Request) -> None:
-        self.conversation.attempt(
+    def process(self, request: Request) -> None:
+        self.client.attempt(
             "manage",
             self.entity,
             self.link,
-            lambda answered: self._work(request, answered),
+            lambda answered: self._perform(request, answered),
             lambda condition, text: None,
-            lambda fault: self._respond(request, fault.status, "A fault said so.", None, fault.own_condition),
+            lambda fault: self._respond(request, fault.status, "Fault: status.", None, fault.own_condition),
         )
 
-    def _work(self, request: Request, answered: bool) -> None:
+    def _perform(self, request: Request, answered: bool) -> None:
         try:
             operation, kind = self._operation(request)
             if kind is not None:
@@ -69,7 +66,7 @@ class ManagementRequests(Requests):
             self._respond(request, status, "OK" if status == OK else "No content", body)
 
     def _operation(self, request: Request) -> tuple[Callable[[Body], Answer], str | None]:
-        """What to do, and as what the call itself is billed (None: its messages are)."""
+        """The method of an operation, and the kind under which the call is billed (None: its messages are billed)."""
         name = str(request.properties.get("operation", ""))
         known: dict[str, tuple[Callable[[Body], Answer], str | None]] = {
             "peek-message": (self._peek, "manage"),
@@ -86,7 +83,7 @@ class ManagementRequests(Requests):
         if name.removeprefix(PREFIX) not in known:
             raise NotImplementedByTheService(f"The operation '{name}' is not offered.")
         right = SEND if name.removeprefix(PREFIX) in _SENDERS else LISTEN
-        self.conversation.authorize(parse_address(self.link.address).node, right)
+        self.client.authorize(parse_address(self.link.address).node, right)
         self.queue = self.host.namespace.resolve(self.link.address)
         self.entity = self.queue.owner_path
         return known[name.removeprefix(PREFIX)]
@@ -95,56 +92,60 @@ class ManagementRequests(Requests):
         properties: dict[str, Any] = {"statusCode": Int(status), "statusDescription": description}
         if condition:
             properties["errorCondition"] = Symbol(condition)
-        self.answer(response(request, properties, body))
+        self.respond(response(request, properties, body))
 
     # --- messages --------------------------------------------------------------------------------------------------
 
     def _peek(self, body: Body) -> Answer:
         first, count = _number(body, "from-sequence-number"), _number(body, "message-count")
-        found = self.queue.peek(first, min(count, MAX_PEEKED), self.host.clock(), _session_id(body, optional=True))
+        found = self.queue.contents.peek(
+            first, min(count, MAX_PEEKED), self.host.clock(), _session_id(body, optional=True)
+        )
         if not found:
             return NO_CONTENT, None
-        self.host.charge(len(found) - 1)  # the call itself was one
+        self.host.charge(len(found) - 1)  # the call itself counted as one
         return OK, {"messages": [{"message": encode_delivery(stored, locked=False)} for stored in found]}
 
     def _renew_lock(self, body: Body) -> Answer:
         if self.queue.description.requires_session:
             raise NotAllowed("The entity requires sessions: renew the session's lock.")
         now = self.host.clock()
-        ends = [self.queue.renew(token, now) for token in _tokens(body)]
+        ends = [self.queue.deliveries.renew(token, now) for token in _tokens(body)]
         return OK, {"expirations": Array(Timestamp(int(end * 1000)) for end in ends)}
 
     def _update_disposition(self, body: Body) -> Answer:
         now, session_id = self.host.clock(), _session_id(body, optional=True)
         if session_id is not None:
-            self.queue.sessions.held(session_id, now)
+            self.queue.contents.sessions.held(session_id, now)
         for token in _tokens(body):
             self.host.meter.call(self.entity, "settle")
             try:
                 self._settle(token, body, now)
             except MessageLockLost:
-                if not self.queue.was_unanswered(token):
+                if not self.queue.deliveries.was_unanswered(token):
                     raise
         return OK, None
 
     def _settle(self, token: bytes, body: Body, now: float) -> None:
         match body.get("disposition-status"):
             case "completed":
-                self.queue.complete(token, now)
+                self.queue.deliveries.complete(token, now)
             case "abandoned":
-                self.queue.abandon(token, now)
+                self.queue.deliveries.abandon(token, now)
             case "defered":
-                self.queue.defer(token, now)
+                self.queue.deliveries.defer(token, now)
             case "suspended":
                 reason, text = body.get("deadletter-reason"), body.get("deadletter-description")
-                self.queue.dead_letter(token, _optional_text(reason), _optional_text(text), now)
+                self.queue.deliveries.dead_letter(token, _optional_text(reason), _optional_text(text), now)
             case other:
                 raise ArgumentError(f"The disposition status {other!r} is unknown.")
 
     def _receive_deferred(self, body: Body) -> Answer:
         deletes = body.get("receiver-settle-mode") == 0
         session_id = _session_id(body, optional=not self.queue.description.requires_session)
-        found = self.queue.receive_deferred(_numbers(body), self.host.clock(), deletes=deletes, session_id=session_id)
+        found = self.queue.deliveries.receive_deferred(
+            _numbers(body), self.host.clock(), deletes=deletes, session_id=session_id
+        )
         answers: list[dict[str, Any]] = []
         for stored in found:
             self.host.meter.message(self.entity, "receive", stored.message.size)
@@ -171,7 +172,7 @@ class ManagementRequests(Requests):
     def _scheduled_message(self, item: Any) -> Message:
         encoded = item.get("message") if isinstance(item, dict) else None
         if not isinstance(encoded, bytes):
-            raise ArgumentError("A message to schedule is missing or wrong.")
+            raise ArgumentError("A message to schedule is missing or invalid.")
         check_size(len(encoded))
         return parse(encoded)
 
@@ -182,27 +183,27 @@ class ManagementRequests(Requests):
     # --- sessions --------------------------------------------------------------------------------------------------
 
     def _renew_session_lock(self, body: Body) -> Answer:
-        until = self.queue.renew_session(_session_id(body), self.host.clock())
+        until = self.queue.receivers.renew_session(_session_id(body), self.host.clock())
         return OK, {"expiration": Timestamp(int(until * 1000))}
 
     def _get_session_state(self, body: Body) -> Answer:
-        session = self.queue.sessions.held(_session_id(body), self.host.clock())
+        session = self.queue.contents.sessions.held(_session_id(body), self.host.clock())
         return OK, {"session-state": session.state}
 
     def _set_session_state(self, body: Body) -> Answer:
         state = body.get("session-state")
         if state is not None and not isinstance(state, bytes):
-            raise ArgumentError("The session state is no binary.")
+            raise ArgumentError("The session state is not a binary.")
         if state is not None:
             check_size(len(state))
-        self.queue.set_session_state(_session_id(body), state, self.host.clock())
+        self.queue.receivers.set_session_state(_session_id(body), state, self.host.clock())
         return OK, None
 
     def _get_message_sessions(self, body: Body) -> Answer:
         if not self.queue.description.requires_session:
             raise NotAllowed("The entity has no sessions.")
         since, skip, top = _number(body, "last-updated-time"), _number(body, "skip"), _number(body, "top")
-        sessions = self.queue.sessions
+        sessions = self.queue.contents.sessions
         found = sessions.in_use() if since >= IN_USE_MS else sessions.with_state_since(since / 1000)
         page = sorted(found)[skip : skip + top]
         if not page:
@@ -216,28 +217,28 @@ class ManagementRequests(Requests):
 def _number(body: Body, name: str) -> int:
     value = body.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ArgumentError(f"The field '{name}' is missing or wrong.")
+        raise ArgumentError(f"The field '{name}' is missing or invalid.")
     return value
 
 
 def _list(body: Body, name: str) -> list[Any]:
     values = body.get(name)
     if not isinstance(values, list) or not values:
-        raise ArgumentError(f"The field '{name}' is missing or wrong.")
+        raise ArgumentError(f"The field '{name}' is missing or invalid.")
     return values
 
 
 def _numbers(body: Body) -> list[int]:
     numbers = _list(body, "sequence-numbers")
     if not all(isinstance(number, int) for number in numbers):
-        raise ArgumentError("The field 'sequence-numbers' is missing or wrong.")
+        raise ArgumentError("The field 'sequence-numbers' is missing or invalid.")
     return numbers
 
 
 def _tokens(body: Body) -> list[bytes]:
     tokens = _list(body, "lock-tokens")
     if not all(isinstance(token, uuid.UUID) for token in tokens):
-        raise ArgumentError("The field 'lock-tokens' is missing or wrong.")
+        raise ArgumentError("The field 'lock-tokens' is missing or invalid.")
     return [token.bytes_le for token in tokens]
 
 
@@ -246,7 +247,7 @@ def _session_id(body: Body, *, optional: bool = False) -> Any:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if not isinstance(value, str) and not (optional and value is None):
-        raise ArgumentError("The field 'session-id' is missing or wrong.")
+        raise ArgumentError("The field 'session-id' is missing or invalid.")
     return value
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.amqp.codec import MAX_DEPTH, decode, encode, encode_map, map_items, skip
-from emulator.amqp.types import (
+from emulator.encoding.codec import MAX_DEPTH, decode, encode, encode_map, map_items, skip
+from emulator.encoding.types import (
     Array,
     Byte,
     Char,

@@ -72,13 +72,13 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A value that is encoded already; `encode` writes it as it is."""
+    """An encoded value; `encode` writes it as it is."""
 
     encoded: bytes
 
 
 class AmqpError(Exception):
-    """The peer broke a rule of AMQP. `condition` is what it is told; only its connection, session or link ends."""
+    """The peer violated the protocol. `condition` is sent to it; only its connection, session or link ends."""
 
     def __init__(self, condition: str, description: str) -> None:
         super().__init__(description)
@@ -86,7 +86,7 @@ class AmqpError(Exception):
 
 
 class DecodeError(AmqpError):
-    """Bytes that are no AMQP value."""
+    """Bytes that are not a valid AMQP value."""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:decode-error", description)

@@ -1,8 +1,7 @@
 """AMQP values to Python and back, bounded in depth and size.
 
-`decode` and `skip` take a buffer and a position and return the position behind the value. Both look one byte up in a
-table of 256 entries, which is the fastest thing pure Python offers. Whatever is wrong with the bytes, the only error
-that leaves this module is DecodeError.
+`decode` and `skip` take a buffer and a position and return the position after the value. Both dispatch on one byte in a
+table of 256 entries, the fastest way in pure Python. Invalid bytes raise DecodeError and nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from emulator.amqp.types import (
+from emulator.encoding.types import (
     Array,
     Byte,
     Char,
@@ -32,7 +31,7 @@ from emulator.amqp.types import (
 )
 
 MAX_DEPTH = 32
-# An array of values without bytes (null, true, the empty list) could otherwise claim four thousand million of them.
+# Elements of zero width (null, true, the empty list) would otherwise allow arrays of 2**32 elements in a few bytes.
 MAX_EMPTY_ELEMENTS = 65536
 
 Decoder = Callable[[bytes, int, int], tuple[Any, int]]
@@ -46,7 +45,7 @@ _MALFORMED = (IndexError, struct.error, ValueError, TypeError, OverflowError)
 
 
 def decode(data: bytes, position: int = 0) -> tuple[Any, int]:
-    """The value at `position` and the position behind it. Raises DecodeError."""
+    """The value at `position` and the position after it. Raises DecodeError."""
     try:
         return _DECODERS[data[position]](data, position + 1, MAX_DEPTH)
     except _MALFORMED as error:
@@ -54,7 +53,7 @@ def decode(data: bytes, position: int = 0) -> tuple[Any, int]:
 
 
 def skip(data: bytes, position: int = 0) -> int:
-    """The position behind the value at `position`, without decoding what is in it. Raises DecodeError."""
+    """The position after the value at `position`, which is not decoded. Raises DecodeError."""
     try:
         end = _skip(data, position, MAX_DEPTH)
     except _MALFORMED as error:
@@ -65,7 +64,7 @@ def skip(data: bytes, position: int = 0) -> int:
 
 
 def map_items(data: bytes, position: int = 0) -> tuple[list[tuple[Any, bytes]], int]:
-    """The keys of a map with the encoded bytes of their values, and the position behind the map."""
+    """The keys of a map with the encoded bytes of their values, and the position after the map."""
     try:
         body, end, count = _compound(data, position)
         items = []
@@ -283,7 +282,7 @@ for _code, _decoder in {
     0x72: _fixed(_F32),
     0x82: _fixed(_F64),
     0x73: _fixed(_U32, chr),
-    0x74: _opaque(4, lambda data: Raw(b"\x74" + data)),  # decimals are passed on, never computed with
+    0x74: _opaque(4, lambda data: Raw(b"\x74" + data)),  # decimals are passed on as they are
     0x84: _opaque(8, lambda data: Raw(b"\x84" + data)),
     0x94: _opaque(16, lambda data: Raw(b"\x94" + data)),
     0x83: _fixed(_I64, Timestamp),
@@ -386,12 +385,12 @@ def _encode_compound(code: int, items: list[bytes]) -> bytes:
 
 
 def encode_list(items: list[bytes]) -> bytes:
-    """A list of values that are encoded already."""
+    """A list of encoded values."""
     return _encode_compound(0xC0, items) if items else b"\x45"
 
 
 def encode_map(items: list[tuple[bytes, bytes]]) -> bytes:
-    """A map of keys and values that are encoded already."""
+    """A map of encoded keys and values."""
     return _encode_compound(0xC1, [part for item in items for part in item])
 
 

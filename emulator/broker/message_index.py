@@ -1,16 +1,16 @@
-"""Where a queue's messages stand: by sequence number, with their sizes and the times at which something happens."""
+"""The messages of a queue by sequence number, with their total size and the times at which they change state."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from emulator.broker.message import NEVER, MessageState, StoredMessage
+from emulator.broker.message import NEVER, Message, MessageState, StoredMessage
 from emulator.broker.schedule import Schedule
 
 
-class Shelf:
-    """The messages of one queue, in every state. They are added in the order of their sequence numbers."""
+class MessageIndex:
+    """The messages of one queue, in every state. They are added in sequence order."""
 
     __slots__ = ("_activations", "_expiries", "_messages", "_numbers", "deferred_count", "size_bytes")
 
@@ -31,11 +31,11 @@ class Shelf:
         return len(self._activations)
 
     def get(self, number: int) -> StoredMessage | None:
-        """The message of this number, if it is here."""
+        """The message with this sequence number, or None."""
         return self._messages.get(number)
 
     def messages(self) -> Iterator[StoredMessage]:
-        """Everything here, in sequence order."""
+        """All messages, in sequence order."""
         return iter(list(self._messages.values()))
 
     def peek(self, first: int, count: int, now: float, session_id: str | None) -> list[StoredMessage]:
@@ -54,7 +54,7 @@ class Shelf:
     # --- changing --------------------------------------------------------------------------------------------------
 
     def add(self, stored: StoredMessage) -> float:
-        """Put a message here; returns when something happens to it by itself, infinity where nothing does."""
+        """Add a message; returns when it expires or becomes active, infinity if never."""
         number, due = stored.sequence_number, stored.expires_at
         self._messages[number] = stored
         self._numbers.append(number)
@@ -69,7 +69,7 @@ class Shelf:
         return due
 
     def remove(self, stored: StoredMessage) -> None:
-        """Take a message away for good."""
+        """Remove a message."""
         number = stored.sequence_number
         del self._messages[number]
         stored.is_removed = True
@@ -79,9 +79,14 @@ class Shelf:
         elif stored.state is MessageState.SCHEDULED:
             self._activations.discard(number)
         self._expiries.discard(number)
-        # The numbers stay sorted for peeking; those of removed messages are swept once they are the majority.
+        # The numbers stay sorted for peeking; those of removed messages are dropped once they are the majority.
         if len(self._numbers) > 2 * len(self._messages) + 64:
             self._numbers = list(self._messages)
+
+    def replace(self, stored: StoredMessage, message: Message) -> None:
+        """Give a stored message other properties."""
+        self.size_bytes += message.size - stored.message.size
+        stored.message = message
 
     def defer(self, stored: StoredMessage) -> None:
         """Mark a message as deferred."""
@@ -92,17 +97,17 @@ class Shelf:
     # --- time ------------------------------------------------------------------------------------------------------
 
     def next_due(self) -> float:
-        """When the next message expires or becomes active; infinity where none does."""
+        """When the next message expires or becomes active; infinity if never."""
         return min(self._expiries.next_due(), self._activations.next_due())
 
     def take_activated(self, now: float) -> list[int]:
-        """The numbers of the messages whose scheduled time has come."""
+        """The sequence numbers of messages whose scheduled time has come."""
         return list(self._activations.take_due(now))
 
     def take_expired(self, now: float) -> list[int]:
-        """The numbers of the messages whose time to live is over."""
+        """The sequence numbers of messages whose time to live is over."""
         return list(self._expiries.take_due(now))
 
     def expire_later(self, stored: StoredMessage, until: float) -> None:
-        """Look at an expired message again at this time: it is locked until then."""
+        """Report an expired message again at this time: it is locked until then."""
         self._expiries.set(stored.sequence_number, until)

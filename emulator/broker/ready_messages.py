@@ -1,4 +1,4 @@
-"""Which message is next, and who takes it."""
+"""Active messages in the order of delivery, and the receivers they are delivered to."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ class Consumer(Protocol):
     """A receiver that waits for messages."""
 
     def accepts(self, now: float) -> bool:
-        """Whether it takes one more message now. Once it says no, it has to wait anew."""
+        """Whether it takes another message now. After a refusal it must call `wait` again."""
 
     def deliver(self, stored: StoredMessage, now: float) -> None:
-        """Take this message: locked for it, or removed already where it `deletes`."""
+        """Deliver this message: locked, or already removed where it `deletes`."""
 
     def entity_gone(self, condition: str, text: str) -> None:
-        """The entity was deleted or no longer gives messages."""
+        """The entity was deleted or no longer allows receiving."""
 
     @property
     def deletes(self) -> bool:
-        """Whether messages leave the queue when they are delivered (receive and delete)."""
+        """Whether messages are removed on delivery (receive and delete)."""
 
 
-class Ready:
-    """Messages that are active and not locked, in sequence order. Removed ones are skipped when their turn comes."""
+class ReadyMessages:
+    """Active, unlocked messages in sequence order. Removed messages are skipped when their turn comes."""
 
     __slots__ = ("_fresh", "_returned", "count")
 
@@ -37,17 +37,17 @@ class Ready:
         self.count = 0
 
     def append(self, stored: StoredMessage) -> None:
-        """A new message: its sequence number is the highest."""
+        """Append a new message: its sequence number is the highest."""
         self._fresh.append(stored)
         self.count += 1
 
     def give_back(self, stored: StoredMessage) -> None:
-        """A message whose lock ended: it returns to its old place."""
+        """Return a message to its old place."""
         heapq.heappush(self._returned, (stored.sequence_number, stored))
         self.count += 1
 
     def forget(self) -> None:
-        """One of the waiting messages left the queue; it is skipped when its turn comes."""
+        """Uncount a message that left the queue while it waited; it is skipped when its turn comes."""
         self.count -= 1
 
     def take(self) -> StoredMessage | None:
