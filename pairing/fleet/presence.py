@@ -12,18 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pairing.fleet.reading import hash_of, number, readable, reading, record, text, texts, whole
+from pairing.fleet.scripts import script
 from pairing.fleet.shared_state import SharedState
 
 ALIVE_S = 15.0
 """How long a process that says nothing is taken for alive; it tells of itself every few seconds."""
 
 FORGOTTEN_S = 3600.0
-# KEYS processes; ARGV process, what it tells as JSON
-_TELL = """
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "told": %s}', now, ARGV[2]))
-"""
+_TELL = script("pairing.fleet", "clock", "report_presence")
 
 
 @dataclass(frozen=True, slots=True)
