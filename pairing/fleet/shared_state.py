@@ -17,9 +17,9 @@ from uuid import uuid4
 import redis
 
 from pairing.events import Event
-from pairing.fleet.reading import as_text, fields_of, hash_of, number, readable, reading, record, texts
 from pairing.fleet.scripts import script
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
+from pairing.stored_json import as_text, fields_of, hash_of, number, readable, reading, record, texts
 from pairing.telemetry.metering import UsageRecord
 
 EVENTS = "pairing:events"
