@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from pairing.backlog.shared import QueueNews, SharedBacklog
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from tests.pairing import leftovers
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pairing.backlog.capacity import Fill, seen
-from pairing.fleet.reading import hash_of, moment_or_none, number, readable, reading, record, text, whole
+from pairing.stored_json import hash_of, moment_or_none, number, readable, reading, record, text, whole
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState

@@ -1,4 +1,4 @@
-"""A queue's homecoming, kept in the order of its sessions: a flow around the flow, that does no I/O either.
+"""The drain of a queue in the order of its sessions: a flow around the flow, that does no I/O either.
 
 It holds back a message as long as the queue holds an older one of its session, for whatever reason: refused, deferred,
 or locked by a syphon that died. And it lifts the barrier of a session once it has proved, by peeking to the end of the
@@ -8,10 +8,11 @@ queue, that nothing of it is left there. A pair none of whose processes keeps th
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
-from pairing.drain.actions import Action, Failed, Fetch, Peek, Receive, Send, Sent, Settle, Steps
+from pairing.drain.actions import DrainAction, Failed, Fetch, Peek, Receive, Send, Sent, Settle, Steps
 from pairing.drain.sorting import path_of
+from pairing.drive import Action, Reply
 from pairing.messages.rewriting import SCHEDULED_ENQUEUE_TIME, SESSION_ID
 from pairing.sessions.shared import session_key
 from pairing.sessions.turns import Turns
@@ -20,32 +21,34 @@ _LOOK_S = 1.0
 _DOUBT_S, _LONGEST_DOUBT_S = 5.0, 600.0
 _PAGES = 10
 
-
-@dataclass(slots=True)
-class Barred:
-    """The sessions whose barrier names the queue. Outcome: their generations by key; None where no order is kept."""
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Bar:
-    """Raise barriers for sessions found in the queue. No outcome."""
+class Barred(Action[dict[str, int] | Failed | None]):
+    """The generations, by key, of the sessions whose barrier names the queue; None where no order is kept."""
+
+
+@dataclass(slots=True)
+class Bar(Action[Failed | None]):
+    """Raise barriers for sessions found in the queue."""
 
     keys: list[str]
 
 
 @dataclass(slots=True)
-class Lift:
-    """Lift the barriers of these sessions, unless somebody sent since. No outcome."""
+class Lift(Action[int | Failed | None]):
+    """Lift the barriers of these sessions, unless somebody sent since; how many were."""
 
     drained: dict[str, int]
 
 
-SessionMove = Barred | Bar | Lift
-TurnSteps = Generator[Action | SessionMove, Any, Any]
+SessionAction = Barred | Bar | Lift
+OrderedSteps = Generator[DrainAction | SessionAction, Reply, T]
 
 
 class InTurn:
-    """Drives a homecoming's flow, action by action."""
+    """Drives the flow of a drain, action by action."""
 
     def __init__(
         self, *, may_work: Callable[[], bool], now: Callable[[], float], note: Callable[[Iterable[Any]], None]
@@ -57,7 +60,7 @@ class InTurn:
         self._look_at = float("-inf")
         self._doubt_at, self._doubt_s = float("-inf"), _DOUBT_S
 
-    def run(self, flow: Steps) -> TurnSteps:
+    def run(self, flow: Steps) -> OrderedSteps[None]:
         """The same flow, its messages in their sessions' order."""
         try:
             action = next(flow)
@@ -70,21 +73,30 @@ class InTurn:
         finally:
             flow.close()
 
-    def _performed(self, action: Action) -> TurnSteps:
-        if isinstance(action, Send):
-            return (yield from self._send(action))
-        outcome = yield action
-        if isinstance(action, Receive | Fetch) and not isinstance(outcome, Failed):
-            for message in outcome:
-                if message.sequence_number:
-                    self._turns.see(message.sequence_number, key_of(message))
-        elif isinstance(action, Settle) and action.verb in ("complete", "dead_letter"):
-            for item, settled in zip(action.items, outcome, strict=True):
-                if settled == "done":
-                    self._turns.gone(item.number)
-        return outcome
+    def _performed(self, action: DrainAction) -> OrderedSteps[Reply]:
+        match action:
+            case Send():
+                return action.reply((yield from self._send(action)))
+            case Receive() | Fetch():
+                found = yield from action
+                self._see([] if isinstance(found, Failed) else found)
+                return action.reply(found)
+            case Settle():
+                outcomes = yield from action
+                if action.verb in ("complete", "dead_letter"):
+                    for item, settled in zip(action.items, outcomes, strict=True):
+                        if settled == "done":
+                            self._turns.gone(item.number)
+                return action.reply(outcomes)
+            case _:
+                return (yield action)
 
-    def _send(self, action: Send) -> TurnSteps:
+    def _see(self, received: list[Any]) -> None:
+        for message in received:
+            if message.sequence_number:
+                self._turns.see(message.sequence_number, key_of(message))
+
+    def _send(self, action: Send) -> OrderedSteps[Sent]:
         """What is in turn is sent; the rest waits, which is nobody's fault.
 
         A group may hold messages of its session that appear at a time of their own: these keep no order.
@@ -96,7 +108,7 @@ class InTurn:
             ready = self._turns.ready([item.number for item in alike], key)
         if not ready:
             return Sent(0, "turn", "an older message of its session is still in the backlog")
-        sent: Sent = yield Send(action.path, action.items[:ready])
+        sent = yield from Send(action.path, action.items[:ready])
         for item in action.items[: sent.count]:
             self._turns.sent(item.number)
         if sent.count:
@@ -109,24 +121,24 @@ class InTurn:
 
     # Barriers ------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> TurnSteps:
+    def _look(self) -> OrderedSteps[None]:
         """What the fleet waits for, and whether this queue still holds it."""
         began = self._now()
-        barred: dict[str, int] | Failed | None = yield Barred()
+        barred = yield from Barred()
         self._is_kept = barred is not None and (self._is_kept or not isinstance(barred, Failed))
         if isinstance(barred, dict) and (barred or self._turns.sessions() or not self._has_begun):
             yield from self._survey(barred)
         took = self._now() - began
         self._look_at = self._now() + max(_LOOK_S, 5 * took)
 
-    def _survey(self, barred: dict[str, int]) -> TurnSteps:
-        """Peek to the end of the queue; all of it before the first message of a tenure goes home."""
+    def _survey(self, barred: dict[str, int]) -> OrderedSteps[None]:
+        """Peek to the end of the queue; all of it before the first message under a lease is sent."""
         turns = self._turns
         turns.is_whole = False
         self._doubt_what_stays()
         pages = _PAGES if self._has_begun else None
         while not turns.is_whole and pages != 0 and self._may_work():
-            found = yield Peek(turns.look_from)
+            found = yield from Peek(turns.look_from)
             if isinstance(found, Failed):
                 return
             self._note(found)
@@ -135,10 +147,10 @@ class InTurn:
         self._has_begun = self._has_begun or turns.is_whole
         missing = sorted(turns.sessions() - barred.keys())
         if missing:
-            yield Bar(missing)
+            yield from Bar(missing)
         drained = turns.drained(key for key, generation in barred.items() if generation)
         if drained:
-            yield Lift({key: barred[key] for key in drained})
+            yield from Lift({key: barred[key] for key in drained})
 
     def _doubt_what_stays(self) -> None:
         """What is believed to be in the queue may be gone by other hands: look again, ever more seldom."""

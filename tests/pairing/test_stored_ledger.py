@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pairing.drain.dead_letter_results import SharedVerdicts
+from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
-from pairing.drain.stored_ledger import Books
+from pairing.drain.stored_ledger import StoredLedger
 from pairing.fleet.coordination import SharedState
 
 
@@ -16,10 +16,12 @@ def shared(redis_client):
     return SharedState(redis_client, "contoso")
 
 
-def books_of(shared, token, *, created_at="today", process="host:1:a", is_connected=True, holds=lambda: True) -> Books:
+def books_of(
+    shared, token, *, created_at="today", process="host:1:a", is_connected=True, holds=lambda: True
+) -> StoredLedger:
     coordination = SimpleNamespace(shared=shared, is_connected=is_connected)
     client = SimpleNamespace(coordination=coordination, process=process)
-    return Books(client, "queue-0", created_at, token, holds)
+    return StoredLedger(client, "queue-0", created_at, token, holds)
 
 
 def restored(*numbers: int) -> Ledger:
@@ -77,7 +79,7 @@ def test_while_redis_is_away_the_process_decides_by_what_it_knows_of_its_lease(s
 def test_books_of_another_version_are_told_of_and_new_ones_begin(shared, redis_client, caplog):
     redis_client.hset("pairing:{contoso}:ledger", "queue-0", "[]")
     assert books_of(shared, 1).read().count("restored") == 0
-    assert "the books of queue-0 cannot be read" in caplog.text
+    assert "the ledger of queue-0 cannot be read" in caplog.text
 
 
 def dead_lettered(*numbers: int) -> Ledger:
@@ -88,20 +90,20 @@ def dead_lettered(*numbers: int) -> Ledger:
 
 
 def test_what_operators_made_of_dead_letters_is_entered_once_and_then_let_go(shared):
-    verdicts = SharedVerdicts(shared, "queue-0")
-    verdicts.tell("discarded", [2, 3])
-    verdicts.tell("restored", [5, 99])  # the last was never dead-lettered here
+    decisions = SharedDecisions(shared, "queue-0")
+    decisions.report("discarded", [2, 3])
+    decisions.report("restored", [5, 99])  # the last was never dead-lettered here
     ledger = dead_lettered(2, 3, 4, 5)
     books = books_of(shared, shared.acquire_lease("queue-0", "one", 60))
     assert books.keep(ledger)
     fates = {"restored": 2, "dead_lettered": 1, "expired": 0, "discarded": 2, "set_aside": 0}
     balance = books.read().balance(still_there=0)
     assert (balance.fates, balance.missing) == (fates, 0)
-    assert verdicts.enter(Ledger("queue-0")) == 0
+    assert decisions.apply(Ledger("queue-0")) == 0
 
 
 def test_who_was_replaced_lets_go_of_no_verdict(shared):
-    SharedVerdicts(shared, "queue-0").tell("discarded", [2])
+    SharedDecisions(shared, "queue-0").report("discarded", [2])
     late = books_of(shared, shared.acquire_lease("queue-0", "one", 60))
     shared.release_lease("queue-0", "one")
     next_ = books_of(shared, shared.acquire_lease("queue-0", "two", 60))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import redis
 
-from pairing.drain.lease_holder import LEASE_S, Tenure
+from pairing.drain.lease_holder import LEASE_S, LeaseHolder
 from pairing.drain.pacing import Pacing
 from pairing.fleet.coordination import SharedState
 
@@ -20,11 +20,11 @@ class Fleet:
         self.now = 100.0
         self.told = []
 
-    def join(self, name: str, queues=QUEUES, pacing=None) -> Tenure:
+    def join(self, name: str, queues=QUEUES, pacing=None) -> LeaseHolder:
         def tell(queue, is_paused, reason):
             self.told.append((name, queue, is_paused, reason))
 
-        return Tenure(SimpleNamespace(shared=self.shared), name, lambda: queues, tell, lambda: self.now, pacing)
+        return LeaseHolder(SimpleNamespace(shared=self.shared), name, lambda: queues, tell, lambda: self.now, pacing)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def fleet(redis_client):
     return Fleet(redis_client)
 
 
-def serve(tenure: Tenure) -> list[str]:
+def serve(tenure: LeaseHolder) -> list[str]:
     tenure.look()
     begun = tenure.vacant()
     for queue in begun:
@@ -41,7 +41,7 @@ def serve(tenure: Tenure) -> list[str]:
 
 
 def test_without_coordination_every_queue_may_be_served():
-    tenure = Tenure(None, "a", lambda: QUEUES, lambda *told: None)
+    tenure = LeaseHolder(None, "a", lambda: QUEUES, lambda *told: None)
     assert serve(tenure) == list(QUEUES)
     assert serve(tenure) == []
     tenure.end("q1")
@@ -50,7 +50,7 @@ def test_without_coordination_every_queue_may_be_served():
 
 def test_queues_that_are_found_later_are_served_too():
     found = []
-    tenure = Tenure(None, "a", lambda: found, lambda *told: None)
+    tenure = LeaseHolder(None, "a", lambda: found, lambda *told: None)
     assert serve(tenure) == []
     found.append("q0")
     assert serve(tenure) == ["q0"]

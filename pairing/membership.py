@@ -30,9 +30,9 @@ class Fleet:
         self.sessions: SessionGates | None = None
         """Which sessions have messages in the backlog, where their order is kept."""
         if url is not None:
-            from pairing.backlog.shared import QueueNews
             from pairing.fleet.coordination import RedisCoordination  # redis is an extra of the package
             from pairing.fleet.presence import Presence
+            from pairing.fleet.shared_backlog import QueueNews
 
             def rotated(path: str, reason: str, until: float | None) -> None:
                 ends = None if until is None else pair.clock.utc(until)

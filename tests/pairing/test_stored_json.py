@@ -12,13 +12,13 @@ import redis
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pairing.backlog.shared import QueueNews, SharedBacklog
-from pairing.drain.dead_letter_results import SharedVerdicts
+from pairing import stored_json as reading
+from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
 from pairing.events import Event
-from pairing.fleet import reading
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.presence import Presence, Presences
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.telemetry.metering import UsageRecord
@@ -256,13 +256,13 @@ def test_one_entity_that_cannot_be_read_cuts_no_process_off(redis_url, redis_cli
 
 
 def test_a_verdict_that_makes_no_sense_is_let_go_with_the_others(redis_client):
-    verdicts = SharedVerdicts(SharedState(redis_client, "contoso"), "q")
+    decisions = SharedDecisions(SharedState(redis_client, "contoso"), "q")
     for written in ("?", '["sold", [1]]', '["restored", ["1"]]', '[["restored"], [1]]', "{}"):
         redis_client.rpush("pairing:{contoso}:verdicts:q", written)
     ledger = Ledger("q", "")
     ledger.close(5, "dead_lettered")
-    verdicts.tell("discarded", [5])
-    assert verdicts.enter(ledger) == 6
+    decisions.report("discarded", [5])
+    assert decisions.apply(ledger) == 6
     assert ledger.count("discarded") == 1
 
 
