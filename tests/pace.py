@@ -1,8 +1,8 @@
 """How much time something took that was its own: what a busy machine withheld is taken off.
 
 A promise such as "sending ends within its timeout" is about the code, not about the machine. Linux accounts for each
-thread how long it was ready to run and had no processor; this is taken off the elapsed time, for this process and all it
-started. On a quiet machine nothing is taken off, and the bound is as sharp as a plain one.
+thread how long it was ready to run and had no processor; this is taken off the elapsed time, for this process and all
+it started. On a quiet machine nothing is taken off, and the bound is as sharp as a plain one.
 """
 
 import os
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+GUARD = 5
+"""Waiting for a condition ends after this many times what a quiet machine grants: only what hangs reaches it."""
 _EVERY_S = 0.1
 """Threads that end take their account with them: so often it is read."""
 

@@ -68,7 +68,7 @@ def take(receiver, count):
 
 def wait_for(condition):
     """Looks until it is so; fails after a while."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, "it never came to be"
         time.sleep(0.05)

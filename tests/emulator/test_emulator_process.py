@@ -318,7 +318,7 @@ def test_a_fault_schedule_begins_and_ends_faults_by_itself(tmp_path):
     with sending("--fault-schedule", str(schedule)) as (namespace, sender):
         with pytest.raises(ServiceBusServerBusyError):
             sender.send_messages(ServiceBusMessage("x"))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while namespace.faults():
             assert time.monotonic() < deadline
         sender.send_messages(ServiceBusMessage("x"))
@@ -347,7 +347,7 @@ def test_a_throttled_namespace_says_it_is_busy_and_recovers():
         sender.send_messages([ServiceBusMessage("x") for _ in range(30)])  # two seconds' worth is owed from now on
         with pytest.raises(ServiceBusServerBusyError):
             sender.send_messages(ServiceBusMessage("x"))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while True:
             try:
                 sender.send_messages(ServiceBusMessage("x"))
@@ -362,7 +362,7 @@ def test_a_throttled_namespace_is_busy_for_receivers_too_and_recovers():
         with ServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
             with client.get_queue_receiver("orders") as receiver, pytest.raises(ServiceBusError):
                 receiver.receive_messages(40, max_wait_time=2)
-            received, deadline = 0, time.monotonic() + 40
+            received, deadline = 0, time.monotonic() + 120
             while received < 40:
                 assert time.monotonic() < deadline
                 with contextlib.suppress(ServiceBusError), client.get_queue_receiver("orders") as receiver:

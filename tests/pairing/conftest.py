@@ -203,7 +203,7 @@ class World:
         """The kinds of the events so far."""
         return [event.kind for event in self.events]
 
-    async def until(self, condition: Callable[[], Any], within_s: float = 10.0) -> Any:
+    async def until(self, condition: Callable[[], Any], within_s: float = 60.0) -> Any:
         """What the condition says once it is true; fails where it does not become true in time."""
         deadline = time.monotonic() + within_s
         while not (said := condition()):

@@ -13,19 +13,11 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as sdk
 
 from pairing import BacklogUnavailableError
+from tests.pace import Stopwatch
 from tests.pairing import leftovers
 
 TIMEOUT = 3.0
-SLACK = 1.0  # of a machine that does other things, too
-
-
-class Stopwatch:
-    def __enter__(self):
-        self.began = time.monotonic()
-        return self
-
-    def __exit__(self, *_):
-        self.took = time.monotonic() - self.began
+SLACK = 1.0  # for what happens beside waiting
 
 
 SILENCES = {

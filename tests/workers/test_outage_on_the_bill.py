@@ -73,7 +73,7 @@ def namespaces() -> Iterator[Namespaces]:
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)

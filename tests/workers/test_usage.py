@@ -142,7 +142,7 @@ def stop_it() -> None:
         stop.set()
 
 
-def eventually(holds: Callable[[], object], within_s: float = 20) -> None:
+def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
     deadline, pause = time.monotonic() + within_s, threading.Event()
     while not holds():
         assert time.monotonic() < deadline
