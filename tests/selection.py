@@ -15,6 +15,8 @@ from hypothesis import settings
 SHARE = 5
 """The nightly run draws this many times as many examples as `make test`."""
 FEWEST = 10
+NIGHTLY = "NIGHTLY_TESTS"
+"""The environment variable by which tests that run pytest themselves pass the choice on."""
 
 # A red run in CI is red again; at home each run draws anew.
 _repeated = {"derandomize": True, "print_blob": True} if os.environ.get("CI") else {}
@@ -36,7 +38,14 @@ def add_options(parser: pytest.Parser) -> None:
 
 def configure(config: pytest.Config) -> None:
     """Before any test module is imported: their `depth(…)` asks for it."""
-    settings.load_profile("nightly" if config.getoption("nightly") else "suite")
+    if config.getoption("nightly"):
+        os.environ[NIGHTLY] = "1"
+    settings.load_profile("nightly" if is_nightly() else "suite")
+
+
+def is_nightly() -> bool:
+    """Whether this run, or the one whose test started it, is the nightly one."""
+    return os.environ.get(NIGHTLY) == "1"
 
 
 def depth(examples: int) -> int:
@@ -47,7 +56,7 @@ def depth(examples: int) -> int:
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects what this run leaves to a longer one. Tests that are named one by one (file::test) always run."""
-    if config.getoption("nightly") or (config.args and all("::" in argument for argument in config.args)):
+    if is_nightly() or (config.args and all("::" in argument for argument in config.args)):
         return
     left = [item for item in items if item.get_closest_marker("nightly")]
     left += [item for rest in _combinations(items).values() for item in _beyond_representatives(rest)]

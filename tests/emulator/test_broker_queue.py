@@ -24,6 +24,7 @@ from emulator.broker.message import PING_CONTENT_TYPE, MessageState, encode_deli
 from emulator.broker.namespace import Namespace, parse_address
 from emulator.broker.schedule import Schedule
 from emulator.throttle import Throttle
+from tests.selection import depth
 
 NOW = 1_800_000_000.0
 
@@ -556,7 +557,7 @@ class Accounting(RuleBasedStateMachine):
 
 
 TestNothingIsLost = Accounting.TestCase
-TestNothingIsLost.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestNothingIsLost.settings = settings(max_examples=depth(60), stateful_step_count=40, deadline=None)
 
 
 def test_a_drained_queue_keeps_nothing_of_what_it_held(make):
