@@ -154,7 +154,7 @@ def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one
     with Stopwatch() as handed_over:
         plane.signal(first, signal.SIGTERM)
         fleet.until(lambda: holders(fleet) == {staying}, 30, "the other worker holds all leases")
-    plane.workers.pop(first).wait(15)
+    plane.workers.pop(first).wait(60)
     plane.start(first)
     fleet.until(lambda: plane.is_at_work(first), 60, "it is back")
     fresh = plane.workers[first].pid

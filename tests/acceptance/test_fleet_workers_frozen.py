@@ -164,7 +164,7 @@ def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: Cont
         old = plane.workers.pop(name)
         plane.start(name)
         old.terminate()
-        assert old.wait(30) == 0
+        assert old.wait(60) == 0
     fleet.shared.pace_syphon(None, None, "ada", "over")
     for member in members:
         fleet.close(member)

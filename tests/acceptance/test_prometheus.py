@@ -116,7 +116,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
         }
         with site.serve(folder, environment, free_port()) as address:
             shell = (sys.executable, "manage.py", "shell", "-v0", "-c", RULE)
-            subprocess.run(shell, cwd=ROOT, env=environment, check=True, timeout=60)
+            subprocess.run(shell, cwd=ROOT, env=environment, check=True, timeout=300)
             celery = (sys.executable, "-m", "celery", "-A", "workers")
             commands = ((*celery, "worker", "--concurrency", "8"), (*celery, "beat", "-l", "WARNING"))
             processes = [subprocess.Popen(command, cwd=ROOT, env=environment) for command in commands]
@@ -144,7 +144,7 @@ def prometheus(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def text_of(place: Place) -> str:
-    with urllib.request.urlopen(f"{place.address}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{place.address}/metrics", timeout=60) as answer:
         return str(answer.read().decode())
 
 

@@ -113,8 +113,8 @@ class Demo:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Its exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(20)
-        self._reader.join(5)
+        code = self.process.wait(60)
+        self._reader.join(60)
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code

@@ -253,7 +253,7 @@ async def test_a_short_grace_shortens_the_closing_of_a_sender_whose_send_is_unde
     with Stopwatch() as watch:
         await world(sender.close)
     assert watch.took < 3.0
-    await asyncio.wait([sending], timeout=30)
+    await asyncio.wait([sending], timeout=60)
     if not sending.cancelled():
         sending.exception()
 

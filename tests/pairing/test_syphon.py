@@ -73,7 +73,7 @@ class OnAThread:
         def end() -> None:
             if stopping:
                 stop.set()
-            thread.join(15)
+            thread.join(60)
             assert not thread.is_alive()
 
         return end
@@ -97,7 +97,7 @@ class OnALoop:
             result = function(*arguments)
             return await result if inspect.isawaitable(result) else result
 
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(60)
 
     def start(self, syphon, *, stopping=True) -> Callable[[], None]:
         stop = self(asyncio.Event)
@@ -106,7 +106,7 @@ class OnALoop:
         def end() -> None:
             if stopping:
                 self.loop.call_soon_threadsafe(stop.set)
-            running.result(15)
+            running.result(60)
 
         return end
 

@@ -90,7 +90,7 @@ def test_queues_are_handed_over_on_a_stop_and_taken_over_after_a_kill(fleet, pri
     assert fleet.owners() == {first.pid}
     first.terminate()
     assert eventually(lambda: fleet.owners() == {second.pid}).took < 3
-    assert first.wait(20) == 0
+    assert first.wait(60) == 0
     fleet.store(1, queue, 20)
     eventually(lambda: primary.stats(queue).get("enqueued") == 40)
 
@@ -162,7 +162,7 @@ def test_a_holder_that_was_frozen_past_its_lease_does_no_harm(fleet, primary, qu
     assert first.stdout.readline() == f"{becomes}\n"
     eventually(lambda: books(fleet).count("restored") == 10)  # what the first had locked comes again
     first.terminate()
-    assert first.wait(20) == 0
+    assert first.wait(60) == 0
     assert books(fleet).reporter.split(":")[1] == str(second.pid)
     assert books(fleet).balance(0).missing == 0
     found = [message.message_id for message in primary.receive(queue, 10 * arrive)]

@@ -13,7 +13,7 @@ from azure.core.credentials import AccessToken
 from azure.servicebus import ServiceBusMessage, TransportType
 
 from pairing import BacklogCreationError, SendAvailabilityOptions
-from tests.pace import Stopwatch
+from tests.pace import Stopwatch, slowed
 from tests.pairing import leftovers
 from tests.pairing.gateway import CLIENT_ID, CLIENT_SECRET, TENANT, Gateway
 
@@ -158,6 +158,7 @@ async def test_a_frozen_server_behind_websockets_ends_within_the_timeout(
     if link == "warm":
         await world(sender.send_messages, ServiceBusMessage("before"))
     primary.freeze()
+    timeout = slowed(timeout)
     with Stopwatch() as watch:
         await world(sender.send_messages, ServiceBusMessage("during"), timeout=timeout)
     assert watch.took < timeout + 1.0

@@ -71,7 +71,7 @@ def collector(request):
         yield server
         server.over.set()
         server.shutdown()
-        serving.join(10)
+        serving.join(60)
 
 
 def test_spans_are_sent_before_a_worker_leaves_and_a_mute_collector_does_not_hold_it_up(collector):

@@ -133,7 +133,7 @@ def collecting(
     yield thread.start
     eventually(lambda: "usage" in slices._running or not thread.is_alive())
     stop_it()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
