@@ -24,6 +24,7 @@ from emulator.broker.schedule import Schedule
 from emulator.encoding.codec import encode, encode_list, encode_map
 from emulator.encoding.types import DecodeError, Raw, Symbol, Timestamp
 from emulator.throttle import Throttle
+from tests.selection import depth
 
 NOW = 1_800_000_000.0
 
@@ -563,7 +564,7 @@ class Accounting(RuleBasedStateMachine):
 
 
 TestNothingIsLost = Accounting.TestCase
-TestNothingIsLost.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestNothingIsLost.settings = settings(max_examples=depth(60), stateful_step_count=40, deadline=None)
 
 
 def test_a_drained_queue_keeps_nothing_of_what_it_held(make):
