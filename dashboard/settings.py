@@ -94,7 +94,6 @@ OIDC_RP_CLIENT_ID = _env.text("OIDC_CLIENT_ID", "")
 OIDC_RP_CLIENT_SECRET = _env.text("OIDC_CLIENT_SECRET", "")
 OIDC_RP_SCOPES = _env.text("OIDC_SCOPES", "openid profile email")
 OIDC_RP_SIGN_ALGO = _env.text("OIDC_ALGORITHM", "RS256")
-OIDC_USE_PKCE = True
 OIDC_NAME_CLAIM = _env.text("OIDC_NAME_CLAIM", "preferred_username")
 OIDC_GROUPS_CLAIM = _env.text("OIDC_GROUPS_CLAIM", "groups")
 OIDC_LETS_IN = {
@@ -228,5 +227,6 @@ LOGGING = {
     "loggers": {
         "django.server": {"handlers": ["stderr"], "propagate": False},
         "azure": {"level": "WARNING"},  # lines for every frame tell nobody anything
+        "authlib": {"level": "INFO"},  # below that it logs the code verifier of each sign-in
     },
 }
