@@ -76,7 +76,7 @@ def pair(
     monkeypatch.setattr("pairing.drain.flow._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
     monkeypatch.setattr(syphons, "_LOOK_S", 0.1)
     # Threads that share SQLite's database of tests, which is in memory, do not wait for each other's tables.
-    monkeypatch.setattr(pingers, "project_health", lambda *_: None)
+    monkeypatch.setattr(pingers, "catch_up", lambda *_: None)
     list(sync(told))
     syphons.host("contoso")
     yield Pair.objects.get()

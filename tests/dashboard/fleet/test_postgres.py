@@ -21,7 +21,12 @@ ROOMS = {
     ),
     "tests/workers": ("collectors pauses",),
 }
-FILES = [f"{room}/test_{name}.py" for room, lines in ROOMS.items() for line in lines for name in line.split()]
+FILES = [
+    str(next(ROOT.glob(f"{room}/**/test_{name}.py")).relative_to(ROOT))
+    for room, lines in ROOMS.items()
+    for line in lines
+    for name in line.split()
+]
 
 
 @pytest.fixture(scope="module")
