@@ -12,8 +12,7 @@ from typing import Any
 
 from dashboard.costs.current_month import IN_THE_SECONDARY, Traffic, Used, prices, traffic
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.ladder import Step as PriceStep
-from dashboard.costs.ladder import charge
+from dashboard.costs.price_tiers import Tier, charge
 from dashboard.costs.tariffs import tariff
 from dashboard.drills.course import Course
 from dashboard.models.charge import PUBLISHED
@@ -109,7 +108,7 @@ def cost(pair: str, told: Mapping[str, int], now: datetime) -> dict[str, Any] | 
 
 
 def priced(
-    ladder: Sequence[PriceStep], usual: Traffic, told: Mapping[str, int], secondary: Sequence[PriceStep] | None = None
+    ladder: Sequence[Tier], usual: Traffic, told: Mapping[str, int], secondary: Sequence[Tier] | None = None
 ) -> dict[str, Any]:
     """The billable operations, and what the month's bills cost more for them. Pure.
 
@@ -123,8 +122,8 @@ def priced(
 
 
 def _bills(
-    used: Used, billed: Mapping[str, int], here: Sequence[PriceStep], there: Sequence[PriceStep]
-) -> list[tuple[Sequence[PriceStep], int, int]]:
+    used: Used, billed: Mapping[str, int], here: Sequence[Tier], there: Sequence[Tier]
+) -> list[tuple[Sequence[Tier], int, int]]:
     """Of each bill its ladder, what it has used, and what the drill adds; one where both namespaces share it."""
     more = sum(billed.values())
     if used.secondary is None and here == there:

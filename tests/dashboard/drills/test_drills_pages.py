@@ -17,7 +17,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from django.utils import timezone
 
 from dashboard.costs.current_month import Traffic, Used
-from dashboard.costs.ladder import Step as PriceStep
+from dashboard.costs.price_tiers import Tier
 from dashboard.drills import canary, report
 from dashboard.drills.boards import stages
 from dashboard.drills.canary import CANARY, Canary, Moment, hindrances
@@ -393,7 +393,7 @@ def test_an_unknown_drill_is_not_found(pair, redis_here, as_role):
     assert as_role("viewer").get("/drills/999/").status_code == 404
 
 
-LADDER = [PriceStep(0, Fraction(0)), PriceStep(100, Fraction(1, 1_000_000))]
+LADDER = [Tier(0, Fraction(0)), Tier(100, Fraction(1, 1_000_000))]
 
 
 def test_only_what_is_billed_has_a_price():
