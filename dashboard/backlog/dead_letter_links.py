@@ -9,8 +9,8 @@ from azure.servicebus import ServiceBusSubQueue
 
 from pairing import PairedServiceBusClient
 from pairing.drain.actions import Item
+from pairing.drain.refusals import why_refused
 from pairing.drain.settlement import choose
-from pairing.drain.syphons import why_refused
 from pairing.health.faults import describe
 from pairing.links import Link
 from pairing.messages.sizes import received_size

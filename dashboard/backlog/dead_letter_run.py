@@ -26,8 +26,8 @@ from dashboard.models import DeadLetterJob, DiscardedMessage
 from dashboard.site.redis import RedisError, announce_change
 from pairing import PairedServiceBusClient
 from pairing.drain.actions import Item
-from pairing.drain.dead_letter_results import SharedVerdicts
-from pairing.drain.ledger import Verdict
+from pairing.drain.dead_letter_results import SharedDecisions
+from pairing.drain.ledger import Decision
 from pairing.drain.sorting import groups
 from pairing.health.faults import describe
 from pairing.messages.rewriting import RESERVED, PoisonedMessage, restore, resubmission
@@ -250,9 +250,9 @@ class DeadLetterRun:
             return
         if coordination is None or coordination.shared is None:
             return
-        result: Verdict = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "restored"
+        decision: Decision = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "restored"
         try:
-            SharedVerdicts(coordination.shared, self._row.path).tell(result, numbers)
+            SharedDecisions(coordination.shared, self._row.path).report(decision, numbers)
         except RedisError as error:
             log.warning("the ledger lacks what became of dead letters", queue=self._row.path, error=repr(error))
 
