@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from pairing.backlog.administration import AdministrationAction, Answer, Paired, Pause, operations
+from pairing.backlog.administration import CreateQueue, ListQueues, Paired, operations
 from pairing.clock import Clock, SystemClock
+from pairing.drive import Reply
 from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
@@ -173,10 +174,9 @@ class PairedClient:
         self._notes.clear()
         self.meter.count("manage", self.secondary.namespace, "*", billing_units=1)
 
-    def _count_administration(self, action: AdministrationAction, answer: Answer) -> None:
-        if not isinstance(action, Pause):
-            calls = operations(action, answer)
-            self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
+    def _count_administration(self, action: ListQueues | CreateQueue, answer: Reply) -> None:
+        calls = operations(action, answer)
+        self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
 
     def _paired(self, paired: Paired) -> None:
         self.deviating_backlog_queues = paired.deviating
