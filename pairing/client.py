@@ -16,7 +16,7 @@ from pairing.drive import Reply, run
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
 from pairing.links import Link, Watchdog, punctual_context
-from pairing.maintenance import Tender
+from pairing.maintenance import Maintenance
 from pairing.operations.client import ClientOperations
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
@@ -97,7 +97,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._syphon: Any = None
         self.watchdog = Watchdog(self._tick)
         self._pinger = Pinger(self)
-        self._tender = Tender(self)
+        self._maintenance = Maintenance(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> BlockingEnd:
         return BlockingEnd(endpoint, namespace, self._end_is_down, self._links_of)
@@ -117,7 +117,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             self._check_new()  # it may have been closed meanwhile
             self._opened()
             self.watchdog.start()
-            self._tender.start()
+            self._maintenance.start()
             self.fleet.start()
             if self.options.enable_pings:
                 self._pinger.start()
@@ -155,7 +155,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         flying_until = min(time.monotonic() + grace, until - 1.0)
         for link in self.watchdog.links():
             link.close(max(flying_until - time.monotonic(), 0.0))
-        self._tender.stop(max(min(1.0, until - time.monotonic()), 0.0))
+        self._maintenance.stop(max(min(1.0, until - time.monotonic()), 0.0))
         if self.coordination is not None:
             self.fleet.record(self.meter.drain(self.clock.now(), everything=True))
         self.fleet.close()
@@ -195,7 +195,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         return Link(lambda: self.sdk_sender(role, name, **keywords), self.watchdog, warm=warm)
 
     def _warm_soon(self, queue: str) -> None:
-        self._tender.warm(queue)
+        self._maintenance.warm(queue)
 
     def _all_links(self) -> list[Link]:
         return self.watchdog.links()
@@ -217,7 +217,8 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         return self._pinger.ping_due(grace_s)
 
     def _start_syphon(self) -> None:
-        from pairing.hosting import HostedSyphon  # the syphon uses the client, and only some clients host one
+        from pairing.hosting import HostedSyphon  # only some clients host a syphon
+        from pairing.syphon import Syphon
 
-        self._syphon = HostedSyphon(self)
+        self._syphon = HostedSyphon(Syphon(self).run)
         self._syphon.start()

@@ -12,7 +12,7 @@ from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from pairing.aio.administration import emulator_transport, perform
 from pairing.aio.links import Background, Link
-from pairing.aio.maintenance import Tender
+from pairing.aio.maintenance import Maintenance
 from pairing.aio.pinger import Pinger
 from pairing.aio.receivers import meter_pages, meter_receiver
 from pairing.aio.sender import PairedSender
@@ -93,7 +93,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._syphon: asyncio.Task[Any] | None = None
         self._shutting: asyncio.Task[Any] | None = None
         self._pinger = Pinger(self, self.background)
-        self._tender = Tender(self)
+        self._maintenance = Maintenance(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> AsyncEnd:
         return AsyncEnd(endpoint, namespace, self._end_is_down, self._links_of, self.background)
@@ -115,7 +115,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self._watchdog = self.background.start(self._watch_links(), "watchdog")
         self._work = [
             self.background.start(self._watch_time(), "time"),
-            self.background.start(self._tender.run(), "tender"),
+            self.background.start(self._maintenance.run(), "maintenance"),
         ]
         if self.options.enable_pings:
             self._work.append(self.background.start(self._pinger.run(), "pinger"))
@@ -204,7 +204,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         return Link(lambda: self.sdk_sender(role, name, **keywords), self.background, warm=warm)
 
     def _warm_soon(self, queue: str) -> None:
-        self._tender.warm(queue)
+        self._maintenance.warm(queue)
 
     def _all_links(self) -> list[Link]:
         return list(self.background.links)

@@ -109,4 +109,4 @@ def _web(environment: Mapping[str, str], port: int) -> Iterator[str]:
             raise AssertionError("the web process ended:\n" + "".join(log))
         yield f"http://127.0.0.1:{port}"
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pairing.backlog.capacity import Fill, seen
-from pairing.backlog.shared import QueueNews, SharedBacklog
 from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_state import SharedState
 
 MB = 1024 * 1024
@@ -73,7 +73,7 @@ def news(process: str, *, pulled: bool = True) -> QueueNews:
     return QueueNews(Q0, "no answer", process, datetime.now(UTC) + timedelta(minutes=1) if pulled else None)
 
 
-def until(holds, within_s=10.0):
+def until(holds, within_s=60.0):
     deadline, pause = time.monotonic() + within_s, threading.Event()
     while not holds():
         assert time.monotonic() < deadline

@@ -19,14 +19,15 @@ from redis.exceptions import ConnectionError as RedisIsAwayError
 from pairing import SendAvailabilityOptions
 from pairing.fleet import shared_state
 from pairing.fleet.coordination import RedisCoordination
-from pairing.fleet.membership import Fleet
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
 from pairing.health.pair import GuardedEntity, Pair
+from pairing.membership import Fleet
 from pairing.testing import ManualClock
+from tests.selection import depth
 
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
 ENTITY, PAIR = "orders", "model"
 HEALTH = f"pairing:{{{PAIR}}}:health"
 OPTIONS = SendAvailabilityOptions(
