@@ -21,7 +21,7 @@ from pairing.operations.client import ClientOperations
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
 from pairing.pinger import Pinger
-from pairing.receivers import meter_pages, meter_receiver
+from pairing.receivers import MeteredPages, MeteredReceiver, MeteredSession
 from pairing.sender import PairedSender
 
 _FLYING_S = 0.5
@@ -84,6 +84,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening talks to the secondary only.
     """
 
+    _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
     primary: BlockingEnd
     secondary: BlockingEnd
 
@@ -132,7 +133,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     def repair(self) -> None:
         """Try once more to find the backlog queues; for a client that was opened without the secondary."""
-        run(self._repair())
+        run(self._find_backlog_again())
 
     def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
@@ -180,12 +181,6 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def _sender(self, name: str, **keywords: Any) -> PairedSender:
         return PairedSender(self, name, self._link_to("primary", name, **keywords))
 
-    def _metered(self, receiver: ServiceBusReceiver, entity: str) -> ServiceBusReceiver:
-        return meter_receiver(receiver, self.meter, self.primary.namespace, entity)
-
-    def _metered_pages(self, pages: ItemPaged[str], entity: str) -> ItemPaged[str]:
-        return meter_pages(pages, self.meter, self.primary.namespace, entity)
-
     def sdk_sender(self, role: Role, name: str, **keywords: Any) -> ServiceBusSender:
         """A new sender of the SDK, on a link that the library keeps alive."""
         sender: ServiceBusSender = self._sdk_sender(role, name, **keywords)
@@ -202,7 +197,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     def warm_now(self, path: str) -> None:
         """Open the link to a backlog queue, and learn how large a message it takes."""
-        run(self._warm_now(path))
+        run(self._open_backlog_link(path))
 
     # Pings ---------------------------------------------------------------------------------------------------------
 

@@ -16,11 +16,11 @@ from pairing.events import Event
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, is_ambiguous
 from pairing.health.flows import Failed
-from pairing.health.pair import EntityHealth, Pair
 from pairing.links import LinkCrowdedError
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
+from pairing.pair import EntityHealth, Pair
 from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 

@@ -7,8 +7,8 @@ from pairing.clock import seconds
 from pairing.errors import ScheduledInBacklogError
 from pairing.health.faults import is_gone
 from pairing.health.flows import first_timeout_s, send_flow
-from pairing.health.pair import GuardedEntity, SenderBacklog
 from pairing.messages.payload import PairedMessageBatch, Payload
+from pairing.pair import GuardedEntity, SenderBacklog
 from pairing.paired import PairedClient
 from pairing.sessions.gates import SessionGates
 from pairing.sessions.order import OrderedFlow, Part, SessionSend

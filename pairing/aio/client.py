@@ -14,7 +14,7 @@ from pairing.aio.administration import emulator_transport, perform
 from pairing.aio.links import Background, Link
 from pairing.aio.maintenance import Maintenance
 from pairing.aio.pinger import Pinger
-from pairing.aio.receivers import meter_pages, meter_receiver
+from pairing.aio.receivers import MeteredPages, MeteredReceiver, MeteredSession
 from pairing.aio.sender import PairedSender
 from pairing.backlog.administration import CreateQueue, ListQueues
 from pairing.clock import Clock, seconds
@@ -78,6 +78,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening talks to the secondary only.
     """
 
+    _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
     primary: AsyncEnd
     secondary: AsyncEnd
 
@@ -130,7 +131,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     async def repair(self) -> None:
         """Try once more to find the backlog queues; for a client that was opened without the secondary."""
-        await run_async(self._repair())
+        await run_async(self._find_backlog_again())
 
     async def _watch_time(self) -> None:
         while self._state == "opened":
@@ -189,12 +190,6 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def _sender(self, name: str, **keywords: Any) -> PairedSender:
         return PairedSender(self, name, self._link_to("primary", name, **keywords))
 
-    def _metered(self, receiver: ServiceBusReceiver, entity: str) -> ServiceBusReceiver:
-        return meter_receiver(receiver, self.meter, self.primary.namespace, entity)
-
-    def _metered_pages(self, pages: AsyncItemPaged[str], entity: str) -> AsyncItemPaged[str]:
-        return meter_pages(pages, self.meter, self.primary.namespace, entity)
-
     async def sdk_sender(self, role: Role, name: str, **keywords: Any) -> ServiceBusSender:
         """A new sender of the SDK, on a link that the library keeps alive."""
         sender: ServiceBusSender = self._sdk_sender(role, name, **keywords)
@@ -211,7 +206,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
 
     async def warm_now(self, path: str) -> None:
         """Open the link to a backlog queue, and learn how large a message it takes."""
-        await run_async(self._warm_now(path))
+        await run_async(self._open_backlog_link(path))
 
     # Pings ---------------------------------------------------------------------------------------------------------
 

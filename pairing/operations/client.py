@@ -16,6 +16,7 @@ from pairing.health.faults import describe
 from pairing.health.flows import DONE, Outcome, ToBacklog
 from pairing.links import LinkFailure, send_client_keywords
 from pairing.messages.payload import Payload
+from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
 
@@ -45,6 +46,9 @@ PagesT = TypeVar("PagesT")
 
 class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT]):
     """A paired client over the SDK; each operation is run by a method of the blocking and of the asyncio client."""
+
+    _metered_classes: tuple[type, type, type]
+    """The classes of a receiver, a session and pages that count."""
 
     def __init__(
         self,
@@ -110,12 +114,6 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     def _sender(self, name: str, **keywords: Any) -> SenderT: ...
 
     @abstractmethod
-    def _metered(self, receiver: Any, entity: str) -> ReceiverT: ...
-
-    @abstractmethod
-    def _metered_pages(self, pages: Any, entity: str) -> PagesT: ...
-
-    @abstractmethod
     def _begin_working(self) -> None:
         """The backlog queues are known: start what works in the background, and allow sends."""
 
@@ -142,7 +140,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
             self.emit("queue_pulled", "*", f"opened without backlog: {error}")
         self._begin_working()
 
-    def _repair(self) -> Operation[None]:
+    def _find_backlog_again(self) -> Operation[None]:
         if self._state == "opened" and not self.backlog_paths:
             self._repaired((yield from self._find_backlog(tries=1)))  # meanwhile no other maintenance is done
 
@@ -200,20 +198,35 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     def get_queue_receiver(self, queue_name: str, **keywords: Any) -> ReceiverT:
         """A metered receiver of a queue of the primary; arguments as in the SDK."""
         self.check_open()
-        return self._metered(self.primary.receiving.get_queue_receiver(queue_name, **keywords), queue_name)
+        receiver: ReceiverT = self.primary.receiving.get_queue_receiver(queue_name, **keywords)
+        return self._metered(receiver, queue_name)
 
     def get_subscription_receiver(self, topic_name: str, subscription_name: str, **keywords: Any) -> ReceiverT:
         """A metered receiver of a subscription of the primary; arguments as in the SDK."""
         self.check_open()
-        receiver = self.primary.receiving.get_subscription_receiver(topic_name, subscription_name, **keywords)
+        receiver: ReceiverT = self.primary.receiving.get_subscription_receiver(
+            topic_name, subscription_name, **keywords
+        )
         return self._metered(receiver, topic_name)
+
+    def _metered(self, receiver: ReceiverT, entity: str) -> ReceiverT:
+        receiver_class, session_class, _ = self._metered_classes
+        meter_receiver(receiver, receiver_class, session_class, self._counting(entity))
+        return receiver
+
+    def _metered_pages(self, pages: PagesT, entity: str) -> PagesT:
+        meter_pages(pages, self._metered_classes[2], self._counting(entity))
+        return pages
+
+    def _counting(self, entity: str) -> Count:
+        return counting(self.meter, self.primary.namespace, entity)
 
     def list_queue_sessions(
         self, queue_name: str, *, state_updated_after: datetime | None = None, timeout: float | None = None
     ) -> PagesT:
         """The sessions of a queue of the primary, as in the SDK."""
         self.check_open()
-        found = self.primary.receiving.list_queue_sessions(
+        found: PagesT = self.primary.receiving.list_queue_sessions(
             queue_name, state_updated_after=state_updated_after, timeout=timeout
         )
         return self._metered_pages(found, queue_name)
@@ -228,7 +241,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     ) -> PagesT:
         """The sessions of a subscription of the primary, as in the SDK."""
         self.check_open()
-        found = self.primary.receiving.list_subscription_sessions(
+        found: PagesT = self.primary.receiving.list_subscription_sessions(
             topic_name, subscription_name, state_updated_after=state_updated_after, timeout=timeout
         )
         return self._metered_pages(found, topic_name)
@@ -255,7 +268,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         if self.backlog_link(path).sender is None:
             self._warm_soon(path)
 
-    def _warm_now(self, path: str) -> Operation[None]:
+    def _open_backlog_link(self, path: str) -> Operation[None]:
         link = self.backlog_link(path)
         if (yield from call(link.warm, _WARM_S)) is None:
             self.learn_limit(link.sender)

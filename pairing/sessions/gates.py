@@ -16,7 +16,8 @@ from uuid import uuid4
 
 from pairing.drive import Reply
 from pairing.sessions.order import Consult, Move
-from pairing.sessions.shared import FRESH_S, Ruling, SharedSessions, entity_of
+from pairing.sessions.rulings import Ruling, entity_of
+from pairing.sessions.shared import FRESH_S, SharedSessions
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState

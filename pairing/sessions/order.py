@@ -22,7 +22,7 @@ from pairing.health.flows import (
     backlog_flow,
     primary_flow,
 )
-from pairing.sessions.shared import Ruling, session_key
+from pairing.sessions.rulings import Ruling, session_key
 
 _TOO_SHORT_S = 0.001
 

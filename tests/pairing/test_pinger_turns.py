@@ -11,8 +11,8 @@ import pairing.aio.pinger
 import pairing.pinger
 from pairing import SendAvailabilityOptions
 from pairing.aio.links import Background
-from pairing.health.pair import Pair
 from pairing.operations.pinger import ping_timeout_s
+from pairing.pair import Pair
 from pairing.testing import ManualClock
 
 ENTITIES = [f"entity-{n:02}" for n in range(40)]
