@@ -68,9 +68,9 @@ def spoilt(written: str) -> st.SearchStrategy[bytes]:
 
 @pytest.fixture(autouse=True)
 def nothing_told_yet() -> Iterator[None]:
-    reading._told.clear()
+    reading._logged.clear()
     yield
-    reading._told.clear()
+    reading._logged.clear()
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
@@ -171,10 +171,10 @@ def test_what_cannot_be_read_is_told_of_once_and_not_what_it_holds(redis_client,
 
 
 def test_memory_for_what_was_told_is_bounded(caplog, monkeypatch):
-    monkeypatch.setattr(reading, "_MOST_TOLD", 5)
+    monkeypatch.setattr(reading, "_MOST_LOGGED", 5)
     for field in map(str, range(12)):
         reading.skipped("key", field, ValueError("no"))
-    assert len(reading._told) <= 5
+    assert len(reading._logged) <= 5
     assert len(caplog.records) == 12
 
 
