@@ -13,14 +13,11 @@ from typing import Any
 
 import pytest
 import redis
-from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-settings.register_profile("ci", derandomize=True, print_blob=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")  # a red run is red again; at home each run draws anew
+from tests import selection
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -80,11 +77,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
     return ByCost(config, log)
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keeps how the run ended, which make does not tell: for `tools/second_look.py`."""
-    cache = getattr(session.config, "cache", None)
-    if cache is not None and not hasattr(session.config, "workerinput"):
-        cache.set("suite/exit_status", int(exitstatus))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    selection.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    selection.configure(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    selection.select(config, items)
 
 
 def free_port() -> int:
@@ -120,7 +123,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process = start_redis(tmp_path_factory.mktemp("redis"), port)
     yield f"redis://127.0.0.1:{port}/0"
     process.terminate()
-    process.wait(10)
+    process.wait(60)
     assert process.stdout is not None
     process.stdout.close()
 

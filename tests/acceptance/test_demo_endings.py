@@ -47,6 +47,6 @@ def test_the_end_of_a_namespace_ends_the_demo(demo: Demo) -> None:
     said(demo, "the database is made")
     (namespaces,) = demo.processes("emulator")
     os.kill(namespaces, signal.SIGKILL)
-    assert demo.process.wait(20) == 1
+    assert demo.process.wait(60) == 1
     nothing_is_left(demo)
     assert "namespaces has ended" in demo.said[-1]

@@ -19,6 +19,7 @@ import pytest
 from pairing.fleet.shared_state import SharedState
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
+from tests.pace import GUARD
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
 CANARY = "pairing-canary"
@@ -109,7 +110,7 @@ class Stage:
 
 
 def until(condition: Callable[[], object], limit_s: float) -> None:
-    deadline = time.monotonic() + limit_s
+    deadline = time.monotonic() + GUARD * limit_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.05)

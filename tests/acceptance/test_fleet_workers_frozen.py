@@ -164,7 +164,7 @@ def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: Cont
         old = plane.workers.pop(name)
         plane.start(name)
         old.terminate()
-        assert old.wait(30) == 0
+        assert old.wait(60) == 0
     fleet.shared.pace_syphon(None, None, "ada", "over")
     for member in members:
         fleet.close(member)
@@ -234,12 +234,10 @@ def test_full_queues_of_other_tasks_do_not_delay_a_ping(plane: ControlPlane, fle
     }
     plane.freeze_idle("one")  # or it would be through with them before the last is there
     plane.flood(tasks, 2500)
-    plane.signal("one", signal.SIGCONT)
-    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")
-    began = fleet.clock()
     before = fleet.namespaces.stats("orders").get("pings_swallowed", 0)
+    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")  # from now on, pings are due
+    plane.signal("one", signal.SIGCONT)
     fleet.until(lambda: fleet.namespaces.stats("orders").get("pings_swallowed", 0) > before, 30, "a ping")
-    took_s, left = fleet.clock() - began, fleet.shared.redis.llen("syphons") + fleet.shared.redis.llen("pipeline")
+    left = fleet.shared.redis.llen("syphons") + fleet.shared.redis.llen("pipeline")
     plane.start("two")
-    assert took_s < 10, took_s
-    assert left > 0, "the queues were not full any more: nothing was shown"
+    assert left > 0, "the ping came after the tasks that were queued before it was due"

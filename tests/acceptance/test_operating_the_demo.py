@@ -223,7 +223,7 @@ def status(demo: Demo) -> dict[str, dict[str, object]]:
     """What `pairing status --json` tells, by entity."""
     command = (sys.executable, "manage.py", "pairing", "status", "--all", "--json")
     ran = subprocess.run(
-        command, cwd=ROOT, env=os.environ | demo.environment, check=True, timeout=60, capture_output=True
+        command, cwd=ROOT, env=os.environ | demo.environment, check=True, timeout=300, capture_output=True
     )
     return {row["entity"]: row for row in json.loads(ran.stdout)}
 

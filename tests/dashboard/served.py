@@ -26,7 +26,7 @@ SEED = f"""
 from datetime import timedelta
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
-from dashboard import projection
+from dashboard.fleet import projection
 for name in ("viewer", "operator", "administrator"):
     User.objects.create_user(name, password="{PASSWORD}").groups.add(Group.objects.get(name=name))
 projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() + timedelta(days=1))
@@ -109,4 +109,4 @@ def _web(environment: Mapping[str, str], port: int) -> Iterator[str]:
             raise AssertionError("the web process ended:\n" + "".join(log))
         yield f"http://127.0.0.1:{port}"
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)

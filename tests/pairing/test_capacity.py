@@ -73,7 +73,7 @@ def news(process: str, *, pulled: bool = True) -> QueueNews:
     return QueueNews(Q0, "no answer", process, datetime.now(UTC) + timedelta(minutes=1) if pulled else None)
 
 
-def until(holds, within_s=10.0):
+def until(holds, within_s=60.0):
     deadline, pause = time.monotonic() + within_s, threading.Event()
     while not holds():
         assert time.monotonic() < deadline

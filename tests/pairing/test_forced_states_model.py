@@ -25,8 +25,9 @@ from pairing.health.flows import PingResult
 from pairing.health.pair import GuardedEntity, Pair
 from pairing.membership import Fleet
 from pairing.testing import ManualClock
+from tests.selection import depth
 
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
 ENTITY, PAIR = "orders", "model"
 HEALTH = f"pairing:{{{PAIR}}}:health"
 OPTIONS = SendAvailabilityOptions(

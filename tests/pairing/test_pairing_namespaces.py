@@ -433,7 +433,7 @@ async def test_who_closes_while_the_client_falls_with_its_ends_waits_for_it(make
     client.primary.close()
     client.secondary.close()
     client._tick()
-    closers[0].join(10)
+    closers[0].join(60)
     assert (told, client.state) == ([], "closed")
     assert not client._shutting.is_alive()
 

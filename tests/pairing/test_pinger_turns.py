@@ -81,7 +81,7 @@ def test_pings_of_one_entity_never_overlap(client, monkeypatch):
             attempts.begin()
 
         def perform(self, action):
-            attempts.answered.wait(30)
+            attempts.answered.wait(60)
             return DONE
 
         def close(self):
@@ -92,12 +92,12 @@ def test_pings_of_one_entity_never_overlap(client, monkeypatch):
     pings = [threading.Thread(target=pinger.ping, args=(path,)) for path in ("Entity-00", "entity-00", "entity-01")]
     for ping in pings:
         ping.start()
-    assert attempts.begun.acquire(timeout=30)
-    assert attempts.begun.acquire(timeout=30)
+    assert attempts.begun.acquire(timeout=60)
+    assert attempts.begun.acquire(timeout=60)
     assert not attempts.begun.acquire(timeout=0.2)  # two entities, one ping of each
     attempts.answered.set()
     for ping in pings:
-        ping.join(30)
+        ping.join(60)
     assert (attempts.made, attempts.most) == (3, 2)
 
 

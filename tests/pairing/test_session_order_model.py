@@ -29,8 +29,9 @@ from pairing.sessions import shared as shared_sessions
 from pairing.sessions.gates import SessionGates
 from pairing.sessions.order import Consult, Move, Pause, SessionSend
 from pairing.sessions.shared import SharedSessions
+from tests.selection import depth
 
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
 ENTITY, SESSION = "orders", "s"
 QUEUES = ("backlog/0", "backlog/1")
 LOCK_S = 60.0

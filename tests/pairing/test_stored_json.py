@@ -22,6 +22,7 @@ from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.telemetry.metering import UsageRecord
+from tests.selection import depth
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HEALTH = SharedHealth("orders", "failed_over", NOON, "an outage", None, None, "organic", 7, "host:1:aaaa")
@@ -51,7 +52,7 @@ anything = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
 )
 rubbish = st.binary(max_size=20) | anything.map(lambda value: json.dumps(value).encode()) | st.just(b"[" * 100_000)
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=depth(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def spoilt(written: str) -> st.SearchStrategy[bytes]:

@@ -36,7 +36,7 @@ def reader(fleet: redis.Redis, pairs: dict[str, PairConfig]) -> Reader:
 def announced(fleet: redis.Redis) -> Iterator[redis.client.PubSub]:
     with closing(fleet.pubsub(ignore_subscribe_messages=True)) as channel:
         channel.subscribe(CHANGED)
-        channel.get_message(timeout=5)
+        channel.get_message(timeout=60)
         yield channel
 
 
@@ -72,7 +72,7 @@ def test_pages_are_told_after_the_event_is_stored(
 ) -> None:
     SharedState(fleet, "contoso").report(event("a"))
     collect(reader)
-    assert announced.get_message(timeout=5) is not None
+    assert announced.get_message(timeout=60) is not None
 
 
 def test_health_follows_the_event_that_tells_of_it(reader: Reader, fleet: redis.Redis) -> None:

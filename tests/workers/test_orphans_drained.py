@@ -345,7 +345,7 @@ def test_chosen_ones_that_take_several_slices_are_all_counted_and_the_rest_is_no
 def test_what_others_took_away_meanwhile_is_told(dead: Secondary) -> None:
     first, second, third = numbers(dead)
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as other:
-        (taken,) = other.receive_messages(max_message_count=1, max_wait_time=5)
+        (taken,) = other.receive_messages(max_message_count=1, max_wait_time=60)
         other.complete_message(taken)
 
     row = carried_out(job(numbers=[first, second]))
@@ -411,7 +411,7 @@ def test_what_another_has_locked_is_waited_for_and_not_left_behind(dead: Seconda
     """As a worker that was killed has: its locks stand for a minute."""
     row = job(numbers=numbers(dead) if chosen else [])
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as other:
-        (locked,) = other.receive_messages(max_message_count=1, max_wait_time=5)
+        (locked,) = other.receive_messages(max_message_count=1, max_wait_time=60)
         carried_out(row)
         assert (row.done, row.ended_at) == (2, None)
         assert "Somebody else has locked some of them" in row.detail

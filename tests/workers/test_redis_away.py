@@ -42,7 +42,7 @@ def _pass_on(source: socket.socket, target: socket.socket, is_open: threading.Ev
         try:
             while data := source.recv(65536):
                 if is_open is not None:
-                    is_open.wait(20)
+                    is_open.wait(60)
                 target.sendall(data)
         except OSError:
             return

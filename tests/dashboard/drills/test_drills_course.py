@@ -38,6 +38,7 @@ from dashboard.drills.course import (
     troubled,
 )
 from pairing.fleet.presence import Heard, Presence
+from tests.selection import depth
 
 BEGAN = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
 EXPIRES = BEGAN + timedelta(minutes=15)
@@ -245,7 +246,7 @@ FATES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=depth(150), deadline=None)
 @given(
     fates=FATES,
     abort_at=st.none() | st.integers(0, 50),

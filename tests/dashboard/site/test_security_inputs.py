@@ -25,9 +25,10 @@ from dashboard.site.cells import cell
 from pairing.events import Event
 from pipeline.months import Month
 from pipeline.prices import PriceError, parse_items, price_list
+from tests.selection import depth
 from workers.collectors import parsed
 
-few = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=depth(60), deadline=None, suppress_health_check=list(HealthCheck))
 any_text = st.text(st.characters(), max_size=60)  # halves of characters, too
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text,

@@ -1,0 +1,97 @@
+"""Which tests run when: `make quick` for the inner loop, `make test` for a change, `make nightly` for what is long.
+
+Each is contained in the next. `nightly` marks what only the nightly run does. `sampled` marks a test with many
+parameters: `make test` runs it with combinations that have every value of every parameter at least once, the nightly
+run with all of them. Models drawn by Hypothesis have their full depth at night and a part of it otherwise.
+"""
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import pytest
+from hypothesis import settings
+
+SHARE = 5
+"""The nightly run draws this many times as many examples as `make test`."""
+FEWEST = 10
+NIGHTLY = "NIGHTLY_TESTS"
+"""The environment variable by which tests that run pytest themselves pass the choice on."""
+
+# A red run in CI is red again; at home each run draws anew.
+_repeated = {"derandomize": True, "print_blob": True} if os.environ.get("CI") else {}
+settings.register_profile("nightly", settings.get_profile("default"), **_repeated)
+settings.register_profile("suite", settings.get_profile("nightly"), max_examples=100 // SHARE)
+
+SLOW_FOLDERS = ("tests/acceptance/", "tests/contract/", "tests/pipeline/")
+SLOW_FIXTURES = frozenset(
+    {"browser", "spark", "live_server", "primary", "secondary", "namespaces", "local_namespaces", "connection_string"}
+)
+"""Fixtures that start a process other than Redis: `make quick` runs no test that needs one."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("selection", "which tests run")
+    group.addoption("--nightly", action="store_true", help="run also what is long: every combination, models in full")
+    group.addoption("--quick", action="store_true", help="run only what starts no process: the inner loop")
+
+
+def configure(config: pytest.Config) -> None:
+    """Before any test module is imported: their `depth(…)` asks for it."""
+    if config.getoption("nightly"):
+        os.environ[NIGHTLY] = "1"
+    settings.load_profile("nightly" if is_nightly() else "suite")
+
+
+def is_nightly() -> bool:
+    """Whether this run, or the one whose test started it, is the nightly one."""
+    return os.environ.get(NIGHTLY) == "1"
+
+
+def depth(examples: int) -> int:
+    """How many examples Hypothesis draws where the nightly run draws this many."""
+    full, now = settings.get_profile("nightly").max_examples, settings.default.max_examples
+    return max(examples * now // full, min(examples, FEWEST))
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects what this run leaves to a longer one. Tests that are named one by one (file::test) always run."""
+    if is_nightly() or (config.args and all("::" in argument for argument in config.args)):
+        return
+    left = [item for item in items if item.get_closest_marker("nightly")]
+    left += [item for rest in _combinations(items).values() for item in _beyond_representatives(rest)]
+    if config.getoption("quick"):
+        left += [item for item in items if _is_slow(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        unwanted = {id(item) for item in left}
+        items[:] = [item for item in items if id(item) not in unwanted]
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    if item.nodeid.startswith(SLOW_FOLDERS) or item.get_closest_marker("processes"):
+        return True
+    return not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def _combinations(items: Iterable[pytest.Item]) -> Mapping[str, list[pytest.Item]]:
+    """Tests marked `sampled`, by the function they are combinations of."""
+    found: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") and hasattr(item, "callspec"):
+            found[item.nodeid.partition("[")[0]].append(item)
+    return found
+
+
+def _beyond_representatives(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """All but the combinations that together have each value of each parameter."""
+    values = {id(item): frozenset(item.callspec.indices.items()) for item in items}  # type: ignore[attr-defined]
+    missing = set().union(*values.values())
+    used: Counter[tuple[str, int]] = Counter()
+    rest = list(items)
+    while missing:
+        best = max(rest, key=lambda item: (len(values[id(item)] & missing), -sum(used[v] for v in values[id(item)])))
+        rest.remove(best)
+        missing -= values[id(best)]
+        used.update(values[id(best)])
+    return rest
