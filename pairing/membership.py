@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from pairing.fleet.shared_health import SharedHealth
 from pairing.health.availability import News, State
 from pairing.health.flows import PingResult
-from pairing.health.pair import Change, Pair
+from pairing.pair import Change, Pair
 from pairing.telemetry.metering import UsageRecord
 
 if TYPE_CHECKING:

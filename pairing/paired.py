@@ -7,19 +7,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from pairing.backlog.administration import AdministrationAction, Answer, Paired, Pause, operations
+from pairing.backlog.administration import CreateQueue, ListQueues, Paired, operations
 from pairing.clock import Clock, SystemClock
+from pairing.drive import Reply
 from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, is_ambiguous
 from pairing.health.flows import Failed
-from pairing.health.pair import EntityHealth, Pair
 from pairing.links import LinkCrowdedError
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
+from pairing.pair import EntityHealth, Pair
 from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 
@@ -173,10 +174,9 @@ class PairedClient:
         self._notes.clear()
         self.meter.count("manage", self.secondary.namespace, "*", billing_units=1)
 
-    def _count_administration(self, action: AdministrationAction, answer: Answer) -> None:
-        if not isinstance(action, Pause):
-            calls = operations(action, answer)
-            self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
+    def _count_administration(self, action: ListQueues | CreateQueue, answer: Reply) -> None:
+        calls = operations(action, answer)
+        self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
 
     def _paired(self, paired: Paired) -> None:
         self.deviating_backlog_queues = paired.deviating

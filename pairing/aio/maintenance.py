@@ -1,31 +1,22 @@
-"""What an asyncio client does in the background: the tasks of ``pairing.maintenance``, in one task of the loop."""
+"""The maintenance of an asyncio client: one task, off every sender's path."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from pairing.aio.administration import backlog_queues
-from pairing.aio.links import Background
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.drive import run_async
-from pairing.maintenance import TICK_S, MaintainedClient, MaintenanceCore
-
-T = TypeVar("T")
-
-
-class AsyncioClient(MaintainedClient, Protocol):
-    """A ``pairing.aio.PairedServiceBusClient``."""
-
-    background: Background
+from pairing.operations.client import ClientOperations
+from pairing.operations.maintenance import TICK_S, MaintenanceOperations
 
 
-class Maintenance(MaintenanceCore):
-    """One task per client, off every sender's path."""
+class Maintenance(MaintenanceOperations):
+    """Keeps a client's links alive, reports its usage, watches how full the backlog is."""
 
-    def __init__(self, client: AsyncioClient) -> None:
+    def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         super().__init__(client)
-        self._background = client.background
         self._wake = asyncio.Event()
 
     def warm(self, queue: str) -> None:
@@ -34,18 +25,15 @@ class Maintenance(MaintenanceCore):
         self._wake.set()
 
     async def run(self) -> None:
-        """Goes on until cancelled, or until the client is closed."""
-        while not self._is_over():
+        """Work until cancelled."""
+        while self._client.state == "opened":
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)
             self._wake.clear()
             await run_async(self._round())
 
-    def _links(self) -> Iterable[Any]:
-        return self._background.links
+    def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
+        return asyncio.to_thread(function, *arguments)
 
-    async def _block(self, function: Callable[[], T]) -> T:
-        return await asyncio.to_thread(function)
-
-    async def _look(self) -> list[BacklogQueueInfo]:
+    async def _list_backlog_queues(self) -> list[BacklogQueueInfo]:
         return await backlog_queues(self._client.secondary.administration, self._client.primary.namespace)

@@ -17,6 +17,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus.management import QueueProperties, QueueRuntimeProperties, ServiceBusAdministrationClient
 
 from pairing.backlog.rotation import backlog_path, parse_backlog_path
+from pairing.drive import Action, Reply
 from pairing.errors import BacklogCreationError
 from pairing.health.faults import describe
 
@@ -56,27 +57,26 @@ _NONSENSE = (
 
 
 @dataclass(frozen=True, slots=True)
-class ListQueues:
-    """Ask for all queues of the namespace; answered by their properties."""
+class ListQueues(Action[list[QueueProperties] | Exception]):
+    """List all queues of the namespace. Outcome: their properties, or why they could not be listed."""
 
 
 @dataclass(frozen=True, slots=True)
-class CreateQueue:
-    """Create this backlog queue; answered by None."""
+class CreateQueue(Action[Exception | None]):
+    """Create this backlog queue. Outcome: why it could not be created, or None."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait before the next try; answered by None."""
+class Pause(Action[None]):
+    """Wait before the next try."""
 
     seconds: float
 
 
 AdministrationAction = ListQueues | CreateQueue | Pause
-Answer = list[QueueProperties] | None | Exception
-PairingFlow = Generator[AdministrationAction, Answer, "Paired"]
+PairingFlow = Generator[AdministrationAction, Reply, "Paired"]
 
 
 @dataclass(slots=True)
@@ -105,15 +105,15 @@ def pairing_flow(
     unreachable: Exception | None = None
     for attempt in range(tries):
         if attempt:
-            yield Pause(pause_s)
+            yield from Pause(pause_s)
         if found is None:
-            listed = yield ListQueues()
+            listed = yield from ListQueues()
             if isinstance(listed, Exception):
                 unreachable = listed
                 if is_unauthorized(listed):
                     break
                 continue
-            found = _named(listed or (), paths)
+            found = _named(listed, paths)
         failures = yield from _create([path for path in paths if path not in found and path not in created], created)
         if not failures or any(map(is_unauthorized, failures.values())):
             break
@@ -129,11 +129,11 @@ def _named(queues: Iterable[QueueProperties], paths: list[str]) -> dict[str, Que
     return {path: by_name[path.lower()] for path in paths if path.lower() in by_name}
 
 
-def _create(missing: Iterable[str], created: set[str]) -> Generator[AdministrationAction, Answer, dict[str, Exception]]:
+def _create(missing: Iterable[str], created: set[str]) -> Generator[CreateQueue, Reply, dict[str, Exception]]:
     failures: dict[str, Exception] = {}
     for path in missing:
-        answer = yield CreateQueue(path)
-        if isinstance(answer, Exception) and not isinstance(answer, ResourceExistsError):
+        answer = yield from CreateQueue(path)
+        if answer is not None and not isinstance(answer, ResourceExistsError):
             failures[path] = answer
             if is_unauthorized(answer):
                 break
@@ -186,19 +186,19 @@ def is_forever(duration: timedelta | str | None) -> bool:
     return isinstance(duration, str) and duration.startswith(f"P{_FOREVER_DAYS}D")
 
 
-def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Answer:
-    """Ask the namespace; its error is the answer, too."""
+def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Reply:
+    """Ask the namespace; its error is an outcome, too."""
     try:
         if isinstance(action, ListQueues):
-            return listed(admin.list_queues())
+            return action.reply(listed(admin.list_queues()))
         with understood():
             admin.create_queue(action.path, **CREATED_WITH)
+        return action.reply(None)
     except Exception as error:
-        return error
-    return None
+        return action.reply(error)
 
 
-def operations(action: ListQueues | CreateQueue, answer: Answer) -> int:
+def operations(action: ListQueues | CreateQueue, answer: Reply) -> int:
     """How many administration calls an action took: lists come in pages of 100."""
     return len(answer) // _PAGE + 1 if isinstance(answer, list) else 1
 

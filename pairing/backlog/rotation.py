@@ -69,7 +69,7 @@ class Rotation:
 
     def usable(self, path: str | None) -> bool:
         """Whether a sender may stay with this queue."""
-        queue = self._queues.get(path) if path is not None else None
+        queue = self._queues.get(path or "")
         return queue is not None and queue.pulled_at is None and queue.fill < FULL
 
     def trusts(self, path: str) -> bool:

@@ -11,11 +11,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 from uuid import uuid4
 
+from pairing.drive import Reply
 from pairing.sessions.order import Consult, Move
-from pairing.sessions.shared import FRESH_S, Ruling, SharedSessions, entity_of
+from pairing.sessions.rulings import Ruling, entity_of
+from pairing.sessions.shared import FRESH_S, SharedSessions
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
@@ -96,11 +98,14 @@ class SessionGates:
             self._went_away(error)
             return False
 
-    def perform(self, action: Consult | Move) -> Ruling | bool | None:
+    def perform(self, action: Consult | Move) -> Reply:
         """The outcome of a flow's action."""
-        if isinstance(action, Consult):
-            return self.consult(action.key, action.candidate, action.token, action.within_s)
-        return self.move(action.key, action.token, action.queue, is_gone=action.is_gone)
+        match action:
+            case Consult():
+                return action.reply(self.consult(action.key, action.candidate, action.token, action.within_s))
+            case Move():
+                return action.reply(self.move(action.key, action.token, action.queue, is_gone=action.is_gone))
+        assert_never(action)
 
     def token(self) -> str:
         """The name of one send, for the others to see."""

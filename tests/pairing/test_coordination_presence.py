@@ -12,8 +12,8 @@ import redis
 from pairing import SendAvailabilityOptions
 from pairing.fleet.coordination import RedisCoordination, SharedState
 from pairing.fleet.presence import Heard, Presence, Presences, ReportedStates, reported_states
-from pairing.health.pair import GuardedEntity, Pair
 from pairing.membership import Fleet
+from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
 
 KEY = "pairing:{contoso}:processes"

@@ -22,8 +22,8 @@ from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
-from pairing.health.pair import GuardedEntity, Pair
 from pairing.membership import Fleet
+from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
 from tests.selection import depth
 

@@ -7,8 +7,8 @@ import pytest
 
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.fleet.shared_backlog import SharedBacklog
-from pairing.health.pair import SenderBacklog
-from pairing.maintenance import MaintenanceCore
+from pairing.operations.maintenance import MaintenanceCore
+from pairing.pair import SenderBacklog
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from pairing.sessions import shared as shared_sessions
-from pairing.sessions.shared import SharedSessions, session_key
+from pairing.sessions.rulings import session_key
+from pairing.sessions.shared import SharedSessions
 from tests.pace import slowed
 
 

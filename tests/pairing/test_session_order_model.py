@@ -165,7 +165,7 @@ class FleetLife(RuleBasedStateMachine):
             lambda e: False,
             self.clock.now,
         )
-        self.flow = send.run([(SESSION, "part")], tried=False)
+        self.flow = send.run([(SESSION, "part")])
         self.advance_flow(None)
 
     def advance_flow(self, outcome):
