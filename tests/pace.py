@@ -73,7 +73,7 @@ def _family() -> Iterator[int]:
 
 
 def slowed(seconds: float) -> float:
-    """A time-out that is at least twice what a quiet machine needs, made longer as this one is slower at this moment."""
+    """A time-out that is at least twice what a quiet machine needs, and longer where this one is slower now."""
     began, until = time.monotonic(), time.thread_time() + _PROBE_S
     while time.thread_time() < until:
         pass

@@ -98,7 +98,9 @@ def complete(told: list[str]) -> list[str] | None:
     return told if {"failing", "failed_over", "recovered"} <= set(told) else None
 
 
-@pytest.mark.parametrize("how", ["silent", "resets"])  # rejecting: see the killed worker
+@pytest.mark.parametrize(
+    "how", ["silent", pytest.param("resets", marks=pytest.mark.nightly)]
+)  # rejecting: see the killed worker
 def test_the_whole_primary_goes_away_and_nothing_is_lost(visitor: Visitor, how: str) -> None:
     visitor.demo_button("break", "*", how)
     for queue in QUEUES:

@@ -77,6 +77,7 @@ def test_what_was_kept_in_another_shape_is_summed_again(spark: SparkSession, usa
     assert computed(spark, usage, incremental=True) == before
 
 
+@pytest.mark.nightly
 def test_where_much_came_the_days_are_summed_from_the_start(
     spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

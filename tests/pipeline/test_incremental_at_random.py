@@ -64,6 +64,7 @@ class Collector:
         return {"operations": units, "billing_units": units}
 
 
+@pytest.mark.nightly
 def test_whatever_becomes_of_the_files_the_kept_sums_are_those_of_all_of_them(spark: SparkSession, usage: Path) -> None:
     random = Random(4711)
     collector = Collector(usage, random)
