@@ -31,7 +31,7 @@ from pairing.errors import BacklogCreationError, PairingError
 from pairing.health.faults import describe
 from pairing.health.flows import DONE, Outcome, PingResult, ToBacklog
 from pairing.links import Link, Watchdog, punctual_context, send_client_keywords
-from pairing.maintenance import Tender
+from pairing.maintenance import Maintenance
 from pairing.messages.payload import Payload
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S, PairedClient
@@ -192,7 +192,7 @@ class PairedServiceBusClient(PairedClient):
         self._syphon: Any = None
         self.watchdog = Watchdog(self._tick)
         self._pinger = Pinger(self)
-        self._tender = Tender(self)
+        self._tender = Maintenance(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> BlockingEnd:
         return BlockingEnd(endpoint, namespace, self._end_is_down, self._links_of)
@@ -433,7 +433,8 @@ class PairedServiceBusClient(PairedClient):
         return self._pinger.ping_due(grace_s)
 
     def _start_syphon(self) -> None:
-        from pairing.hosting import HostedSyphon  # the syphon uses the client, and only some clients host one
+        from pairing.hosting import HostedSyphon  # only some clients host a syphon
+        from pairing.syphon import Syphon
 
-        self._syphon = HostedSyphon(self)
+        self._syphon = HostedSyphon(Syphon(self).run)
         self._syphon.start()

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from pairing.fleet.reading import moment, reading, record, text, text_or_none
+from pairing.stored_json import moment, reading, record, text, text_or_none
 
 KINDS = frozenset(
     {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pairing.backlog.administration import BacklogQueueInfo, backlog_queues
 from pairing.backlog.capacity import Fill, seen
-from pairing.backlog.shared import SharedBacklog
 from pairing.clock import seconds
+from pairing.fleet.shared_backlog import SharedBacklog
 from pairing.health.availability import FAILED_OVER
 from pairing.health.faults import describe
 from pairing.paired import PairedClient
@@ -24,7 +24,7 @@ REPORT_S = 10.0
 FILL_S = 60.0
 
 
-class TenderCore:
+class MaintenanceCore:
     """What the tenders of both worlds have in common."""
 
     def __init__(self, client: PairedClient) -> None:
@@ -98,11 +98,11 @@ class TenderCore:
         return True
 
 
-class Tender(TenderCore, threading.Thread):
+class Maintenance(MaintenanceCore, threading.Thread):
     """One thread per client, off every sender's path."""
 
     def __init__(self, client: "PairedServiceBusClient") -> None:
-        TenderCore.__init__(self, client)
+        MaintenanceCore.__init__(self, client)
         threading.Thread.__init__(self, name="pairing-tender", daemon=True)
         self._client = client
         self._wake = threading.Event()

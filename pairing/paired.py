@@ -12,12 +12,12 @@ from pairing.clock import Clock, SystemClock
 from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
-from pairing.fleet.membership import Fleet
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, is_ambiguous
 from pairing.health.flows import Failed
 from pairing.health.pair import EntityHealth, Pair
 from pairing.links import LinkCrowdedError
+from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
 from pairing.telemetry.metering import UsageMeter

@@ -23,11 +23,11 @@ from dashboard.models import DeadLetterJob, DiscardedMessage
 from dashboard.site.redis import RedisError, announce_change
 from pairing import PairedServiceBusClient
 from pairing.drain.actions import Item
-from pairing.drain.dead_letter_results import SharedVerdicts
-from pairing.drain.ledger import Verdict
+from pairing.drain.dead_letter_results import SharedDecisions
+from pairing.drain.ledger import Decision
+from pairing.drain.refusals import why_refused
 from pairing.drain.settlement import choose
 from pairing.drain.sorting import groups
-from pairing.drain.syphons import why_refused
 from pairing.health.faults import describe
 from pairing.links import Link
 from pairing.messages.rewriting import RESERVED, PoisonedMessage, restore, resubmission
@@ -333,9 +333,9 @@ class Job:
             return
         if coordination is None or coordination.shared is None:
             return
-        verdict: Verdict = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "restored"
+        decision: Decision = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "restored"
         try:
-            SharedVerdicts(coordination.shared, self._row.path).tell(verdict, numbers)
+            SharedDecisions(coordination.shared, self._row.path).report(decision, numbers)
         except RedisError as error:
             log.warning("the books do not tell what became of dead letters", queue=self._row.path, error=repr(error))
 

@@ -9,8 +9,8 @@ from dashboard.fleet import ledgers, projection, pruning, syphon_runs
 from dashboard.site.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
-from pairing.backlog.shared import SharedBacklog
-from pairing.fleet.presence import Presences, opinions
+from pairing.fleet.presence import Presences, reported_states
+from pairing.fleet.shared_backlog import SharedBacklog
 from workers.celery import app
 from workers.censuses import count, is_named_after, keep, kept
 from workers.collectors import project_health
@@ -53,7 +53,7 @@ def keep_books(pair: str) -> bool:
 
 def project_opinions(pair: str) -> bool:
     """Stores in how many processes each failover holds that some dispute; whether anything was new."""
-    return projection.record_opinions(pair, opinions(Presences(shared_state(pair)).living().values()))
+    return projection.record_opinions(pair, reported_states(Presences(shared_state(pair)).living().values()))
 
 
 @app.task(name="samples.prune")

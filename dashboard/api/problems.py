@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dashboard.access.rights import Refused
 from dashboard.actions.control import ControlError
-from dashboard.fleet.namespaces import NamespaceError
+from dashboard.site.errors import Unavailable
 from dashboard.site.redis import RedisError
 
 MEDIA_TYPE = "application/problem+json"
@@ -74,8 +74,8 @@ def explain(request: HttpRequest, error: Any) -> HttpResponse:
         case Refused():
             return answer(403, str(error))
         case ControlError():
-            return answer(503 if isinstance(error.__cause__, RedisError | NamespaceError) else 409, str(error))
-        case NamespaceError():
+            return answer(503 if isinstance(error.__cause__, RedisError | Unavailable) else 409, str(error))
+        case Unavailable():
             return answer(503, str(error))
         case RedisError():
             return answer(503, "Redis does not answer. Nothing was changed; try again when it is back.")

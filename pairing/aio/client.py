@@ -15,7 +15,7 @@ from azure.servicebus.exceptions import ServiceBusError
 
 from pairing.aio.administration import emulator_transport, perform
 from pairing.aio.links import Background, Link
-from pairing.aio.maintenance import Tender
+from pairing.aio.maintenance import Maintenance
 from pairing.aio.pinger import Pinger
 from pairing.aio.receivers import meter_pages, meter_receiver
 from pairing.aio.sender import PairedSender
@@ -174,7 +174,7 @@ class PairedServiceBusClient(PairedClient):
         self._syphon: asyncio.Task[Any] | None = None
         self._shutting: asyncio.Task[Any] | None = None
         self._pinger = Pinger(self)
-        self._tender = Tender(self)
+        self._tender = Maintenance(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> AsyncEnd:
         return AsyncEnd(endpoint, namespace, self._end_is_down, self.background, self._links_of)

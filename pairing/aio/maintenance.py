@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pairing.aio.administration import backlog_queues
 from pairing.clock import seconds
 from pairing.health.faults import describe
-from pairing.maintenance import REPORT_S, TICK_S, TenderCore
+from pairing.maintenance import REPORT_S, TICK_S, MaintenanceCore
 
 if TYPE_CHECKING:
     from pairing.aio.client import PairedServiceBusClient
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger("pairing")
 
 
-class Tender(TenderCore):
+class Maintenance(MaintenanceCore):
     """One task per client, off every sender's path."""
 
     def __init__(self, client: "PairedServiceBusClient") -> None:

@@ -20,13 +20,13 @@ from redis.client import PubSub
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from pairing.backlog.shared import QueueNews, SharedBacklog
 from pairing.events import Event
 from pairing.fleet.clock import FleetClock
 from pairing.fleet.presence import Heard, Presence, Presences
-from pairing.fleet.reading import readable, skipped
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
+from pairing.stored_json import readable, skipped
 from pairing.telemetry.metering import UsageRecord
 
 __all__ = [

@@ -11,19 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairing.fleet.reading import hash_of, number, readable, reading, record, text, texts, whole
+from pairing.fleet.scripts import script
 from pairing.fleet.shared_state import SharedState
+from pairing.stored_json import hash_of, number, readable, reading, record, text, texts, whole
 
 ALIVE_S = 15.0
 """How long a process that says nothing is taken for alive; it tells of itself every few seconds."""
 
 FORGOTTEN_S = 3600.0
-# KEYS processes; ARGV process, what it tells as JSON
-_TELL = """
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "told": %s}', now, ARGV[2]))
-"""
+_TELL = script("pairing.fleet", "clock", "report_presence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinions:
+class ReportedStates:
     """How far the processes of a fleet agree."""
 
     processes: int
@@ -112,7 +108,7 @@ def _heard(path: Any, version: Any, after_s: Any) -> Heard:
     return Heard(text(fields, "path"), whole(fields, "version"), max(0.0, number(fields, "after_s")))
 
 
-def opinions(living: Iterable[Presence]) -> Opinions:
+def reported_states(living: Iterable[Presence]) -> ReportedStates:
     """How far the living agree."""
     senders = [presence for presence in living if presence.sends]
-    return Opinions(len(senders), Counter(path for presence in senders for path in presence.disputed))
+    return ReportedStates(len(senders), Counter(path for presence in senders for path in presence.disputed))

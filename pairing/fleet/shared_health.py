@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Literal, cast
 
-from pairing.fleet.reading import moment, moment_or_none, number, reading, record, text, text_or_none, whole
+from pairing.stored_json import moment, moment_or_none, number, reading, record, text, text_or_none, whole
 
 Origin = Literal["organic", "forced"]
 _STATES = ("healthy", "failing", "failed_over")

@@ -17,8 +17,9 @@ from uuid import uuid4
 import redis
 
 from pairing.events import Event
-from pairing.fleet.reading import as_text, fields_of, hash_of, number, readable, reading, record, texts
+from pairing.fleet.scripts import script
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
+from pairing.stored_json import as_text, fields_of, hash_of, number, readable, reading, record, texts
 from pairing.telemetry.metering import UsageRecord
 
 EVENTS = "pairing:events"
@@ -29,145 +30,15 @@ _Arguments = list[bytes | bytearray | memoryview | str | int | float]
 _MOST_ENTRIES = 1_000_000  # of a stream nobody reads
 _FORGOTTEN_S = 3600.0
 
-_CLOCK = """
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-"""
-
-# A record, or nil where there is none, or one that makes no sense: it is written anew
-_DECODED = """
-local function decoded(text, field, kind)
-  local is_json, record = pcall(cjson.decode, text)
-  if is_json and type(record) == 'table' and type(record[field]) == kind then return record end
-end
-"""
-
-# KEYS health, latest, ping-due, pings, changed, born; ARGV verb, path, change as JSON, base version, caller's time,
-# recovers
-_CHANGE = (
-    _CLOCK
-    + _DECODED
-    + """
-local verb, path, base, recovers = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[6] == '1'
-local change = cjson.decode(ARGV[3])
-local written = redis.call('HGET', KEYS[1], path)
-local current = decoded(written, 'version', 'number')
-if current and type(current.since) ~= 'string' then current = nil end
-if not current then written = false end
-local function set(value) return value ~= nil and value ~= cjson.null end
-local is_over = current and current.state == 'failed_over'
-local is_held = is_over and set(current.held_by) and not (set(current.expires) and current.expires <= ARGV[5])
-
-local function allowed()
-  if change.origin == 'forced' or not current then return true end
-  local knew = base >= current.version or current.process == change.process
-  local is_stale = not knew and current.state ~= 'failing' and current.since >= change.since
-  if change.state == 'failing' then return not is_over end
-  if change.state == 'healthy' then
-    if not is_over then return current.state ~= 'healthy' end
-    return recovers and not is_stale and (knew or not is_held)
-  end
-  if is_over then return knew or set(change.held_by) end
-  return not is_stale
-end
-
-local keeps_version = false
-if verb == 'publish' then
-  if not allowed() then return {0, written} end
-  if is_over and change.state == 'failed_over' and current.origin == 'forced' then change.origin = 'forced' end
-elseif verb == 'hold' then
-  local is_so = is_held and current.held_by == change.held_by and current.expires == change.expires
-  if not is_over or is_so then return {0, written} end
-  current.held_by, current.expires = change.held_by, change.expires
-elseif verb == 'release' then
-  if not is_over then return {0, written} end
-  current.held_by, current.expires = cjson.null, cjson.null
-elseif verb == 'mark_healthy' then
-  if not is_over then return {0, written} end
-elseif verb == 'restore' then
-  local knew = current and tonumber(current.knew) or 0
-  local ends_it = current and current.state == 'failing' and change.state == 'failed_over' and knew < change.version
-  if current and current.version >= change.version and not ends_it then return {0, written} end
-  keeps_version = not ends_it
-end
-if verb == 'hold' or verb == 'release' then
-  current.process = change.process
-  change = current
-end
-if verb ~= 'restore' then
-  local stood = current and (current.state == 'failing' and tonumber(current.knew) or current.version) or 0
-  change.knew = math.max(base, stood, tonumber(change.knew) or 0)
-end
-if not keeps_version then change.version = math.max(now, (current and current.version or 0) + 1, base + 1) end
-local text = cjson.encode(change)
-redis.call('HSET', KEYS[1], path, text)
-local latest = string.format('%.0f', math.max(change.version, (tonumber(redis.call('GET', KEYS[2])) or 0) + 1))
-redis.call('SET', KEYS[2], latest)
-redis.call('ZADD', KEYS[5], latest, path)
-redis.call('SET', KEYS[6], string.format('%.0f', now), 'NX')
-if change.state == 'healthy' or verb == 'release' or not is_over then redis.call('HDEL', KEYS[3], path) end
-if change.state == 'failed_over' and not is_over and verb ~= 'restore' then redis.call('HDEL', KEYS[4], path) end
-redis.call('PUBLISH', KEYS[1], text)
-return {1, text}
-"""
-)
-
-# KEYS ping-due; ARGV path, interval in ms, grace in ms
-_CLAIM = (
-    _CLOCK
-    + """
-local due = tonumber(redis.call('HGET', KEYS[1], ARGV[1])) or now
-local claimed = now >= due + tonumber(ARGV[3])
-local next_due = claimed and now + tonumber(ARGV[2]) or due
-redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', next_due))
-return claimed and 1 or 0
-"""
-)
-
-# KEYS pings; ARGV path, record as JSON
-_RECORD_PING = (
-    _DECODED
-    + """
-local before = decoded(redis.call('HGET', KEYS[1], ARGV[1]), 'count', 'number')
-local record = cjson.decode(ARGV[2])
-record.count = (before and before.count or 0) + 1
-redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(record))
-"""
-)
-
-# KEYS lease, fence; ARGV name, owner, ttl in ms
-_ACQUIRE = (
-    _CLOCK
-    + """
-local owner = redis.call('GET', KEYS[1])
-local fence = tonumber(redis.call('HGET', KEYS[2], ARGV[1])) or 0
-if owner and owner ~= ARGV[2] then return false end
-if not owner then
-  fence = math.max(now, fence + 1)
-  redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f', fence))
-end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return string.format('%.0f', fence)
-"""
-)
-# KEYS rotations; ARGV process, paths as JSON
-_ROTATE = (
-    _CLOCK
-    + """
-redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "paths": %s}', now, ARGV[2]))
-"""
-)
-# KEYS ledger, fence, token of who keeps the books; ARGV queue, books, token
-_KEEP_LEDGER = """
-local fence = math.max(tonumber(redis.call('HGET', KEYS[2], ARGV[1])) or 0,
-                       tonumber(redis.call('HGET', KEYS[3], ARGV[1])) or 0)
-if tonumber(ARGV[3]) < fence then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
-return 1
-"""
-_RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0"
-_RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
+_ROOM = "pairing.fleet"
+_CHANGE = script(_ROOM, "clock", "record", "change_health")
+_CLAIM = script(_ROOM, "clock", "claim_ping")
+_RECORD_PING = script(_ROOM, "record", "record_ping")
+_ACQUIRE = script(_ROOM, "clock", "acquire_lease")
+_RENEW = script(_ROOM, "renew_lease")
+_RELEASE = script(_ROOM, "release_lease")
+_ROTATE = script(_ROOM, "clock", "report_rotation")
+_KEEP_LEDGER = script(_ROOM, "keep_ledger")
 
 
 @dataclass(frozen=True, slots=True)

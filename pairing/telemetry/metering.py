@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pairing.clock import Clock
-from pairing.fleet.reading import moment, reading, record, text, whole
+from pairing.stored_json import moment, reading, record, text, whole
 
 KINDS = frozenset(
     {

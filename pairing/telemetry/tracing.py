@@ -1,25 +1,23 @@
-"""Spans of sends, redirections and homecomings, by OpenTelemetry's conventions for messaging.
+"""Spans of sends, redirections and drains, by OpenTelemetry's conventions for messaging.
 
 Imported only where traces are wanted (``pairing.telemetry.trace_context``). A message carries the context of its send,
 through the backlog too, and is received with it; no span tells a body, a property or a credential.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from azure.servicebus import ServiceBusMessage
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from pairing.drain.actions import Item, Sent
 from pairing.health.faults import describe
 from pairing.health.flows import Failed
-from pairing.messages.payload import PairedMessageBatch, Payload
 from pairing.telemetry.trace_context import carried, write
 
 BACKLOG_QUEUE, ENTITY, MOVED = "pairing.backlog_queue", "pairing.entity", "pairing.moved"
@@ -28,6 +26,35 @@ _W3C = TraceContextTextMapPropagator()
 _SYSTEM = {"messaging.system": "servicebus", "az.namespace": "Microsoft.ServiceBus"}
 
 Attributes = Mapping[str, str | int]
+
+
+class Work(Protocol):
+    """What one call sends (``pairing.messages.payload.Payload``)."""
+
+    messages: list[ServiceBusMessage]
+    outgoing: Any
+    path: str
+
+
+class Item(Protocol):
+    """A message that leaves the backlog (``pairing.drain.actions.Item``)."""
+
+    received: Any
+    path: str
+    message: Any
+
+
+class Sent(Protocol):
+    """How a transfer to the primary ended (``pairing.drain.actions.Sent``)."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def why(self) -> str | None: ...
+
+    @property
+    def text(self) -> str: ...
 
 
 class Tracing:
@@ -43,7 +70,7 @@ class Tracing:
         with self._span(operation, path, SpanKind.PRODUCER, self._primary, type_="send"):
             yield
 
-    def carry(self, work: Payload) -> None:
+    def carry(self, work: Work) -> None:
         """Let the messages carry the context of the send under way; those that have one already are linked to."""
         span, context = trace.get_current_span(), dict[str, str]()
         _W3C.inject(context)
@@ -52,7 +79,7 @@ class Tracing:
             own = context_of(message)
             if own is not None:
                 span.add_link(own)
-            elif not isinstance(work.outgoing, PairedMessageBatch):  # which is encoded already
+            elif not isinstance(work.outgoing, ServiceBusMessageBatch):  # which is encoded already
                 write(message, context)
 
     def create(self, message: ServiceBusMessage, path: str) -> None:
@@ -65,7 +92,7 @@ class Tracing:
             write(message, context)
 
     @contextmanager
-    def redirecting(self, queue: str, work: Payload) -> Iterator[Callable[[Any], None]]:
+    def redirecting(self, queue: str, work: Work) -> Iterator[Callable[[Any], None]]:
         """An attempt on a backlog queue, inside the send; to be told its outcome."""
         told = {BACKLOG_QUEUE: queue}
         trace.get_current_span().set_attributes(told)
@@ -79,8 +106,8 @@ class Tracing:
             yield ended
 
     @contextmanager
-    def moving(self, queue: str, path: str, items: list[Item]) -> Iterator[Callable[[Sent], None]]:
-        """Messages on their way home; to be told how it ended.
+    def moving(self, queue: str, path: str, items: Sequence[Item]) -> Iterator[Callable[[Sent], None]]:
+        """Messages on their way from the backlog to the primary; to be called with how it ended.
 
         One span for the transfer, linked to the traces of its messages; and in each of these, one for the message.
         """
@@ -97,11 +124,11 @@ class Tracing:
                     _failed(span, sent.why, sent.text)
                 for item, context in zip(items[: sent.count], contexts, strict=False):
                     if context is not None:
-                        self._came_home(item, context, queue, began, Link(span.get_span_context()))
+                        self._moved(item, context, queue, began, Link(span.get_span_context()))
 
             yield ended
 
-    def _came_home(self, item: Item, context: SpanContext, queue: str, began: int, link: Link) -> None:
+    def _moved(self, item: Item, context: SpanContext, queue: str, began: int, link: Link) -> None:
         attributes: dict[str, str | int] = {ENTITY: item.path, **_told_of([item.message])}
         enqueued = getattr(item.received, "enqueued_time_utc", None)
         if enqueued is not None:

@@ -12,7 +12,7 @@ import pytest
 
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS
-from pairing.fleet.presence import Presences, opinions
+from pairing.fleet.presence import Presences, reported_states
 from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, Nursery, RedisServer
 from tests.pace import Stopwatch
 
@@ -119,7 +119,7 @@ def test_one_process_s_failover_and_recovery_are_everybody_s(fleet: Fleet) -> No
 
 def counted(fleet: Fleet) -> tuple[int, int]:
     """In how many processes `orders` is failed over where it is, of how many."""
-    told = opinions(Presences(fleet.shared).living().values())
+    told = reported_states(Presences(fleet.shared).living().values())
     return told.failed_over_in("orders"), told.processes
 
 

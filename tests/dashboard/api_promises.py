@@ -11,9 +11,9 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
 from dashboard.access import tokens
-from dashboard.api.site import api
 from dashboard.fleet import projection
 from dashboard.models import AuditEntry, BacklogQueue, Budget, ChargeRun
+from dashboard.routes import api
 from dashboard.wsgi import application
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import event

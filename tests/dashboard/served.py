@@ -26,7 +26,7 @@ SEED = f"""
 from datetime import timedelta
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
-from dashboard import projection
+from dashboard.fleet import projection
 for name in ("viewer", "operator", "administrator"):
     User.objects.create_user(name, password="{PASSWORD}").groups.add(Group.objects.get(name=name))
 projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() + timedelta(days=1))

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pairing.backlog.capacity import Fill, seen
-from pairing.backlog.shared import QueueNews, SharedBacklog
 from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_state import SharedState
 
 MB = 1024 * 1024

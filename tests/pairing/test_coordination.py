@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from pairing.backlog.shared import QueueNews, SharedBacklog
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from tests.pace import Stopwatch
 from tests.pairing import leftovers
 

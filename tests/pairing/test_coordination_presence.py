@@ -11,9 +11,9 @@ import redis
 
 from pairing import SendAvailabilityOptions
 from pairing.fleet.coordination import RedisCoordination, SharedState
-from pairing.fleet.membership import Fleet
-from pairing.fleet.presence import Heard, Opinions, Presence, Presences, opinions
+from pairing.fleet.presence import Heard, Presence, Presences, ReportedStates, reported_states
 from pairing.health.pair import GuardedEntity, Pair
+from pairing.membership import Fleet
 from pairing.testing import ManualClock
 
 KEY = "pairing:{contoso}:processes"
@@ -26,13 +26,13 @@ def presences(redis_client: redis.Redis) -> Presences:
 
 def test_a_failover_that_all_but_one_dispute_holds_in_one_of_them() -> None:
     lonely, other = Presence(sends=True), Presence(sends=True, disputed=("orders",))
-    agreed = opinions([lonely, other, other, Presence(sends=False)])
+    agreed = reported_states([lonely, other, other, Presence(sends=False)])
     assert (agreed.failed_over_in("orders"), agreed.processes) == (1, 3)
     assert agreed.failed_over_in("payments") == 3
 
 
 def test_a_fleet_in_which_nobody_sends_has_no_opinion() -> None:
-    assert opinions([Presence(sends=False)]) == Opinions(0, {})
+    assert reported_states([Presence(sends=False)]) == ReportedStates(0, {})
 
 
 def test_a_process_is_there_while_it_tells_and_until_it_leaves(presences: Presences) -> None:

@@ -19,11 +19,11 @@ from redis.exceptions import ConnectionError as RedisIsAwayError
 from pairing import SendAvailabilityOptions
 from pairing.fleet import shared_state
 from pairing.fleet.coordination import RedisCoordination
-from pairing.fleet.membership import Fleet
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
 from pairing.health.pair import GuardedEntity, Pair
+from pairing.membership import Fleet
 from pairing.testing import ManualClock
 from tests.selection import depth
 

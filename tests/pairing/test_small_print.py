@@ -13,10 +13,10 @@ from azure.servicebus.exceptions import MessagingEntityNotFoundError
 import pairing
 from pairing import Fault, PairedNamespaceFaultedError, PairedServiceBusClient, PairingError, SendAvailabilityOptions
 from pairing.backlog.administration import CREATED_WITH
-from pairing.fleet.membership import Fleet
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
 from pairing.health.pair import Pair
+from pairing.membership import Fleet
 from pairing.testing import ManualClock
 from tests.pace import Stopwatch
 

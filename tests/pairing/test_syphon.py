@@ -25,11 +25,10 @@ import pairing.aio
 from pairing import SendAvailabilityOptions, syphon
 from pairing import options as option_bounds
 from pairing.aio import syphon as aio_syphon
-from pairing.drain import destinations
+from pairing.drain import destinations, usage
 from pairing.drain import flow as homecoming
 from pairing.drain import lease_holder as tenure
-from pairing.drain import syphons as syphoning
-from pairing.drain.syphons import why_refused
+from pairing.drain.refusals import why_refused
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch
 
@@ -589,8 +588,8 @@ def test_an_idle_poll_is_one_empty_receive_however_long_it_waits(home, secondary
         return sum(record.operations for record in records if record.kind == "syphon_receive_empty")
 
     assert empty_receives() == 1
-    assert syphoning.GRANT_S == 900
-    monkeypatch.setattr(syphoning, "GRANT_S", 0.1)
+    assert usage.GRANT_S == 900
+    monkeypatch.setattr(usage, "GRANT_S", 0.1)
     with here.syphon():
         eventually(lambda: empty_receives() >= 2)  # it went on with another grant once this one was over
 

@@ -31,7 +31,7 @@ from pairing.drain.actions import (
     Settle,
 )
 from pairing.drain.destinations import Destinations
-from pairing.drain.flow import Homecoming
+from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
 from pairing.drain.pacing import Pacing
 from pairing.messages.rewriting import to_backlog
@@ -191,17 +191,17 @@ class World:
                 self.dead[stored.number] = self.queue.pop(stored.number).message.message_id
 
 
-def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, pacing=None) -> Homecoming:
+def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, pacing=None) -> DrainFlow:
     left = [steps]
 
     def may_work() -> bool:
         left[0] -= 1
         return left[0] > 0 and bool(world.queue or world.trouble or ledger.pending)
 
-    return Homecoming(
+    return DrainFlow(
         Progress("queue-0", ledger),
         Destinations(world.failed_over.__contains__, pacing=pacing),
-        SimpleNamespace(tell=lambda *told: None),
+        SimpleNamespace(report=lambda *told: None),
         may_work=may_work,
         now=lambda: world.now,
         utc_now=lambda: START + timedelta(seconds=world.now),
@@ -209,7 +209,7 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
     )
 
 
-def drive(world: World, homecoming: Homecoming) -> None:
+def drive(world: World, homecoming: DrainFlow) -> None:
     flow = homecoming.run()
     outcome = None
     try:
@@ -332,7 +332,7 @@ def test_an_empty_receive_is_no_proof_of_an_empty_queue():
     world.queue[1].state = "NEVER DELIVERED"
     told = []
     homecoming = syphon(world, Ledger("queue-0"), steps=3000)
-    homecoming._listener = SimpleNamespace(tell=lambda *event: told.append((world.now, *event)))
+    homecoming._listener = SimpleNamespace(report=lambda *event: told.append((world.now, *event)))
     drive(world, homecoming)
     assert told[0][0] > 900
     assert told[0][1:] == ("set_aside", "queue-0", "receives nothing, 1 waiting")

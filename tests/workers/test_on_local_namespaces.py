@@ -19,8 +19,8 @@ from dashboard.fleet.sync import sync
 from dashboard.models import BacklogQueue, EntityHealth, Pair
 from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, SendAvailabilityOptions
-from pairing.backlog.shared import SharedBacklog
 from pairing.fleet.coordination import SharedState
+from pairing.fleet.shared_backlog import SharedBacklog
 from tests.pace import Stopwatch
 from workers import connections, orphans, pingers, slices, syphons, watchers
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import BacklogQueue, DeadLetterJob, DiscardedMessage, Pair, QueueDeletion, QueueDrain
-from pairing.drain.dead_letter_results import SharedVerdicts
+from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.ledger import Ledger
 from tests.dashboard.secondary import ORPHAN, OWN, Secondary
 from tests.dashboard.served import namespaces
@@ -271,7 +271,7 @@ def test_the_books_of_the_queue_say_what_became_of_its_dead_letters(dead: Second
 
     carried_out(job(kind=kind, numbers=others, total=2))
 
-    assert SharedVerdicts(watchers.shared_state("contoso"), ORPHAN).enter(books) == 1
+    assert SharedDecisions(watchers.shared_state("contoso"), ORPHAN).apply(books) == 1
     assert (books.count("dead_lettered"), books.count(verdict)) == (1, 2)  # type: ignore[arg-type]
 
 

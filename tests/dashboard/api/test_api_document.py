@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.api.site import api
+from dashboard.routes import api
 
 ROOT = Path(__file__).resolve().parents[3]
 
