@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 import redis
+from django.db.backends.sqlite3.creation import DatabaseCreation
 from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests import selection
+from tests import migrated, selection
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -83,6 +84,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     selection.configure(config)
+    DatabaseCreation.create_test_db = migrated.create_test_db
 
 
 @pytest.hookimpl(trylast=True)
