@@ -24,6 +24,7 @@ NIGHTLY = "NIGHTLY_TESTS"
 # A red run in CI is red again; at home each run draws anew.
 _repeated = {"derandomize": True, "print_blob": True} if os.environ.get("CI") else {}
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=FULL, **_repeated)
+settings.register_profile("quick", settings.get_profile("nightly"), max_examples=FEWEST)
 settings.register_profile("suite", settings.get_profile("nightly"), max_examples=FULL // SHARE)
 
 SLOW_FOLDERS = ("tests/acceptance/", "tests/contract/", "tests/pipeline/")
@@ -31,6 +32,8 @@ SLOW_FIXTURES = frozenset(
     {"browser", "spark", "live_server", "primary", "secondary", "namespaces", "local_namespaces", "connection_string"}
 )
 """Fixtures that start a process other than Redis: `make quick` runs no test that needs one."""
+STARTERS = ("subprocess", "running")
+"""What a test module imports that starts processes by itself: the standard library's, the emulator's."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -43,7 +46,8 @@ def configure(config: pytest.Config) -> None:
     """Before any test module is imported: their `depth(…)` asks for it."""
     if config.getoption("nightly"):
         os.environ[NIGHTLY] = "1"
-    settings.load_profile("nightly" if is_nightly() else "suite")
+    named = "quick" if config.getoption("quick") else "suite"
+    settings.load_profile("nightly" if is_nightly() else named)
 
 
 def is_nightly() -> bool:
@@ -55,6 +59,11 @@ def depth(examples: int) -> int:
     """How many examples Hypothesis draws where the nightly run draws this many."""
     now = settings().max_examples
     return max(examples * now // FULL, min(examples, FEWEST))
+
+
+def nightly(*values: object) -> list[Any]:
+    """Values of a parameter that only the nightly run tries."""
+    return [pytest.param(value, marks=pytest.mark.nightly) for value in values]
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -72,7 +81,11 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _is_slow(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(SLOW_FOLDERS) or item.get_closest_marker("processes"):
+    """Whether it is marked so, needs a process other than Redis, or belongs to a module that starts some."""
+    if item.nodeid.startswith(SLOW_FOLDERS) or item.get_closest_marker("slow"):
+        return True
+    module = getattr(item, "module", None)
+    if any(hasattr(module, name) for name in STARTERS):
         return True
     return not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 

@@ -21,7 +21,7 @@ from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 from tests.pace import GUARD
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 CANARY = "pairing-canary"
 STEPS = ("preparing", "sending", "forcing", "diverting", "releasing", "returning", "homecoming", "counting")
 

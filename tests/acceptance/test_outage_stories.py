@@ -18,7 +18,7 @@ from pairing import emulator_transport
 from pairing.backlog.administration import CREATED_WITH
 from tests.acceptance.visitor import Demo, Visitor, eventually
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 OTHERS = tuple(queue for queue in QUEUES if queue != "orders")
 
 

@@ -397,6 +397,7 @@ class Explored:
         return " | ".join(reversed(steps))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("tick_s", "most"), [(2.0, MOST), pytest.param(1.25, MOST - 1, marks=pytest.mark.nightly)], ids=["coarse", "fine"]

@@ -15,7 +15,7 @@ from tests.pipeline.conftest import Write
 from tests.pipeline.test_charges_on_spark import MILLION, computed, record
 from tests.pipeline.test_incremental import month
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.mark.nightly

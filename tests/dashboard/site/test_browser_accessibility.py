@@ -1,6 +1,6 @@
 """Every page for people who see little, hear the page, or use no mouse: WCAG 2.2 A and AA as far as a program tells."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
@@ -20,8 +20,9 @@ from tests.dashboard.furniture import (
 )
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_picture, wanted
+from tests.selection import nightly
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 ALL = {"runOnly": {"type": "tag", "values": STANDARD}, "resultTypes": ["violations"]}
@@ -108,9 +109,9 @@ REPRESENTATIVES = {
 """A page of each room: what `make test` looks at; `make nightly` looks at all."""
 
 
-def in_the_suite(names: Iterable[str]) -> list[Any]:
+def in_the_suite(names: Collection[str]) -> list[Any]:
     """The names as parameters, all but the representatives for the nightly run."""
-    return [name if name in REPRESENTATIVES else pytest.param(name, marks=pytest.mark.nightly) for name in names]
+    return [name for name in names if name in REPRESENTATIVES] + nightly(*sorted(set(names) - REPRESENTATIVES))
 
 
 @pytest.fixture(scope="module")
