@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.fleet.pairs_file import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
 from dashboard.metrics import exposition
-from emulator.outages import EFFECTS, fault_from_json
+from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
 from pairing.telemetry import metering

@@ -12,14 +12,14 @@ from pydantic import Field
 from dashboard.access.rights import Right, require
 from dashboard.actions import several
 from dashboard.actions.control import Outcome, Request, is_forced_so, is_held_so
-from dashboard.actions.pacing import paces
+from dashboard.actions.forms import MOST_SELECTED
 from dashboard.actions.views import ACTIONS
 from dashboard.api.fields import WHOLE, Body, Path, Reason, pair_or_404
 from dashboard.api.idempotency import Deed, Key, perform
 from dashboard.api.problems import PROBLEMS
+from dashboard.fleet.paces import paces
 from dashboard.models import Pair
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.forms import MOST_SELECTED
 from dashboard.site.redis import shared_state
 from pairing.fleet.coordination import SharedHealth
 

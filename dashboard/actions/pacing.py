@@ -1,16 +1,12 @@
 """How fast syphons may go: of a whole pair, of one backlog queue, or to one destination."""
 
-from collections.abc import Iterable
-
 from django.db import transaction
 from django.utils import timezone
 
 from dashboard.actions.control import Outcome, Request, perform
 from dashboard.models import SyphonPace
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.redis import RedisError, shared_state
 from pairing.fleet.coordination import SharedState
-from pairing.fleet.shared_health import Pace
 
 
 def pace_syphon(request: Request, *, rate: float | None) -> Outcome:
@@ -49,31 +45,6 @@ def restore_paces(pair: str, shared: SharedState) -> int:
         for pace in lost:
             shared.pace_syphon(_target(pace.target), pace.rate, pace.by, pace.reason)
     return len(lost)
-
-
-def paces(pair: str) -> dict[str, Pace]:
-    """The limits that stand, by entity or queue; `*` is the whole pair's. None where Redis is away: nobody can tell."""
-    try:
-        return shared_state(pair).paces()
-    except RedisError:
-        return {}
-
-
-def paces_of(pairs: Iterable[str]) -> dict[str, dict[str, Pace]]:
-    """The same of several pairs; where Redis is away it is asked once, and not for each."""
-    found: dict[str, dict[str, Pace]] = {}
-    try:
-        for pair in pairs:
-            found[pair] = shared_state(pair).paces()
-    except RedisError:
-        pass
-    return found
-
-
-def limits(pair: str, path: str) -> list[tuple[str, Pace]]:
-    """What slows the way home to one entity: its own limit, and the whole pair's under `*`."""
-    known = paces(pair)
-    return [(target, known[target]) for target in (path, WHOLE_PAIR) if target in known]
 
 
 def _target(written: str) -> str | None:

@@ -14,14 +14,15 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access.rights import Right, require
 from dashboard.actions import control, several
-from dashboard.actions.pacing import pace_syphon, paces
+from dashboard.actions.forms import EXPIRIES, MOST_SELECTED, ActionForm
+from dashboard.actions.pacing import pace_syphon
 from dashboard.backlog.views import cleanup
 from dashboard.backlog.views.cleanup import QUEUE_ACTIONS
 from dashboard.fleet.boards import last_heartbeat, status_of
+from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, is_silent
 from dashboard.models import AuditEntry, EntityHealth, Pair
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.forms import EXPIRIES, MOST_SELECTED, ActionForm
 from dashboard.site.pages import asked_again, page_or_part, wants_part
 
 

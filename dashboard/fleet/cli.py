@@ -4,8 +4,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from dashboard.actions.pacing import paces
 from dashboard.fleet.boards import last_heartbeat, status_of
+from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, is_silent
 from dashboard.management.subcommands import NOT_WELL, Answer, Options, Words, pairs_named, word
 from dashboard.models import EntityHealth, Pair, SyphonPause

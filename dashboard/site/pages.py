@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
-from dashboard.alerts.open_alerts import standing
+from dashboard.site.open_alerts import standing
 
 
 def wants_part(request: HttpRequest) -> bool:

@@ -11,19 +11,14 @@ from ninja import Query, Router, Schema
 from dashboard.access.rights import Right, require
 from dashboard.alerts import actions as alert_deeds
 from dashboard.api.authentication import via
-from dashboard.api.fields import Body, Number, Path, Reason, Word
+from dashboard.api.fields import Number, Path, Word
 from dashboard.api.idempotency import Deed, Key, identity
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
+from dashboard.api.schemas import Why
 from dashboard.models import Alert
 
 router = Router(tags=["readiness and alerts"])
-
-
-class Why(Body):
-    """Why."""
-
-    reason: Reason
 
 
 class AlertTold(Schema):

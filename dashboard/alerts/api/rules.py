@@ -11,13 +11,14 @@ from dashboard.access.rights import Right, require
 from dashboard.actions.control import ControlError
 from dashboard.alerts import actions as deeds
 from dashboard.alerts import channel_board
-from dashboard.alerts.api.alerts import Why, told
+from dashboard.alerts.api.alerts import told
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import MOST_MINUTES, MOST_SECONDS, RuleForm
 from dashboard.api.fields import WHOLE, Body, Number, Reason, Word
 from dashboard.api.idempotency import Deed, Key
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
+from dashboard.api.schemas import Why
 from dashboard.models import AlertRule, Notice
 
 router = Router(tags=["readiness and alerts"])
