@@ -5,7 +5,8 @@ from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_not_required
 from django.templatetags.static import static
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, register_converter
+from django.urls.converters import StringConverter
 from django.views.generic import RedirectView
 
 from dashboard.access.logins import LoginForm
@@ -14,7 +15,8 @@ from dashboard.access.views import audit, tokens
 from dashboard.actions import views as actions
 from dashboard.alerts import views as alerts
 from dashboard.api import site
-from dashboard.backlog.views import messages
+from dashboard.backlog.actions import QUEUE_ACTIONS
+from dashboard.backlog.views import cleanup, messages
 from dashboard.backlog.views import queues as backlog
 from dashboard.costs.views import forecast, reconciliation
 from dashboard.costs.views import report as costs
@@ -26,12 +28,27 @@ from dashboard.metrics import views as probes
 from dashboard.readiness import views as readiness
 
 Urls = list[URLPattern | URLResolver]
+
+
+class QueueActionName(StringConverter):
+    """The name of an action on a backlog queue, with `-` or `_`."""
+
+    regex = "|".join(action.name.replace("_", "[_-]") for action in QUEUE_ACTIONS)
+
+    def to_url(self, value: str) -> str:
+        if value not in {action.name for action in QUEUE_ACTIONS}:
+            raise ValueError
+        return value
+
+
+register_converter(QueueActionName, "queue_action")
 pair_urls: Urls = [
     path("", overview.overview, name="overview"),
     path("pairs/<slug:pair>/", pairs.detail, name="pair-detail"),
     path("pairs/<slug:pair>/entities/<path:path>/", entities.detail, name="entity-detail"),
     path("pairs/<slug:pair>/incidents/<slug:event_id>/", incidents.detail, name="incident"),
     path("pairs/<slug:pair>/incidents/<slug:event_id>.json", incidents.as_json, name="incident-json"),
+    path("pairs/<slug:pair>/actions/<queue_action:verb>/", cleanup.action, name="pair-action"),
     path("pairs/<slug:pair>/actions/<slug:verb>/", actions.action, name="pair-action"),
     path("pairs/<slug:pair>/demo/<slug:verb>/", demo.break_or_mend, name="pair-demo"),
 ]
@@ -57,7 +74,7 @@ record_urls: Urls = [
     path("drills/", drills.listing, name="drills"),
     path("drills/start/", drills.start, name="drill-start"),
     path("drills/<int:drill>/", drills.detail, name="drill-detail"),
-    path("drills/<int:drill>.json", drills.as_json, name="drill-json"),
+    path("drills/<int:drill>.json", drills.document, name="drill-json"),
     path("drills/<int:drill>/abort/", drills.abort, name="drill-abort"),
     path("readiness/", readiness.listing, name="readiness"),
     path("readiness/<slug:pair>/<path:path>/", readiness.entity, name="readiness-entity"),
@@ -87,8 +104,8 @@ account_urls: Urls = [
         name="login",
     ),
     path("logout/", oidc.sign_out, name="logout"),
-    path("tokens/", tokens.listing, name="tokens"),
-    path("tokens/make/", tokens.make, name="token-make"),
+    path("tokens/", tokens.listing, {"operations": site.operations}, name="tokens"),
+    path("tokens/make/", tokens.make, {"operations": site.operations}, name="token-make"),
     path("tokens/<slug:prefix>/revoke/", tokens.revoke, name="token-revoke"),
     path("admin/login/", login_not_required(RedirectView.as_view(pattern_name="login", query_string=True))),
     path("admin/", admin.site.urls),

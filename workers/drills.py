@@ -17,10 +17,12 @@ from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 from django.db import transaction
 
+from dashboard.access.audited import ActionError, Request
 from dashboard.access.idempotency import following
-from dashboard.actions import control
+from dashboard.actions import entities
 from dashboard.drills import canary
 from dashboard.drills import requests as wanting
+from dashboard.drills.actions import START_DRILL
 from dashboard.drills.canary import MARK, Moment
 from dashboard.drills.course import (
     Course,
@@ -62,7 +64,7 @@ SEND_S, RECEIVE_S = 10.0, 2.0
 PAUSE_S, WATCH_S = 0.5, 0.02
 MOST_PEEKED = 2_000
 _PAGE = 250
-TROUBLES = (AzureError, PairingError, NotConnected, control.ControlError, RedisError, OSError)
+TROUBLES = (AzureError, PairingError, NotConnected, ActionError, RedisError, OSError)
 
 
 @app.task(name="backlog.drills")
@@ -86,7 +88,7 @@ def begin(name: str, path: str, every_days: float, now: datetime) -> Drill | Non
     moment = canary.moment(pair, is_silent=is_silent(last_heartbeat(), now))
     seen = canary.look(name, path)
     against = canary.hindrances(seen, moment)
-    return None if against else wanting.begin_by_schedule(pair, path, now, seen.kind)
+    return None if against else START_DRILL.run_by_schedule(pair, path, seen.kind)
 
 
 @app.task(name="backlog.carry_drill_on")
@@ -210,9 +212,9 @@ class Exercise:
             case Force():
                 course = self._force(course)
             case Release():
-                control.release(self._request(f"{self.tag} the messages were sent"))
+                entities.RELEASE.run(self._request(f"{self.tag} the messages were sent"))
             case MarkHealthy() if self._is_ours():
-                control.mark_healthy(self._request(f"{self.tag} rolled back"))
+                entities.MARK_HEALTHY.run(self._request(f"{self.tag} rolled back"))
             case Look():
                 counted, complete = self._look()
                 course = spent(self._heard(course), manage=len(self._connected.backlog_paths))
@@ -220,10 +222,10 @@ class Exercise:
                 course, counted = self._receive(course)
         return done(course, deed, datetime.now(UTC), counted=counted, complete=complete)
 
-    def _request(self, reason: str) -> control.Request:
+    def _request(self, reason: str) -> Request:
         who = wanting.Delegate.of(self._row)
         pair, path = self._row.pair, self._row.path
-        return control.Request(who, pair, path, reason=reason, request_id=uuid.uuid4().hex)
+        return Request(who, pair, path, reason=reason, request_id=uuid.uuid4().hex)
 
     def _prepare(self) -> None:
         """The canary is there and fit, and nothing speaks against a drill. Raises Unfit."""
@@ -238,7 +240,7 @@ class Exercise:
     def _force(self, course: Course) -> Course:
         """Fail it over, knowing who is to hear of it."""
         living = self._living()
-        control.fail_over(self._request(f"{self.tag} {self._row.reason}"), expires=self._row.expires_at)
+        entities.FAIL_OVER.run(self._request(f"{self.tag} {self._row.reason}"), expires=self._row.expires_at)
         known = self._shared.health_of(self._row.path)
         return replace(course, fleet=tuple(sorted(living)), forced_version=known.version if known else 0)
 

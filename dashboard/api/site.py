@@ -8,17 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path
 from ninja import NinjaAPI
 
-from dashboard.actions import api as entity_deeds
-from dashboard.alerts.api import alerts as alert_deeds
+from dashboard.actions import api as entities
+from dashboard.alerts.api import alerts
 from dashboard.alerts.api import rules as alert_rules
 from dashboard.api import problems
 from dashboard.api.authentication import Bearer, Session
-from dashboard.backlog.api import actions as queue_deeds
+from dashboard.backlog.api import actions as queues
 from dashboard.backlog.api import queues as backlog
 from dashboard.costs.api import charges, statements
+from dashboard.drills import api as drills
 from dashboard.fleet.api import health
-from dashboard.incidents import api as records
-from dashboard.readiness import api as vigilance
+from dashboard.incidents import api as incidents
+from dashboard.readiness import api as readiness
 
 VERSION = "1.0"
 ABOUT = (
@@ -51,7 +52,7 @@ api = ControlPlaneApi(
 )
 problems.install(api)
 _ROOMS = (
-    health, records, backlog, charges, statements, vigilance, alert_rules, alert_deeds, entity_deeds, queue_deeds
+    health, incidents, backlog, charges, statements, readiness, drills, alert_rules, alerts, entities, queues
 )  # fmt: skip
 for _room in _ROOMS:
     api.add_router("", _room.router)
@@ -61,6 +62,16 @@ for _room in _ROOMS:
 def document(prefix: str) -> Any:
     """What the API promises, for addresses that begin so; made once, for that takes a second."""
     return api.get_openapi_schema(path_prefix=prefix)
+
+
+def operations() -> list[tuple[str, str, str]]:
+    """Method, address and meaning of each operation, from the API's own document."""
+    paths = document("/api/v1/")["paths"]
+    return [
+        (method.upper(), path, str(operation.get("description", "")))
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
 
 
 @api.get("/openapi.json", include_in_schema=False, url_name="openapi")

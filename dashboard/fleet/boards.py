@@ -7,10 +7,10 @@ from datetime import datetime
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.safestring import SafeString
 
-from dashboard.actions.pacing import paces_of
 from dashboard.demo.panel import Panel, panel
 from dashboard.fleet.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
 from dashboard.fleet.ledgers import stalled
+from dashboard.fleet.paces import paces_of
 from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
 from dashboard.models import EntityHealth, Heartbeat, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR

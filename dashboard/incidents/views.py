@@ -8,11 +8,11 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.actions.pacing import limits
-from dashboard.actions.several import SEPARATOR
+from dashboard.actions.entities import SEPARATOR
 from dashboard.fleet.depth import entity_chart
 from dashboard.fleet.event_lines import together
 from dashboard.fleet.ledgers import during
+from dashboard.fleet.paces import limits
 from dashboard.fleet.peaks import COARSE_S, FINE_S, Step, begin_of, filled
 from dashboard.fleet.pruning import KEPT
 from dashboard.incidents.estimates import estimate

@@ -17,7 +17,7 @@ import django
 
 django.setup()
 
-from dashboard.actions.control import Request  # noqa: E402
+from dashboard.access.audited import Request  # noqa: E402
 from dashboard.drills.course import Course, Deed, Wait  # noqa: E402
 from dashboard.drills.requests import Delegate, wanted  # noqa: E402
 from dashboard.models import Pair  # noqa: E402

@@ -9,11 +9,11 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 
 from dashboard.access.rights import Right, may
-from dashboard.actions.pacing import paces
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.fleet.boards import last_heartbeat, status_counts, status_of, watched_pairs
+from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, headline, is_silent, verbs
 from dashboard.models import EntityHealth, Heartbeat, Pair
 from dashboard.site.forms import STATES

@@ -7,10 +7,10 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.actions.pacing import limits
 from dashboard.fleet.boards import entity_rows, last_heartbeat
 from dashboard.fleet.depth import HOUR, entity_chart, entity_chart_over, last_hour, waiting_samples
 from dashboard.fleet.event_lines import together
+from dashboard.fleet.paces import limits
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.status import is_silent
 from dashboard.incidents.folding import drain

@@ -6,11 +6,11 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.actions.pacing import paces
 from dashboard.fleet.boards import board, watched_pairs
 from dashboard.fleet.depth import pair_chart_over
 from dashboard.fleet.event_lines import recent_events
 from dashboard.fleet.folders import folders
+from dashboard.fleet.paces import paces
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.views.overview import PAGE, worst_first
 from dashboard.site.forms import EntityFilter

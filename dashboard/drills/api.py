@@ -1,0 +1,77 @@
+"""Drills: what came of them, and the operations that start and abort one."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import Http404, HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from dashboard.access.rights import require
+from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word, pair_or_404
+from dashboard.api.idempotency import Key, perform
+from dashboard.api.operations import operation
+from dashboard.api.paging import Cursor, Page, page
+from dashboard.api.problems import PROBLEMS
+from dashboard.drills.actions import ABORT_DRILL, START_DRILL
+from dashboard.drills.requests import LEAST, MOST, USUAL, Wanted, as_json
+from dashboard.drills.starting import canary_of
+from dashboard.models import Drill
+
+router = Router(tags=["readiness and alerts"])
+
+
+class DrillStory(Schema):
+    """An exercise on a canary entity, and its report when it is over."""
+
+    drill: int
+    pair: str
+    canary: str
+    kind: Literal["queue", "session_queue", "topic"]
+    by: str
+    reason: str
+    began_at: datetime
+    ended_at: datetime | None
+    step: str
+    outcome: str | None
+    detail: str
+    report: dict[str, Any] | None
+
+
+class StartDrill(Body):
+    """On which queue or topic; empty: the marked one. One that is not marked takes its name in `typed`, too."""
+
+    path: Word = ""
+    messages: Annotated[int, Field(ge=LEAST, le=MOST), WHOLE] = USUAL
+    reason: Reason
+    typed: Word = ""
+    creates: bool = False
+    kind: Annotated[
+        Literal["queue", "session_queue", "topic"], Field(description="As what a missing canary is made.")
+    ] = "queue"
+
+
+@router.get("/drills", response={200: Page[DrillStory], **PROBLEMS}, operation_id="drills")
+def drills(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
+    """Drills, the newest first."""
+    return page(Drill.objects.select_related("pair"), ("-at", "-id"), query, as_json)
+
+
+@operation(router, START_DRILL)
+def start_drill(request: HttpRequest, pair: str, body: StartDrill, key: Key = "") -> dict[str, Any]:
+    require(request.user, START_DRILL.right)
+    row = pair_or_404(pair)
+    path = body.path.strip() or canary_of(pair) or ""
+    if not path:
+        raise Http404(f"{pair} has no marked canary: name a queue or topic in `path`.")
+    what = Wanted(body.typed, body.creates, body.kind, body.messages)
+    return perform(request, key, row, path, body.reason, lambda wanted: START_DRILL.run(wanted, what))
+
+
+@operation(router, ABORT_DRILL)
+def abort_drill(request: HttpRequest, drill: Number, body: Why, key: Key = "") -> dict[str, Any]:
+    require(request.user, ABORT_DRILL.right)
+    row = Drill.objects.select_related("pair").filter(pk=drill).first()
+    if row is None:
+        raise Http404("There is no such drill.")
+    return perform(request, key, row.pair, row.path, body.reason, lambda wanted: ABORT_DRILL.run(wanted, row))
