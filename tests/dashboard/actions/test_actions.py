@@ -88,7 +88,7 @@ def test_a_forced_failover_ends_when_it_was_said_to(pair, shared, as_role):
 def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, shared, as_role, page):
     operator = as_role("operator")
     act(operator, "fail_over", expires_in="15")
-    link = r'href="/pairs/contoso/actions/hold/\?path=orders"[^>]*>Change expiry</a>'
+    link = r'href="/pairs/contoso/actions/hold/\?path=orders"[^>]*>Change the end</a>'
     assert re.search(link, operator.get(page).text)
 
     asked = operator.get("/pairs/contoso/actions/hold/", {"path": "orders"}).text
