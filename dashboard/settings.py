@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment
 from dashboard.site.logs import FORMATS
+from dashboard.site.private_files import private_file, private_folder
 from dashboard.site.secret_key import kept_secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -19,7 +20,7 @@ if (BASE_DIR / ".env").is_file():
 _env = Environment()
 
 # Where things are
-STATE_DIR = _env.path("STATE_DIR", BASE_DIR / ".state")
+STATE_DIR = private_folder(_env.path("STATE_DIR", BASE_DIR / ".state"))
 PAIRS_FILE = _env.path("PAIRS_FILE", BASE_DIR / "pairs.toml")
 PRICES_FILE = _env.path("PRICES_FILE", BASE_DIR / "prices.json")
 PRICES_REGION = _env.text("PRICES_REGION", "")
@@ -204,6 +205,7 @@ if _database["ENGINE"].endswith("sqlite3"):
     }
     if _database["NAME"] != ":memory:":
         Path(_database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+        private_file(Path(_database["NAME"]))
 else:
     # The locks of a process that is frozen or cut off in the middle of a transaction stop nobody for longer than this.
     _database.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
