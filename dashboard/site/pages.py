@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
-from dashboard.site.open_alerts import standing
+from dashboard.site.open_alerts import open_alerts
 
 
 def wants_part(request: HttpRequest) -> bool:
@@ -46,5 +46,5 @@ def asked_again(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
 
 def _news_for_the_menu() -> str:
     """The number of open alerts as an event of htmx: the menu is no part of what a page fetches anew."""
-    alerts = standing()
+    alerts = open_alerts()
     return json.dumps({"alerts": {"word": alerts.word, "title": alerts.sentence, "isLoud": alerts.unacknowledged > 0}})

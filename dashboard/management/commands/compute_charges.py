@@ -12,7 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_wanted
+from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_requested
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
 from dashboard.management.errors import OneSentenceCommand
@@ -78,7 +78,7 @@ class Command(OneSentenceCommand):
             raise CommandError(f"The database cannot be used ({error}): has manage.py migrate been run?") from None
 
     def _compute_wanted(self) -> None:
-        while (run := take_wanted(timezone.now())) is not None:
+        while (run := take_requested(timezone.now())) is not None:
             request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation, incremental=True)
             try:
                 self._summary(compute_month(request, self._tell, run))
