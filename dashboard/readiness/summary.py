@@ -11,6 +11,7 @@ from django.utils import timezone
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness.boards import is_stale
 from dashboard.readiness.score import word
+from dashboard.site.database import problem_of
 from dashboard.site.redis import RedisError, connection
 
 NOT_KNOWN = 2
@@ -22,7 +23,7 @@ def summary(pair: str | None, least: int) -> dict[str, Any]:
     try:
         return _told(pair, least)
     except DatabaseError as error:
-        raise CommandError(f"The database cannot be read: {error}", returncode=NOT_KNOWN) from None
+        raise CommandError(problem_of(error), returncode=NOT_KNOWN) from None
 
 
 def _told(pair: str | None, least: int) -> dict[str, Any]:

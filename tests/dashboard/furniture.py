@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.conftest import free_port
-from tests.dashboard import site
+from tests.dashboard import served as site
 from tests.dashboard.secondary import Secondary
 
 OWN = "contoso/x-servicebus-transfer/0"

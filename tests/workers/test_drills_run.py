@@ -32,7 +32,7 @@ from tests.dashboard.served import namespaces
 from tests.pace import Stopwatch
 from workers import connections, drills, orphans, pingers, slices, syphons, watchers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 PAIRS = """
 [pairs.contoso]
 primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
