@@ -3,8 +3,7 @@
 from collections import Counter
 from datetime import UTC, datetime
 
-from dashboard.actions.control import restore_pauses
-from dashboard.actions.pacing import restore_paces
+from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.fleet import ledgers, projection, pruning, syphon_runs
 from dashboard.fleet.catching_up import catch_up
 from dashboard.site.redis import announce_change, shared_state
