@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 
 class OneSentenceCommand(BaseCommand):
-    """From a shell an error is told as `error: …`, with its own status; called from code, it is raised."""
+    """On the command line an error is written as `error: …`, with its own status; called from code, it is raised."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
