@@ -2,7 +2,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: demo test bench check setup
+.PHONY: demo quick test nightly bench check setup
 
 # The recipes are plain commands on purpose: make then runs them without a shell in between, and the set-up notices
 # when make is killed.
@@ -11,6 +11,12 @@ demo:
 
 test:
 	@$(PYTHON) tools/bootstrap.py test $(ARGS)
+
+quick:
+	@$(PYTHON) tools/bootstrap.py quick $(ARGS)
+
+nightly:
+	@$(PYTHON) tools/bootstrap.py nightly $(ARGS)
 
 bench:
 	@$(PYTHON) tools/bootstrap.py bench $(ARGS)

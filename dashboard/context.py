@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from dashboard.access.rights import Right, may
-from dashboard.alerts.open_alerts import standing
+from dashboard.site.open_alerts import standing
 
 
 def page(request: HttpRequest) -> dict[str, Any]:

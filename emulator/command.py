@@ -1,4 +1,4 @@
-"""The command line: arguments to running namespaces."""
+"""The command line: runs namespaces as its arguments say."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from emulator.broker.descriptions import (
 )
 from emulator.broker.errors import BrokerError
 from emulator.broker.namespace import Namespace
-from emulator.drill import ScheduleError, Step, read_schedule
+from emulator.fault_schedule import ScheduleError, Step, read_schedule
 from emulator.host import KEY_NAME
 from emulator.server import NamespaceServer, is_loopback
 from emulator.store import Store, StoreError
@@ -38,9 +38,8 @@ DEFAULT_KEY = "local-namespace-key"
 LOOPBACK = "127.0.0.1"
 
 DESCRIPTION = """\
-Runs Service Bus namespaces on this machine. The unmodified azure-servicebus SDK sends to them, receives from them and
-administers them; faults are switched on and off over HTTP. For each namespace one line is printed when it accepts
-connections:
+Runs Service Bus namespaces on this machine, for the unmodified azure-servicebus SDK: messaging, administration, and
+faults that are switched on and off over HTTP. For each namespace one line is printed when it accepts connections:
 
   ready contoso Endpoint=sb://127.0.0.1:5672;SharedAccessKeyName=...;SharedAccessKey=...;UseDevelopmentEmulator=true;
 """
@@ -52,12 +51,12 @@ examples:
   curl -X POST 'http://127.0.0.1:5672/$emulator/faults' -d '{"operation": "send", "effect": "reject"}'
   curl 'http://127.0.0.1:5672/$emulator/stats'
 
-Messages live in memory unless --store names a directory. Ctrl-C or SIGTERM ends it.
+Messages are kept in memory unless --store names a directory. Ctrl-C or SIGTERM ends the process.
 """
 
 
 class UsageError(Exception):
-    """Arguments that cannot be followed; the text is one sentence that says what to do."""
+    """Invalid arguments; the text is one sentence that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line asks for."""
+    """The parsed command line."""
 
     namespaces: tuple[Listening, ...]
     address: str
@@ -126,16 +125,21 @@ def _add_namespaces(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAMESPACE/PATH",
-        help="create this queue unless it is there, or a topic and subscription: NAMESPACE/topic:PATH/SUBSCRIPTION",
+        help="create this queue unless it exists, or a topic and subscription: NAMESPACE/topic:PATH/SUBSCRIPTION",
     )
-    add("--store", type=Path, metavar="DIR", help="keep entities and messages in this directory over restarts")
+    add("--store", type=Path, metavar="DIR", help="keep entities and messages in this directory across restarts")
 
 
 def _add_access(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("who may reach it").add_argument
     add("--host", default=LOOPBACK, metavar="ADDRESS", help=f"the address to listen on (default {LOOPBACK})")
     add("--key", metavar="KEY", help="the shared access key of all namespaces (default on the loopback: a fixed one)")
-    add("--key-file", type=Path, metavar="FILE", help="read the key from a file; arguments can be seen by other users")
+    add(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="read the key from a file; arguments are visible to other users",
+    )
     add("--tls-cert", type=Path, metavar="FILE", help="offer TLS on the same port, with this certificate chain (PEM)")
     add("--tls-key", type=Path, metavar="FILE", help="the certificate's private key (PEM)")
 
@@ -146,13 +150,13 @@ def _add_behaviour(parser: argparse.ArgumentParser) -> None:
         "--fault-schedule",
         type=Path,
         metavar="FILE",
-        help='begin faults by themselves: JSON, [{"at_s": 10, "namespace": "contoso", "fault": {...}}, ...]',
+        help='begin faults at fixed times: JSON, [{"at_s": 10, "namespace": "contoso", "fault": {...}}, ...]',
     )
     add(
         "--throttle",
         type=int,
         metavar="CREDITS",
-        help="refuse operations as server busy beyond so many a second and namespace (the service: 1000)",
+        help="refuse operations as server busy beyond this number per second and namespace (the service: 1000)",
     )
     add(
         "--unknown-entity",
@@ -221,9 +225,9 @@ def _key(arguments: argparse.Namespace) -> str:
     else:
         key = arguments.key or ""
     if not key and not is_loopback(arguments.host):
-        raise UsageError("Beyond the loopback the namespaces need a key of your own: give --key-file.")
+        raise UsageError("On an address beyond the loopback the namespaces need a key of your own: give --key-file.")
     if ";" in key:
-        raise UsageError("A key cannot hold a semicolon: connection strings are divided by it.")
+        raise UsageError("A key cannot contain a semicolon, the separator of connection strings.")
     return key or DEFAULT_KEY
 
 
@@ -252,7 +256,7 @@ async def _serve_until_signalled(settings: Settings, stores: ExitStack) -> None:
             port = await _start(server, listening, settings)
             _announce(listening.name, settings, port)
         for step in settings.schedule:
-            _plan(step, servers)
+            _schedule_step(step, servers)
         await _until_signalled()
     finally:
         for server in servers:
@@ -271,7 +275,7 @@ def _server(name: str, settings: Settings, stores: ExitStack) -> NamespaceServer
 
 
 def _stored_namespace(name: str, directory: Path, stores: ExitStack) -> Namespace:
-    """The namespace as it was kept; its store is closed with the others."""
+    """The restored namespace; its store is closed with the others."""
     store = Store(directory / f"{name}.sqlite3")
     stores.callback(store.close)
     namespace = Namespace(name, store)
@@ -279,8 +283,8 @@ def _stored_namespace(name: str, directory: Path, stores: ExitStack) -> Namespac
     return namespace
 
 
-def _plan(step: Step, servers: Sequence[NamespaceServer]) -> None:
-    """Have a step of the fault schedule happen at its time."""
+def _schedule_step(step: Step, servers: Sequence[NamespaceServer]) -> None:
+    """Schedule a step of the fault schedule."""
     loop = asyncio.get_running_loop()
     for server in servers:
         if step.namespace in (None, server.host.namespace.name):
@@ -291,7 +295,7 @@ def _perform(step: Step, server: NamespaceServer) -> None:
     fault = step.new_fault(server.host.clock())
     log.info("%s: %s", server.host.namespace.name, "faults removed" if fault is None else fault.as_json())
     if fault is None:
-        server.host.outages.clear()
+        server.host.faults.clear()
     else:
         server.host.add_fault(fault)
 
@@ -307,7 +311,7 @@ async def _start(server: NamespaceServer, listening: Listening, settings: Settin
 
 
 def _create(namespace: Namespace, path: str) -> None:
-    """Create the queue, or topic and subscription, of an --entity, unless it is there."""
+    """Create the queue, or topic and subscription, of an --entity, unless it exists."""
     try:
         if path.startswith(TOPIC):
             _create_topic(namespace, path.removeprefix(TOPIC))
@@ -341,7 +345,7 @@ def _announce(name: str, settings: Settings, port: int) -> None:
 
 
 async def _until_signalled() -> None:
-    """Wait for SIGINT or SIGTERM. Raises StoreError if a store fails: without it nothing can be acknowledged."""
+    """Wait for SIGINT or SIGTERM. Raises StoreError if a store fails, as nothing can be acknowledged without it."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
     for number in (signal.SIGINT, signal.SIGTERM):

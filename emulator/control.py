@@ -8,18 +8,18 @@ from typing import Any
 from urllib.parse import unquote
 
 from emulator.administration import AdminResponse
+from emulator.faults import FaultError, fault_from_json
 from emulator.host import Host
 from emulator.http import Request
-from emulator.outages import FaultError, fault_from_json
 
 PREFIX = "/$emulator/"
 JSON = "application/json"
 
 
-def handle(host: Host, request: Request, *, asks_for_key: bool) -> AdminResponse:
+def handle(host: Host, request: Request, *, requires_key: bool) -> AdminResponse:
     """Answer a request below `/$emulator/`."""
-    if asks_for_key and not _shows_key(request, host.key):
-        return refusal(401, "This interface asks for the namespace's key: Authorization: Bearer <key>.")
+    if requires_key and not _has_key(request, host.key):
+        return refusal(401, "This interface requires the namespace's key: Authorization: Bearer <key>.")
     parts = request.target.partition("?")[0].replace("%24", "$").removeprefix(PREFIX).strip("/").split("/")
     match request.method, parts:
         case "GET", ["stats"]:
@@ -27,18 +27,18 @@ def handle(host: Host, request: Request, *, asks_for_key: bool) -> AdminResponse
         case "GET", ["meter"]:
             return _answer(200, host.meter.as_json())
         case "GET", ["faults"]:
-            return _answer(200, [fault.as_json() for fault in host.outages])
+            return _answer(200, [fault.as_json() for fault in host.faults])
         case "POST", ["faults"]:
             return _add(host, request)
         case "DELETE", ["faults"]:
-            host.outages.clear()
+            host.faults.clear()
             return AdminResponse(204)
         case "DELETE", ["faults", fault_id]:
-            found = host.outages.remove(fault_id)
-            return AdminResponse(204) if found else refusal(404, f"There is no fault {fault_id!r}.")
+            found = host.faults.remove(fault_id)
+            return AdminResponse(204) if found else refusal(404, f"There is no fault with the id {fault_id!r}.")
         case _, ["stats"] | ["meter"] | ["faults"] | ["faults", _]:
-            return refusal(405, "This method is not offered here.")
-    return refusal(404, "There are /$emulator/faults, /$emulator/stats and /$emulator/meter.")
+            return refusal(405, "This method is not allowed here.")
+    return refusal(404, "Not found: the resources are /$emulator/faults, /$emulator/stats and /$emulator/meter.")
 
 
 def _add(host: Host, request: Request) -> AdminResponse:
@@ -47,12 +47,12 @@ def _add(host: Host, request: Request) -> AdminResponse:
     except FaultError as error:
         return refusal(400, str(error))
     except (ValueError, RecursionError):
-        return refusal(400, "The body is no JSON.")
+        return refusal(400, "The body is not valid JSON.")
     host.add_fault(fault)
     return _answer(201, {"id": fault.id})
 
 
-def _shows_key(request: Request, key: str) -> bool:
+def _has_key(request: Request, key: str) -> bool:
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     return hmac.compare_digest(given.encode(), key.encode())
 
@@ -62,11 +62,11 @@ def _answer(status: int, data: Any) -> AdminResponse:
 
 
 def refusal(status: int, reason: str) -> AdminResponse:
-    """An answer that says why not, as JSON."""
+    """A refusal with its reason, as JSON."""
     return _answer(status, {"error": reason})
 
 
-def concerns(request: Request) -> bool:
+def handles(request: Request) -> bool:
     """Whether the request is for this interface."""
     return request.target.replace("%24", "$").startswith(PREFIX)
 

@@ -1,4 +1,4 @@
-"""One client's conversation with a namespace: AMQP events to endpoints, and the faults that come between."""
+"""One client's AMQP connection to a namespace: passes events to endpoints and applies faults."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from emulator import cbs
+from emulator import access
 from emulator.amqp import events as e
 from emulator.amqp import performatives as p
-from emulator.amqp.codec import encode
 from emulator.amqp.connection import Connection, State
 from emulator.amqp.link import Link
-from emulator.amqp.types import AmqpError
 from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
 from emulator.broker.namespace import parse_address
-from emulator.consuming import Consuming, SessionConsuming, has_session_filter
-from emulator.endpoints import CbsRequests, CbsResponses, Endpoint, Producing
+from emulator.encoding.codec import encode
+from emulator.encoding.types import AmqpError
+from emulator.endpoints.base import Endpoint
+from emulator.endpoints.cbs import CbsEndpoint
+from emulator.endpoints.management import ManagementEndpoint
+from emulator.endpoints.receiver import ReceiverEndpoint
+from emulator.endpoints.requests import ResponseEndpoint
+from emulator.endpoints.sender import SenderEndpoint
+from emulator.endpoints.session_receiver import SessionReceiverEndpoint, has_session_filter
+from emulator.faults import Fault
 from emulator.host import MAX_MESSAGE_SIZE, Host
-from emulator.management import ManagementRequests, ManagementResponses
-from emulator.outages import Fault
 
 log = logging.getLogger("emulator")
 
-SHORTEST_PAUSE_S = 0.5
+MIN_HEARTBEAT_S = 0.5
 _OUTCOMES = {"released": encode(p.released()), "modified": encode(p.modified(True, False))}
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 
@@ -42,40 +46,40 @@ class Transport(Protocol):
 
 
 class Conversation:
-    """Everything one connection asks of the namespace."""
+    """The server's side of one connection, above the AMQP engine. Implements `endpoints.base.ClientConnection`."""
 
     def __init__(self, host: Host, transport: Transport) -> None:
         self.host = host
         self.transport = transport
         self.connection = Connection(f"{host.namespace.name}-emulator", max_message_size=MAX_INCOMING)
-        self.grants = cbs.Grants()
+        self.grants = access.Grants()
         self.is_paused = False
-        self._is_muted = False
-        self._is_withheld = False
+        self._is_muted = False  # nothing is read or answered any more
+        self._is_withheld = False  # answers are held back for now
         self.close_on_open: tuple[str, str] | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether the client has got as far as opening its connection."""
+        """Whether the AMQP connection is open."""
         return self.connection.state is State.OPEN
 
     def pause(self) -> None:
-        """The client reads too slowly: deliver nothing until it has caught up."""
+        """Stop delivering, as the client reads too slowly."""
         self.is_paused = True
 
     def resume(self) -> None:
-        """The client has caught up."""
+        """Deliver again, as the client has caught up."""
         self.is_paused = False
         for session in self.connection.sessions.values():
             for link in session.links.values():
                 if isinstance(link.owner, Endpoint):
                     link.owner.resumed()
-        self.touch()
+        self.request_flush()
 
     # --- bytes -----------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        """Work on what came from the socket. Answers leave with `flush`."""
+        """Process bytes from the socket. Answers are written by `flush`."""
         if self._is_muted:
             return
         self.host.begin_turn()
@@ -83,16 +87,16 @@ class Conversation:
             for event in self.connection.receive(data):
                 self._on(event)
         except Exception:
-            # An error of our own ends this connection with an answer, never the namespace or another client.
+            # A defect of the emulator ends this connection with an error, never the namespace or another client.
             log.exception("a connection of %s failed", self.host.namespace.name)
-            self.close("amqp:internal-error", "The emulator failed; its log says why.")
-        self.touch()
+            self.close("amqp:internal-error", "The emulator failed; see its log.")
+        self.request_flush()
         self.host.end_turn()
 
-    def touch(self) -> None:
+    def request_flush(self) -> None:
         """Have the output written at the end of this turn."""
         if self.connection.has_output or self.connection.is_closed:
-            self.host.touch(self)
+            self.host.request_flush(self)
 
     def flush(self) -> None:
         """Write the output; the host calls it once the journal is durable."""
@@ -105,7 +109,7 @@ class Conversation:
             self.transport.close()
 
     def lost(self) -> None:
-        """The socket is gone."""
+        """The socket was lost."""
         self.host.expiries.discard(self)
         for event in self.connection.abort():
             self._on(event)
@@ -114,16 +118,16 @@ class Conversation:
         """End the connection from our side."""
         for event in self.connection.close(condition, description):
             self._on(event)
-        self.touch()
+        self.request_flush()
 
     def reset(self) -> None:
-        """Drop the connection without a word."""
+        """Abort the connection without answering."""
         self._is_muted = True
         self.lost()
         self.transport.reset()
 
     def mute(self) -> None:
-        """Never read or answer again; the socket stays open."""
+        """Ignore everything from now on; the socket stays open."""
         self._is_muted = True
 
     # --- events ----------------------------------------------------------------------------------------------------
@@ -150,23 +154,23 @@ class Conversation:
             case e.ConnectionOpened():
                 self._opened(event)
             case e.ConnectionClosed():
-                self.touch()
+                self.request_flush()
 
     def _opened(self, event: e.ConnectionOpened) -> None:
-        fault = self.host.outages.strike("open", None, self.host.clock()) if self.host.outages else None
+        fault = self.host.faults.trigger("open", None, self.host.clock()) if self.host.faults else None
         if fault is not None:
-            self._open_under(fault)
+            self._apply_open_fault(fault)
         if self.close_on_open is not None:
             self.close(*self.close_on_open)
         elif event.idle_time_out_ms:
-            self._keep_alive(max(event.idle_time_out_ms / 2000, SHORTEST_PAUSE_S))
+            self._keep_alive(max(event.idle_time_out_ms / 2000, MIN_HEARTBEAT_S))
 
-    def _open_under(self, fault: Fault) -> None:
-        """SASL is over; the answer to `open`, and what may follow it, is withheld or taken back."""
+    def _apply_open_fault(self, fault: Fault) -> None:
+        """Apply a fault of `open`: its answer is withheld, or the connection ends after it."""
         match fault.effect:
             case "silent":
                 self._is_muted = True
-                fault.silence(self.reset)
+                fault.add_unanswered(self.reset)
             case "delay":
                 self._is_withheld = True
                 self.host.later(fault.delay_s, self._release)
@@ -177,20 +181,20 @@ class Conversation:
 
     def _release(self) -> None:
         self._is_withheld = False
-        self.touch()
+        self.request_flush()
 
-    def _keep_alive(self, pause_s: float) -> None:
-        """Give a sign of life now and after each pause, to clients that would take silence for a failure."""
+    def _keep_alive(self, interval_s: float) -> None:
+        """Send a heartbeat now and after each interval, to a client that announced an idle time-out."""
         if not self.connection.is_closed and not self._is_muted:
             self.connection.send_empty_frame()
-            self.touch()
-            self.host.later(pause_s, lambda: self._keep_alive(pause_s))
+            self.request_flush()
+            self.host.later(interval_s, lambda: self._keep_alive(interval_s))
 
     # --- links -----------------------------------------------------------------------------------------------------
 
     def _attach(self, link: Link) -> None:
-        if link.address == cbs.NODE:
-            link.owner = (CbsResponses if link.client_receives else CbsRequests)(self, link)
+        if link.address == access.CBS_NODE:
+            link.owner = (ResponseEndpoint if link.client_receives else CbsEndpoint)(self, link)
             link.owner.open()
             return
         self.attempt(
@@ -202,7 +206,7 @@ class Conversation:
         )
 
     def _open(self, link: Link) -> None:
-        if not link.is_open:  # the client gave up while a fault delayed the answer
+        if not link.is_open:  # the client detached while a fault delayed the answer
             return
         try:
             link.owner = self._endpoint(link)
@@ -213,42 +217,42 @@ class Conversation:
         except AmqpError as error:
             link.owner = None
             link.refuse(error.condition, str(error))
-        self.touch()
+        self.request_flush()
 
     def _endpoint(self, link: Link) -> Endpoint:
         if link.target is not None and link.target.code == p.COORDINATOR:
-            raise AmqpError("amqp:not-implemented", "Transactions are not offered by this namespace.")
+            raise AmqpError("amqp:not-implemented", "Transactions are not supported by this namespace.")
         address = parse_address(link.address)
         if not address.path:
             raise ArgumentError("The link names no entity.")
         if address.management:
-            self.authorize(address.node, cbs.LISTEN, cbs.SEND)
+            self.authorize(address.node, access.LISTEN, access.SEND)
             self.host.namespace.resolve(link.address)
-            return (ManagementResponses if link.client_receives else ManagementRequests)(self, link)
-        self.authorize(address.node, cbs.LISTEN if link.client_receives else cbs.SEND)
+            return (ResponseEndpoint if link.client_receives else ManagementEndpoint)(self, link)
+        self.authorize(address.node, access.LISTEN if link.client_receives else access.SEND)
         if not link.client_receives:
-            return Producing(self, link)
-        return (SessionConsuming if has_session_filter(link.source) else Consuming)(self, link)
+            return SenderEndpoint(self, link)
+        return (SessionReceiverEndpoint if has_session_filter(link.source) else ReceiverEndpoint)(self, link)
 
     def authorize(self, path: str, *rights: str) -> None:
         """Raise Unauthorized unless a token put on this connection gives one of these rights to the entity."""
         if not self.grants.rights(path, self.host.clock()).intersection(rights):
-            raise Unauthorized(f"Unauthorized access: '{path}' asks for the right {' or '.join(rights)}.")
+            raise Unauthorized(f"Unauthorized access: '{path}' requires the right {' or '.join(rights)}.")
 
-    def granted(self, grant: cbs.Grant) -> None:
-        """A token was put: remember what it opens and until when."""
+    def add_grant(self, grant: access.Grant) -> None:
+        """Record what a token that was put allows, and until when."""
         self.grants.add(grant)
         self._watch_grants()
 
     def expire(self, now: float) -> None:
-        """A token is over, and with it the links that no other token opens, as in the service."""
+        """Detach the links whose tokens have expired, as the service does."""
         self.grants.drop_expired(now)
         for session in self.connection.sessions.values():
             for link in list(session.links.values()):
-                if link.address != cbs.NODE and not self.grants.rights(parse_address(link.address).node, now):
+                if link.address != access.CBS_NODE and not self.grants.rights(parse_address(link.address).node, now):
                     self._detach(link, Unauthorized.condition, "The token has expired.")
         self._watch_grants()
-        self.touch()
+        self.request_flush()
 
     def _watch_grants(self) -> None:
         end = self.grants.next_end()
@@ -267,17 +271,17 @@ class Conversation:
         status: Callable[[Fault], Any] | None = None,
         outcome: Callable[[bytes], Any] | None = None,
     ) -> None:
-        """Do something, unless a fault strikes it.
+        """Perform an operation, unless a fault is triggered by it.
 
-        `perform` gets whether to answer; the others say no: with a condition, a status, or another encoded outcome.
+        `perform` is told whether to answer; the others answer with a condition, a status or another encoded outcome.
         """
-        fault = self.host.outages.strike(operation, entity, self.host.clock()) if self.host.outages else None
+        fault = self.host.faults.trigger(operation, entity, self.host.clock()) if self.host.faults else None
         if fault is None:
             perform(True)
         else:
-            self.suffer(fault, link, perform, refuse, status, outcome)
+            self.apply_fault(fault, link, perform, refuse, status, outcome)
 
-    def suffer(
+    def apply_fault(
         self,
         fault: Fault,
         link: Link | None,
@@ -286,22 +290,22 @@ class Conversation:
         status: Callable[[Fault], Any] | None = None,
         outcome: Callable[[bytes], Any] | None = None,
     ) -> None:
-        """Let a fault that struck have its effect."""
+        """Apply the effect of a triggered fault."""
         text = f"Fault {fault.id}: {fault.effect}."
         match fault.effect:
             case "silent":
-                fault.silence(self.reset)
+                fault.add_unanswered(self.reset)
             case "lose_ack":
                 perform(False)
-                fault.silence(self.reset)
+                fault.add_unanswered(self.reset)
             case "reset":
                 self.reset()
             case "reject" | "refuse":
                 refuse(fault.condition, text)
             case "released" | "modified" if outcome is not None:
                 outcome(_OUTCOMES[fault.effect])
-                if fault.operation == "send":  # the SDK goes on waiting for another answer
-                    fault.silence(self.reset)
+                if fault.operation == "send":  # the SDK keeps waiting for another answer
+                    fault.add_unanswered(self.reset)
             case "status" if status is not None:
                 status(fault)
             case "delay":
@@ -309,16 +313,16 @@ class Conversation:
             case "detach" if link is not None:
                 self._detach(link, fault.condition, text)
             case "end" if link is not None:
-                for event in self.connection.abandon(link.session, fault.condition, text):
+                for event in self.connection.fail_session(link.session.channel, fault.condition, text):
                     self._on(event)
             case "close":
                 self.close(fault.condition, text)
-        self.touch()
+        self.request_flush()
 
     def _resume(self, perform: Callable[[bool], Any]) -> None:
         if not self.connection.is_closed and not self._is_muted:
             perform(True)
-            self.touch()
+            self.request_flush()
 
     def _detach(self, link: Link, condition: str, text: str) -> None:
         if not link.is_attached:

@@ -1,4 +1,4 @@
-"""What all connections of one namespace share: its entities, keys, faults, clock, and the moment answers may leave."""
+"""What all connections of a namespace share: its entities, keys, faults and clock, and when answers may be written."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from emulator.access import Expiring, KeyRing, rule_rings
 from emulator.broker.journal import Journal, NoJournal
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
 from emulator.broker.schedule import Schedule
-from emulator.cbs import Expiring, KeyRing, rule_rings
+from emulator.faults import Fault, Faults
 from emulator.meter import Meter
-from emulator.outages import Fault, Outages
 from emulator.throttle import Throttle
 
 KEY_NAME = "RootManageSharedAccessKey"
@@ -20,10 +20,10 @@ MAX_MESSAGE_SIZE = 256 * 1024
 
 
 class Flushable(Protocol):
-    """Something with answers that wait for the journal."""
+    """A connection with answers that wait for the journal."""
 
     def flush(self) -> None:
-        """Write them now."""
+        """Write the answers now."""
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class Host:
     key: str = field(repr=False)
     clock: Callable[[], float]
     later: Callable[[float, Callable[[], None]], object]
-    outages: Outages = field(default_factory=Outages)
+    faults: Faults = field(default_factory=Faults)
     throttle: Throttle | None = None
     refuses_unknown_tokens: bool = True
 
@@ -54,7 +54,7 @@ class Host:
         return {KEY_NAME: self.key}
 
     def key_rings(self, path: str) -> Iterator[KeyRing]:
-        """The keys that open an entity: the namespace's, then those of the entity's own rules."""
+        """The keys that are valid for an entity: those of the namespace, then those of the entity's own rules."""
         yield KeyRing(self.keys)
         entity, rules = self.namespace.authorization_rules(path)
         yield from rule_rings(entity, rules)
@@ -63,18 +63,18 @@ class Host:
     def journal(self) -> Journal:
         return self.namespace.journal
 
-    def touch(self, connection: Flushable) -> None:
-        """This connection has answers: they leave at the end of the turn, after the journal."""
+    def request_flush(self, connection: Flushable) -> None:
+        """Have the answers of a connection written at the end of the turn, after the journal is committed."""
         if not self._dirty and not self._in_turn:
             self.later(0, self.commit)
         self._dirty[connection] = None
 
     def begin_turn(self) -> None:
-        """Bytes of a connection are being worked on; `end_turn` follows."""
+        """Bytes of a connection are about to be processed; `end_turn` follows."""
         self._in_turn = True
 
     def end_turn(self) -> None:
-        """They were worked on. With nothing to make durable the answers leave now; else in one go with other turns'."""
+        """Write the answers of this turn: now if there is no store, otherwise together with those of other turns."""
         self._in_turn = False
         if self._dirty:
             if isinstance(self.journal, NoJournal):
@@ -83,7 +83,7 @@ class Host:
                 self.later(0, self.commit)
 
     def commit(self) -> None:
-        """Make durable what happened in this turn, then let the answers out."""
+        """Commit the journal, then write the answers."""
         self.journal.commit()
         dirty, self._dirty = self._dirty, {}
         for connection in dirty:
@@ -93,35 +93,35 @@ class Host:
     # --- time ------------------------------------------------------------------------------------------------------
 
     def next_due(self) -> float:
-        """When `advance` has something to do; infinity where nothing is due."""
-        return min(self.namespace.next_due(), self.outages.next_due(), self.expiries.next_due())
+        """When `advance` has something to do; infinity if never."""
+        return min(self.namespace.next_due(), self.faults.next_due(), self.expiries.next_due())
 
     def advance(self) -> None:
         """Do everything that is due."""
         now = self.clock()
-        self.outages.advance(now)
+        self.faults.advance(now)
         self.namespace.advance(now)
         for connection in list(self.expiries.take_due(now)):
             connection.expire(now)
         self.commit()
 
     def add_fault(self, fault: Fault) -> None:
-        """Let a fault strike from now on."""
-        self.outages.add(fault)
+        """Activate a fault."""
+        self.faults.add(fault)
         self.on_turn()
 
     def admit(self, operations: int) -> None:
-        """Raise ServerBusy where the namespace is throttled and has no credits left for these operations."""
+        """Spend throttling credits for these operations. Raises ServerBusy if none are left."""
         if self.throttle is not None:
             self.throttle.spend(operations, self.clock())
 
     def charge(self, operations: int) -> None:
-        """Count operations that were let in against the credits of a throttled namespace."""
+        """Spend throttling credits for operations that have already been admitted."""
         if self.throttle is not None:
             self.throttle.charge(operations, self.clock())
 
     def stats(self) -> dict[str, dict[str, Any]]:
-        """What happened to each entity since the start."""
+        """The counters of each entity since the start."""
         billed = self.meter.by_entity()
         return {queue.path: entity_stats(queue, billed.get(queue.path, {})) for queue in self.namespace.entities()}
 
@@ -132,7 +132,8 @@ def entity_stats(queue: Queue, billable: dict[str, int]) -> dict[str, Any]:
         billable = {**billable, "forward": queue.counters.forwarded}
     return {
         **queue.counters.as_dict(),
-        "active": queue.active_count + queue.deferred_count,  # deferred ones count as active, as in the service
+        "active": queue.contents.active_count
+        + queue.contents.deferred_count,  # deferred messages count as active, as in the service
         "operations": sum(billable.values()),
         "billable": billable,
     }

@@ -1,4 +1,4 @@
-"""Just enough HTTP/1.1 for administration clients: requests out of bytes, answers to bytes. No socket."""
+"""The part of HTTP/1.1 that administration clients use, from bytes to requests and from answers to bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_BODY = 1024 * 1024
 
 
 class HttpError(Exception):
-    """A request that cannot be answered otherwise than with this status; the connection ends."""
+    """A malformed request, answered with this status; the connection is closed."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -33,7 +33,7 @@ class Request:
 
 
 class RequestReader:
-    """Collects bytes and gives out whole requests, bounded in size."""
+    """Collects bytes and returns whole requests of limited size."""
 
     __slots__ = ("_data",)
 
@@ -66,7 +66,7 @@ class RequestReader:
             return self._chunks(start)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or len(length) > 12:
-            raise HttpError(400, "The content length is no number.")
+            raise HttpError(400, "The content length is not a number.")
         if int(length) > MAX_BODY:
             raise HttpError(413, f"A body has at most {MAX_BODY} bytes.")
         end = start + int(length)
@@ -103,7 +103,7 @@ def _head(data: bytes) -> tuple[str, str, dict[str, str]]:
     lines = data.decode("latin-1").split("\r\n")
     parts = lines[0].split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
-        raise HttpError(400, "This is no HTTP request.")
+        raise HttpError(400, "This is not an HTTP request.")
     headers = {}
     for line in lines[1:]:
         name, separator, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Billable operations, counted per entity and kind at the only place that sees them all."""
+"""Billable operations by entity and kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNIT = 64 * 1024
 
 @dataclass(slots=True)
 class Usage:
-    """What one entity was used for in one way. `operations` are attempts, the rest counts what was accepted."""
+    """The use of one entity in one way. `operations` counts attempts, the other fields what was accepted."""
 
     operations: int = 0
     messages: int = 0
@@ -18,7 +18,7 @@ class Usage:
 
 
 def billing_units(size: int) -> int:
-    """64 KB steps of a message, at least one."""
+    """The number of started 64 KB blocks of a message, at least one."""
     return max(1, -(-size // UNIT))
 
 
@@ -37,13 +37,13 @@ class Meter:
         usage.billing_units += 1 if size <= UNIT else billing_units(size)
 
     def call(self, path: str, kind: str) -> None:
-        """A call that moves no message and is billed as one operation."""
+        """A call without a message, billed as one operation."""
         usage = self._of(path, kind)
         usage.operations += 1
         usage.billing_units += 1
 
     def refused(self, path: str, kind: str) -> None:
-        """Attempted but not accepted: not billed."""
+        """An operation that was attempted and refused; it is not billed."""
         self._of(path, kind).operations += 1
 
     def billed(self, path: str) -> dict[str, int]:

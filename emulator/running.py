@@ -1,4 +1,4 @@
-"""Namespaces in a process of their own, for tests and drills: start, break, look, stop. Standard library only."""
+"""Namespaces in a process of their own, for tests: start, inject faults, inspect, stop. Standard library only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EmulatorError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunningNamespace:
-    """One namespace that accepts connections. `url` is where its administration and its faults are."""
+    """One namespace that accepts connections. `url` is the address of its administration and its faults."""
 
     name: str
     connection_string: str = field(repr=False)
@@ -35,12 +35,12 @@ class RunningNamespace:
         return f"http://{endpoint}"
 
     def fault(self, operation: str, effect: str, **more: Any) -> str:
-        """Let a fault strike from now on; returns its id. Fields as in docs/emulator.md. Raises EmulatorError."""
+        """Activate a fault; returns its id. Fields as in docs/emulator.md. Raises EmulatorError."""
         body = {"operation": operation, "effect": effect, **more}
         return str(self._call("POST", "faults", body)["id"])
 
     def faults(self) -> list[dict[str, Any]]:
-        """The faults there are."""
+        """All active faults."""
         return list(self._call("GET", "faults"))
 
     def mend(self, fault_id: str | None = None) -> None:
@@ -85,7 +85,7 @@ def running(
 
 
 def _read_ready(process: subprocess.Popen[str], names: Sequence[str]) -> dict[str, RunningNamespace]:
-    # A start that hangs is ended by the watchdog; reading its output then ends too.
+    # The watchdog ends a process that hangs while starting, which also ends reading its output.
     watchdog = threading.Timer(START_TIMEOUT_S, process.kill)
     watchdog.start()
     ready: dict[str, RunningNamespace] = {}

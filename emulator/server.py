@@ -12,11 +12,11 @@ from typing import cast
 from emulator.administration import Administration
 from emulator.broker.namespace import Namespace
 from emulator.host import Host
-from emulator.sniffing import SniffingProtocol
+from emulator.sniffing import Resettable, SniffingProtocol
 
 NEVER = float("inf")
-# A timer sleeps this long at most, so that a clock that was set cannot make it oversleep.
-LONGEST_SLEEP_S = 60.0
+# The longest sleep of the timer, so that a change of the wall clock cannot make it late by more.
+MAX_SLEEP_S = 60.0
 
 
 class NamespaceServer:
@@ -25,9 +25,9 @@ class NamespaceServer:
     def __init__(self, namespace: Namespace, key: str, *, clock: Callable[[], float] = time.time) -> None:
         self.host = Host(namespace, key, clock, self._later)
         self.administration = Administration(namespace, self.host.keys, clock())
-        self.asks_for_key = False
+        self.requires_key = False
         self.tls: SSLContext | None = None
-        self.connections: set[SniffingProtocol] = set()
+        self.connections: set[Resettable] = set()
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = NEVER
@@ -35,7 +35,7 @@ class NamespaceServer:
     async def start(self, address: str, port: int, tls: SSLContext | None = None) -> int:
         """Listen; returns the port. Raises OSError."""
         self.tls = tls
-        self.asks_for_key = not is_loopback(address)
+        self.requires_key = not is_loopback(address)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(lambda: SniffingProtocol(self), address, port, backlog=1024)
         self.host.on_turn = self._arm
@@ -43,7 +43,7 @@ class NamespaceServer:
         return cast(int, self._listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Close the listener and every connection; what was acknowledged is durable."""
+        """Close the listener and abort every connection; what was acknowledged is durable."""
         if self._listener is not None:
             self._listener.close()
         if self._timer is not None:
@@ -63,7 +63,7 @@ class NamespaceServer:
             return
         self._armed_for = due
         loop = asyncio.get_running_loop()
-        at = loop.time() + min(max(due - self.host.clock(), 0.0), LONGEST_SLEEP_S)
+        at = loop.time() + min(max(due - self.host.clock(), 0.0), MAX_SLEEP_S)
         if self._timer is not None:
             self._timer.cancel()
         self._timer = loop.call_at(at, self._tick)
@@ -75,7 +75,7 @@ class NamespaceServer:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address can be reached from this machine only."""
     if address == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Shared access signatures: the tokens which `$cbs` and the administration ask for.
+"""Shared access signatures: the tokens that `$cbs` and the administration require.
 
 A token says which resource may be used until when, signed with a key of the namespace. The signature covers the
 resource as it was written in the token, percent-encoding included, so the text is never decoded before it is checked.
@@ -18,26 +18,26 @@ SCHEME = "SharedAccessSignature"
 
 
 class TokenError(Exception):
-    """The token is no token, expired, or not signed with a key of this namespace; the text never quotes it."""
+    """The token is malformed, expired or not signed with a key of this namespace; the text never quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a checked token allows: `resource` is an address, `expires_at` in seconds since the epoch."""
+    """What a verified token allows: `resource` is an address, `expires_at` in seconds since the epoch."""
 
     resource: str
     key_name: str
     expires_at: float
 
     def covers(self, path: str) -> bool:
-        """Whether the token's resource is `path` or lies above it; the root of the namespace covers everything."""
+        """Whether the token's resource is `path` or a parent of it; the root of the namespace covers everything."""
         granted = unquote(urlsplit(self.resource).path).strip("/").casefold()
         wanted = path.strip("/").casefold()
         return not granted or wanted == granted or wanted.startswith(granted + "/")
 
 
 def sign(key_name: str, key: str, resource: str, expires_at: int) -> str:
-    """Return a token for the resource, as the SDK makes them."""
+    """Return a token for the resource, as the SDK does."""
     encoded = quote_plus(resource)
     signature = quote(_signature(key, encoded, str(expires_at)), safe="")
     return f"{SCHEME} sr={encoded}&sig={signature}&se={expires_at}&skn={quote_plus(key_name)}"
@@ -58,7 +58,7 @@ def verify(token: str, keys: Mapping[str, str], now: float) -> Token:
 
 
 def _check_signature(key: str | None, resource: str, expiry: str, signature: str) -> None:
-    """An unknown key name and a wrong key look the same from outside, in the answer as in the time it takes."""
+    """Check in constant time; an unknown key name and a wrong key give the same error."""
     expected = _signature(key or "", resource, expiry)
     if not _same(expected, signature) or key is None:
         raise TokenError("The token's signature does not match: check the name and the value of the shared access key.")

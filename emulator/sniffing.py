@@ -1,4 +1,4 @@
-"""One accepted socket: AMQP, TLS or HTTP, as its first bytes say."""
+"""One accepted socket: AMQP, TLS or HTTP, depending on its first bytes."""
 
 from __future__ import annotations
 
@@ -7,27 +7,38 @@ import logging
 import socket
 import ssl
 import struct
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from emulator.conversation import Conversation
-from emulator.outages import Fault
+from emulator.faults import Fault
 from emulator.tls import TlsChannel
-from emulator.web import WebConversation
-
-if TYPE_CHECKING:
-    from emulator.server import NamespaceServer
+from emulator.web import HttpServer, WebConversation
 
 log = logging.getLogger("emulator")
 
 GREETING_TIMEOUT_S = 30.0
 WRITE_BUFFER = 1024 * 1024
-_LINGER_NOT = struct.pack("ii", 1, 0)
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+class Resettable(Protocol):
+    """An open connection."""
+
+    def reset(self) -> None:
+        """Abort it."""
+
+
+class Listener(HttpServer, Protocol):
+    """The server of a namespace, as its connections see it."""
+
+    tls: ssl.SSLContext | None
+    connections: set[Resettable]
 
 
 class SniffingProtocol(asyncio.Protocol):
-    """A connection, told apart, and handed to the conversation it is for. It is that conversation's transport too."""
+    """A connection whose first bytes decide which conversation handles it. It is the transport of that conversation."""
 
-    def __init__(self, server: NamespaceServer) -> None:
+    def __init__(self, server: Listener) -> None:
         self.server = server
         self._first = b""
         self._transport: asyncio.Transport | None = None
@@ -44,7 +55,7 @@ class SniffingProtocol(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         raw = self._transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._deadline = asyncio.get_running_loop().call_later(GREETING_TIMEOUT_S, self._end_if_silent)
+        self._deadline = asyncio.get_running_loop().call_later(GREETING_TIMEOUT_S, self._abort_unless_open)
 
     def data_received(self, data: bytes) -> None:
         if self._tls is not None:
@@ -68,7 +79,7 @@ class SniffingProtocol(asyncio.Protocol):
             self._inner.lost()
 
     def pause_writing(self) -> None:
-        """A client that does not read its answers is not read from either: they would pile up here."""
+        """Stop reading from a client that does not read its answers, as they would accumulate."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
         if self._inner is not None:
@@ -95,21 +106,21 @@ class SniffingProtocol(asyncio.Protocol):
             self._transport.close()
 
     def reset(self) -> None:
-        """Drop the connection at once, with a reset."""
+        """Abort the connection with a TCP reset."""
         if self._transport is None or self._transport.is_closing():
             return
         raw = self._transport.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self._transport.abort()
 
     def _write_raw(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    # --- telling apart ---------------------------------------------------------------------------------------------
+    # --- detecting the protocol --------------------------------------------------------------------------------------
 
-    def _end_if_silent(self) -> None:
-        """A client that has said nothing useful for so long gives its place to others."""
+    def _abort_unless_open(self) -> None:
+        """Abort a connection that was not opened in time."""
         if self._is_held:
             return
         if self._inner is None or not self._inner.is_open:
@@ -133,11 +144,11 @@ class SniffingProtocol(asyncio.Protocol):
 
     def _begin_amqp(self) -> None:
         host = self.server.host
-        fault = host.outages.strike("connect", None, host.clock()) if host.outages else None
+        fault = host.faults.trigger("connect", None, host.clock()) if host.faults else None
         if fault is None:
             self._converse(Conversation(host, self))
         else:
-            self._suffer(fault)
+            self._apply_fault(fault)
 
     def _converse(self, inner: Conversation | WebConversation) -> None:
         self._inner = inner
@@ -145,13 +156,13 @@ class SniffingProtocol(asyncio.Protocol):
         data, self._first = self._first, b""
         inner.receive(data)
 
-    def _suffer(self, fault: Fault) -> None:
-        """A fault struck the connection itself, right after its protocol was known."""
+    def _apply_fault(self, fault: Fault) -> None:
+        """Apply a fault of the operation `connect`, which is triggered when the protocol is known."""
         host = self.server.host
         match fault.effect:
             case "silent":
                 self._is_held = True
-                fault.silence(self.reset)
+                fault.add_unanswered(self.reset)
             case "delay":
                 self._is_held = True
                 host.later(fault.delay_s, lambda: self._converse(Conversation(host, self)))

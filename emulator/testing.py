@@ -1,4 +1,4 @@
-"""A pytest plugin: `pytest_plugins = ["emulator.testing"]`, and tests may ask for the fixtures below.
+"""A pytest plugin: `pytest_plugins = ["emulator.testing"]`, and tests can use the fixtures below.
 
 Settings are fixtures too: override `emulator_entities` or `emulator_arguments` (scope "session") in a conftest.py.
 """
@@ -16,7 +16,7 @@ PRIMARY, SECONDARY = "contoso", "contoso-dr"
 
 @pytest.fixture(scope="session")
 def emulator_entities() -> Sequence[str]:
-    """What exists from the start, as `--entity` takes it."""
+    """The entities to create, as `--entity` takes them."""
     return (f"{PRIMARY}/orders",)
 
 
@@ -37,7 +37,7 @@ def servicebus_namespaces(
 
 @pytest.fixture
 def servicebus_namespace(servicebus_namespaces: dict[str, RunningNamespace]) -> Iterator[RunningNamespace]:
-    """The namespace `contoso`; faults a test leaves behind are removed after it."""
+    """The namespace `contoso`; faults that a test leaves are removed after it."""
     namespace = servicebus_namespaces[PRIMARY]
     yield namespace
     namespace.mend()
@@ -47,7 +47,7 @@ def servicebus_namespace(servicebus_namespaces: dict[str, RunningNamespace]) -> 
 def servicebus_pair(
     servicebus_namespaces: dict[str, RunningNamespace],
 ) -> Iterator[tuple[RunningNamespace, RunningNamespace]]:
-    """Primary and secondary; faults a test leaves behind are removed after it."""
+    """Primary and secondary; faults that a test leaves are removed after it."""
     pair = servicebus_namespaces[PRIMARY], servicebus_namespaces[SECONDARY]
     yield pair
     for namespace in pair:

@@ -1,7 +1,7 @@
-"""Throttling as the service does it: credits that are spent by operations and renewed each second.
+"""Throttling by credits, as in the service: operations spend them, and they are renewed each second.
 
-A message sent, received or peeked costs one, sending to a topic one more for each rule looked at, a call to the
-administration ten (docs/pricing.md tells where the numbers come from).
+A message sent, received or peeked costs one credit, sending to a topic one more for each rule, a call to the
+administration ten (docs/pricing.md names the sources).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ADMINISTRATION_CREDITS = 10
 
 
 class Throttle:
-    """A namespace's credits: so many at the start of each second, one for each operation. `now` is unix seconds."""
+    """The credits of a namespace, renewed at the start of each second. `now` is unix seconds."""
 
     __slots__ = ("_left", "_second", "credits")
 
@@ -23,16 +23,16 @@ class Throttle:
         self._left = credits
 
     def spend(self, operations: int, now: float) -> None:
-        """Take credits; what goes beyond them is borrowed once. Raises ServerBusy when none are left."""
+        """Spend credits, the last ones on credit of the next second. Raises ServerBusy when none are left."""
         self.charge(0, now)
         if self._left <= 0:
             raise ServerBusy
         self._left -= operations
 
     def charge(self, operations: int, now: float) -> None:
-        """Take credits for what has been let in already; never refuses, the next seconds pay."""
+        """Spend credits for operations already admitted, if need be those of the next seconds."""
         if int(now) != self._second:
-            # A batch larger than what is left is let in, and paid for in the seconds after it.
+            # A batch larger than the remaining credits was admitted; the following seconds pay for it.
             debt = min(self._left, 0) if self._second >= 0 else 0
             passed = max(int(now) - self._second, 1) if self._second >= 0 else 1
             self._second = int(now)

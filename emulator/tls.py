@@ -1,4 +1,4 @@
-"""TLS in memory: bytes from the socket in, plain bytes out, and the other way round."""
+"""TLS in memory: decrypts bytes from the socket and encrypts bytes for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TlsChannel:
         self._is_ready = False
 
     def receive(self, data: bytes) -> bytes:
-        """The plain bytes in what came from the socket. Raises ssl.SSLError where the peer cannot go on."""
+        """Decrypt bytes from the socket. Raises ssl.SSLError if the connection cannot continue."""
         self._incoming.write(data)
         plain: list[bytes] = []
         try:

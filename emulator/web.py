@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from emulator import control
-from emulator.administration import AdminRequest, AdminResponse
+from emulator.administration import Administration, AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
 from emulator.broker.errors import ServerBusy
+from emulator.faults import Fault
+from emulator.host import Host
 from emulator.http import HttpError, Request, RequestReader, response
-from emulator.outages import Fault
 from emulator.throttle import ADMINISTRATION_CREDITS
-
-if TYPE_CHECKING:
-    from emulator.server import NamespaceServer
-
 
 WHOLE_NAMESPACE = "*"
 
 
+class HttpServer(Protocol):
+    """The server of a namespace, as its HTTP connections see it."""
+
+    host: Host
+    administration: Administration
+    requires_key: bool
+
+
 class Transport(Protocol):
-    """The socket below."""
+    """The socket of a connection."""
 
     def write(self, data: bytes) -> None: ...
     def close(self) -> None: ...
@@ -28,11 +33,11 @@ class Transport(Protocol):
 
 
 class WebConversation:
-    """Requests in their order; each answer leaves after the journal is durable."""
+    """Answers requests in order; each answer is written after the journal is committed."""
 
     is_open = True
 
-    def __init__(self, server: NamespaceServer, transport: Transport) -> None:
+    def __init__(self, server: HttpServer, transport: Transport) -> None:
         self.server = server
         self.transport = transport
         self._reader = RequestReader()
@@ -40,7 +45,7 @@ class WebConversation:
         self._closes = False
 
     def receive(self, data: bytes) -> None:
-        """Work on what came from the socket."""
+        """Process bytes from the socket."""
         try:
             for request in self._reader.feed(data):
                 self._handle(request)
@@ -48,10 +53,10 @@ class WebConversation:
             self._answer(control.refusal(error.status, str(error)), close=True)
 
     def lost(self) -> None:
-        """The socket is gone."""
+        """The socket was lost."""
 
     def pause(self) -> None:
-        """Answers are small; nothing to hold back."""
+        """Nothing to do: answers are small."""
 
     def resume(self) -> None:
         """See `pause`."""
@@ -67,15 +72,15 @@ class WebConversation:
     def _handle(self, request: Request) -> None:
         host = self.server.host
         close = not request.keeps_alive
-        if control.concerns(request):
-            self._answer(control.handle(host, request, asks_for_key=self.server.asks_for_key), close=close)
+        if control.handles(request):
+            self._answer(control.handle(host, request, requires_key=self.server.requires_key), close=close)
             return
         entity = control.administered_entity(request)
-        fault = host.outages.strike("admin", entity, host.clock()) if host.outages else None
+        fault = host.faults.trigger("admin", entity, host.clock()) if host.faults else None
         if fault is None:
             self._administer(request, answered=True)
         else:
-            self._suffer(fault, request)
+            self._apply_fault(fault, request)
 
     def _administer(self, request: Request, *, answered: bool) -> None:
         host = self.server.host
@@ -89,10 +94,10 @@ class WebConversation:
         if answered:
             self._answer(answer, close=not request.keeps_alive)
         else:
-            host.touch(self)
+            host.request_flush(self)
 
     def _count(self, request: Request, status: int) -> None:
-        """Each call is billed as one operation of its entity; lists are the namespace's own."""
+        """Bill each call as one operation of its entity, or of the namespace if it concerns no single entity."""
         host, entity = self.server.host, control.administered_entity(request)
         path = host.namespace.resolve(entity).path if host.namespace.knows(entity) else WHOLE_NAMESPACE
         if status < 400:
@@ -100,7 +105,7 @@ class WebConversation:
         else:
             host.meter.refused(path, "manage")
 
-    def _suffer(self, fault: Fault, request: Request) -> None:
+    def _apply_fault(self, fault: Fault, request: Request) -> None:
         match fault.effect:
             case "status":
                 answer = refusal(fault.status, f"Fault {fault.id}: status.")
@@ -108,14 +113,14 @@ class WebConversation:
             case "delay":
                 self.server.host.later(fault.delay_s, lambda: self._administer(request, answered=True))
             case "silent":
-                fault.silence(self.transport.reset)
+                fault.add_unanswered(self.transport.reset)
             case "lose_ack":
                 self._administer(request, answered=False)
-                fault.silence(self.transport.reset)
+                fault.add_unanswered(self.transport.reset)
             case _:
                 self.transport.reset()
 
     def _answer(self, answer: AdminResponse, *, close: bool = False) -> None:
         self._closes = self._closes or close
         self._answers.append(response(answer.status, answer.body, answer.content_type, close=close))
-        self.server.host.touch(self)
+        self.server.host.request_flush(self)

@@ -1,25 +1,18 @@
 """The syphon inside a client, where the options ask for one."""
 
 import threading
-from typing import TYPE_CHECKING
-
-from pairing.syphon import Syphon
-
-if TYPE_CHECKING:
-    from pairing.client import PairedServiceBusClient
+from collections.abc import Callable
 
 
 class HostedSyphon:
     """A syphon on a thread of the client that hosts it."""
 
-    def __init__(self, client: "PairedServiceBusClient") -> None:
+    def __init__(self, run: Callable[[threading.Event], None]) -> None:
         self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=Syphon(client).run, args=(self._stop,), name="pairing-syphon", daemon=True
-        )
+        self._thread = threading.Thread(target=run, args=(self._stop,), name="pairing-syphon", daemon=True)
 
     def start(self) -> None:
-        """Begin to bring the backlog home."""
+        """Begin to drain the backlog."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:

@@ -5,7 +5,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 import redis
-from hypothesis import settings
-from playwright.sync_api import Browser, sync_playwright
+from django.db.backends.sqlite3.creation import DatabaseCreation
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-settings.register_profile("ci", derandomize=True, print_blob=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")  # a red run is red again; at home each run draws anew
+from tests import migrated, selection
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -80,11 +78,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
     return ByCost(config, log)
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keeps how the run ended, which make does not tell: for `tools/second_look.py`."""
-    cache = getattr(session.config, "cache", None)
-    if cache is not None and not hasattr(session.config, "workerinput"):
-        cache.set("suite/exit_status", int(exitstatus))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    selection.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    selection.configure(config)
+    DatabaseCreation.create_test_db = migrated.create_test_db
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    selection.select(config, items)
 
 
 def free_port() -> int:
@@ -120,7 +125,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process = start_redis(tmp_path_factory.mktemp("redis"), port)
     yield f"redis://127.0.0.1:{port}/0"
     process.terminate()
-    process.wait(10)
+    process.wait(60)
     assert process.stdout is not None
     process.stdout.close()
 
@@ -146,6 +151,16 @@ QUIET_BROWSER = [
 ]
 
 
+PATIENCE_MS = 120_000
+"""Only what never comes is waited for so long."""
+
+
+def _patient_context(new_context: Callable[..., BrowserContext], **options: Any) -> BrowserContext:
+    context = new_context(reduced_motion="reduce", **options)
+    context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The machine's own Chromium; tests are skipped (or fail, with REQUIRE_BROWSER=1) where there is none.
@@ -159,6 +174,7 @@ def browser() -> Iterator[Browser]:
         (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(problem)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=QUIET_BROWSER)
-        browser.new_context = partial(browser.new_context, reduced_motion="reduce")  # type: ignore[method-assign]
+        browser.new_context = partial(_patient_context, browser.new_context)  # type: ignore[method-assign]
+        expect.set_options(timeout=PATIENCE_MS)
         yield browser
         browser.close()

@@ -81,7 +81,7 @@ def _serving(binaries: Path, data: Path, port: int, user: str | None, settings: 
             yield
         finally:
             server.send_signal(signal.SIGINT)
-            server.wait(30)
+            server.wait(60)
 
 
 def _await_answer(server: subprocess.Popen[bytes], port: int) -> None:

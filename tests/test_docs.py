@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.fleet.pairs_file import ENDPOINT_KEYS, PAIR_KEYS, load_pairs
 from dashboard.metrics import exposition
-from emulator.outages import EFFECTS, fault_from_json
+from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
 from pairing.telemetry import metering
@@ -140,7 +140,7 @@ def test_every_option_of_the_emulator_is_told() -> None:
 
 
 def test_every_option_of_a_management_command_is_told() -> None:
-    options = command_line_options("dashboard/management/commands", "dashboard/shell")
+    options = command_line_options("dashboard")
     assert "--month" in options
     assert not untold(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
 

@@ -1,6 +1,6 @@
 """Sets up this checkout on a fresh machine and then runs what was asked for.
 
-    python3 tools/bootstrap.py demo | test | check | bench | setup   [arguments for the command]
+    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | setup   [arguments for the command]
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
 project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
@@ -323,9 +323,16 @@ def start_guardian() -> None:
 TEST_WORKERS = str(min(3 * (os.cpu_count() or 1), 16))
 """Three quarters of the tests' time is waiting for sockets and deadlines, so there are more of them than cores."""
 
+FILE_BY_FILE = ["--dist", "loadscope", "--no-loadscope-reorder"]
+TESTS = ["-m", "pytest", "-n", TEST_WORKERS, *FILE_BY_FILE]
+QUICK_TESTS = ["-m", "pytest", "--quick", "-n", str(os.cpu_count() or 1), *FILE_BY_FILE]
+"""They compute and hardly wait: as many as cores, for each collects all tests first."""
+
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": ("run", ["manage.py", "demo"]),
-    "test": ("test", ["-m", "pytest", "-n", TEST_WORKERS, "--dist", "loadscope", "--no-loadscope-reorder"]),
+    "quick": ("test", QUICK_TESTS),
+    "test": ("test", TESTS),
+    "nightly": ("test", [*TESTS, "--nightly"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
     "check": ("test", ["tools/check.py"]),
     "setup": ("test", []),

@@ -46,7 +46,9 @@ ROOMS = (
 for chatter in ("celery.app.trace", "celery.worker.strategy", "azure"):
     logging.getLogger(chatter).setLevel(logging.WARNING)  # lines for every tick and frame tell nobody anything
 
-app = Celery("workers", task_cls="workers.ticks:Tick", include=[f"workers.{room}" for room in ROOMS])
+app = Celery(
+    "workers", task_cls="workers.ticks:Tick", amqp="workers.broker:Amqp", include=[f"workers.{room}" for room in ROOMS]
+)
 
 
 def every(seconds: float, task: str, *, expires: float | None = None) -> dict[str, Any]:
@@ -57,6 +59,7 @@ def every(seconds: float, task: str, *, expires: float | None = None) -> dict[st
 app.conf.update(
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,  # for ever: workers.broker
     # Redis hands a task out again after visibility_timeout, looked at every unacked_restore_interval × throttle
     # seconds (100 by default). It has to be longer than the longest late-acknowledged task.
     broker_transport_options={

@@ -13,7 +13,7 @@ from typing import Any
 from celery.signals import heartbeat_sent, worker_shutdown
 
 from dashboard.site.redis import RedisError, connection
-from pairing.fleet.reading import hash_of, moment, readable, reading, record, text, text_or_none, texts
+from pairing.stored_json import hash_of, moment, readable, reading, record, text, text_or_none, texts
 from workers.connections import problems
 from workers.slices import PROCESS
 from workers.syphons import hindered

@@ -19,6 +19,15 @@ SHAPE = re.compile(rf"{MARK}_([0-9a-f]{{10}})_[\w-]{{43}}", re.ASCII)
 LONGEST = timedelta(days=365)
 MOST_OF_A_PERSON = 50
 USED_TO_THE = timedelta(minutes=1)
+RIGHTS = {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}
+"""The most that a token of each scope gives."""
+
+
+def right_of(token: ApiToken) -> Right:
+    """The most it gives."""
+    return RIGHTS[token.scope]
+
+
 MAKE_TOKEN = Action(
     name="make_token",
     label="Make token",
@@ -40,7 +49,7 @@ ACTIONS = (MAKE_TOKEN, REVOKE_TOKEN)
 def make(owner: User, name: str, scope: str, days: int, now: datetime, *, by: str = "") -> tuple[ApiToken, str]:
     """A new token and its text, which nobody can find out again. Raises Refused or ActionError. Audited."""
     row = ApiToken(owner=owner, name=name.strip(), scope=scope, made_at=now, expires_at=now + timedelta(days=days))
-    require(owner, row.right)
+    require(owner, right_of(row))
     if not row.name or not timedelta(0) < timedelta(days=days) <= LONGEST:
         raise ActionError(f"Give the token a name, and 1 to {LONGEST.days} days to live.")
     if usable(owner, now) >= MOST_OF_A_PERSON:

@@ -13,13 +13,13 @@ from dashboard.access.declaration import Argument
 from dashboard.access.rights import require
 from dashboard.actions import entities, syphons
 from dashboard.actions.entities import SEPARATOR, EntityAction
+from dashboard.actions.forms import MOST_SELECTED
 from dashboard.actions.syphons import SyphonAction
 from dashboard.api.fields import WHOLE, Body, Path, Reason, pair_or_404
 from dashboard.api.idempotency import perform
 from dashboard.api.operations import add_operation
 from dashboard.models import Pair
 from dashboard.models.syphon import WHOLE_PAIR
-from dashboard.site.forms import MOST_SELECTED
 
 router = Router(tags=["actions"])
 Paths = Annotated[

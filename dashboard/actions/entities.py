@@ -20,6 +20,7 @@ from dashboard.actions import world
 from dashboard.actions.events import event_of, process
 from dashboard.actions.world import KnownEntity
 from dashboard.fleet import projection
+from dashboard.fleet.catching_up import take_over
 from dashboard.fleet.status import Status
 from dashboard.models import Pair
 from dashboard.site.redis import RedisError, announce_change, shared_state
@@ -154,7 +155,7 @@ class EntityAction(Action):
         )
         with transaction.atomic():
             projection.record_events(events.values())
-            projection.apply_all_health(request.pair.name, changed)
+            take_over(request.pair.name, changed)
         return changed
 
 

@@ -29,7 +29,7 @@ class Bearer(HttpBearer):
             throttle.note_failure(address_of(request))
             return None
         throttle.count("token", row.prefix)
-        limit(row.owner, row.right)
+        limit(row.owner, tokens.right_of(row))
         require(row.owner, Right.VIEW)
         request.user = row.owner
         request.via = f"token {row.name}"  # type: ignore[attr-defined]

@@ -12,8 +12,12 @@ from django.db.models import Model, Q, QuerySet
 from django.http import Http404
 from ninja import Query, Schema
 
+from dashboard.api.fields import Instant, Word
+
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
+NEWEST_FIRST = ("-time", "-id")
+"""The order of events: the id of the row where two were at one moment."""
 NONE = "There is no such page: take `next` as it was given."
 
 
@@ -29,6 +33,18 @@ class Cursor(Schema):
 
     cursor: Annotated[str, Query(max_length=500, pattern=r"^[A-Za-z0-9_=-]*$")] = ""
     limit: Annotated[int, Query(ge=1, le=500)] = 100
+
+
+class Between(Cursor):
+    """Which records: of a pair, from `since` on, and before `until`."""
+
+    pair: Word = ""
+    since: Instant | None = None
+    until: Instant | None = None
+
+    def of(self, rows: QuerySet[Any], column: str) -> QuerySet[Any]:
+        lookups = {"pair": self.pair, f"{column}__gte": self.since, f"{column}__lt": self.until}
+        return rows.filter(**{name: value for name, value in lookups.items() if value})
 
 
 def page(

@@ -1,4 +1,4 @@
-"""The API put together: who may come in, its routes, its document."""
+"""The frame of the API: who may come in, its document, its addresses. dashboard/routes.py adds the operations."""
 
 from collections.abc import Callable
 from functools import cache, wraps
@@ -8,18 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path
 from ninja import NinjaAPI
 
-from dashboard.actions import api as entities
-from dashboard.alerts.api import alerts
-from dashboard.alerts.api import rules as alert_rules
 from dashboard.api import problems
 from dashboard.api.authentication import Bearer, Session
-from dashboard.backlog.api import actions as queues
-from dashboard.backlog.api import queues as backlog
-from dashboard.costs.api import charges, statements
-from dashboard.drills import api as drills
-from dashboard.fleet.api import health
-from dashboard.incidents import api as incidents
-from dashboard.readiness import api as readiness
 
 VERSION = "1.0"
 ABOUT = (
@@ -51,11 +41,6 @@ api = ControlPlaneApi(
     urls_namespace="api-v1",
 )
 problems.install(api)
-_ROOMS = (
-    health, incidents, backlog, charges, statements, readiness, drills, alert_rules, alerts, entities, queues
-)  # fmt: skip
-for _room in _ROOMS:
-    api.add_router("", _room.router)
 
 
 @cache

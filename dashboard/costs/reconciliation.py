@@ -21,9 +21,10 @@ from django.db.models import Sum as SumOf
 from dashboard.costs import measured_connections
 from dashboard.costs.azure_metrics import read_metrics
 from dashboard.costs.outages import NO_OPERATIONS
-from dashboard.costs.statements import LARGEST_BYTES, Parsed, Peak, StatementError, read_export
+from dashboard.costs.statements import Parsed, Peak, StatementError, read_export
 from dashboard.models import Adjustment, AuditEntry, BilledDay, Charge, ConnectionDay, DailyCharge, Invoice, Statement
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
+from dashboard.site.bodies import LARGEST_BYTES
 from dashboard.site.money import exact_text
 
 READERS = {Statement.Source.EXPORT: read_export, Statement.Source.METRICS: read_metrics}

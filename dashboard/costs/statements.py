@@ -16,7 +16,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, BinaryIO
 
-LARGEST_BYTES = 64 * 1024 * 1024
+from dashboard.site.bodies import LARGEST_BYTES
+
 MOST_ROWS = 1_000_000
 LONGEST_FIELD = 64 * 1024
 SERVICE, BANDWIDTH = "service bus", "bandwidth"

@@ -1,13 +1,12 @@
 """What the pages of pairs show, read in a fixed number of queries whatever the number of pairs and entities."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.safestring import SafeString
 
-from dashboard.demo.panel import Panel, panel
 from dashboard.fleet.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
 from dashboard.fleet.ledgers import stalled
 from dashboard.fleet.paces import paces_of
@@ -18,6 +17,12 @@ from dashboard.site.charts import Window
 from pairing.fleet.shared_health import Pace
 
 MOST_NAMED = 3
+PanelOf = Callable[[Pair], object | None]
+"""What else is shown beside a pair, for `demo/panel.html`; None for nothing."""
+
+
+def no_panel(pair: Pair) -> None:
+    """Nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class PairBoard:
     totals: Totals
     pauses: Sequence[SyphonPause]
     chart: Chart
-    demo: Panel | None
+    demo: object | None
     paces: Mapping[str, Pace]
 
     @property
@@ -98,7 +103,9 @@ class Board:
         return sorted(rows, key=lambda row: row.entity.since or datetime.max)[:MOST_NAMED]
 
 
-def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]) -> Board:
+def board(
+    now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth], panel_of: PanelOf = no_panel
+) -> Board:
     """The pairs, and the given ones of their entities. The headline is about all entities of these pairs."""
     known, shown = list(pairs), list(entities)
     beat = _heard(known)
@@ -119,6 +126,7 @@ def board(now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth]
             samples,
             window,
             limited.get(pair.name, {}),
+            panel_of(pair),
         )
         for pair in known
     ]
@@ -219,6 +227,7 @@ def _pair_board(
     samples: Samples,
     window: Window,
     paces: Mapping[str, Pace],
+    panel: object | None,
 ) -> PairBoard:
     parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
     return PairBoard(
@@ -227,6 +236,6 @@ def _pair_board(
         totals=totals,
         pauses=list(pair.pauses.all()),
         chart=pair_chart(pair, depths.get(pair.pk, ()), parts, window),
-        demo=panel(pair),
+        demo=panel,
         paces=paces,
     )

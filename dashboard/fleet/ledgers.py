@@ -15,7 +15,7 @@ from dashboard.models import BacklogQueue, Pair, SyphonLedger, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.fitting import fitted
 from pairing.events import Event
-from pairing.fleet.reading import moment, reading, record, text, whole
+from pairing.stored_json import moment, reading, record, text, whole
 
 PATIENCE = timedelta(minutes=2)
 _MOST = 2**53

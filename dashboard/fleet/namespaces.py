@@ -12,6 +12,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage, Servic
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from dashboard.fleet.pairs_file import EndpointConfig, PairsFileError, load_pairs
+from dashboard.site.errors import Unavailable
 from dashboard.site.redis import RedisError, shared_state
 from pairing.backlog.administration import emulator_transport
 from pairing.clock import SystemClock
@@ -25,7 +26,7 @@ ASK_S = 8.0  # for one question to a namespace, opening a link included
 _lock = threading.Lock()
 
 
-class NamespaceError(Exception):
+class NamespaceError(Unavailable):
     """The namespace cannot be asked, or refuses; the sentence says which and why."""
 
 

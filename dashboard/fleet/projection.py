@@ -397,7 +397,7 @@ def _is_later(at: datetime, known: datetime | None) -> bool:
 
 
 class Disagreement(Protocol):
-    """pairing.fleet.presence.Opinions."""
+    """pairing.fleet.presence.ReportedStates."""
 
     @property
     def processes(self) -> int: ...

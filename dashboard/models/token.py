@@ -5,8 +5,6 @@ from datetime import datetime
 from django.conf import settings
 from django.db import models
 
-from dashboard.access.rights import Right
-
 
 class ApiToken(models.Model):
     """One token of one person. It gives no more than its scope, and no more than the person may at that moment."""
@@ -44,11 +42,6 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
-
-    @property
-    def right(self) -> Right:
-        """The most it gives."""
-        return {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}[self.scope]
 
     def is_usable(self, now: datetime) -> bool:
         """Whether it opens anything at that moment, if its owner may."""

@@ -1,4 +1,4 @@
-"""Before an outage: readiness."""
+"""Readiness: whether failover would work."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal

@@ -16,9 +16,9 @@ from dashboard.readiness.facts import EntityFacts, PairFacts, Probe, QueueFacts
 from dashboard.site.redis import shared_state
 from pairing.backlog.capacity import Fill
 from pairing.backlog.rotation import backlog_path
-from pairing.backlog.shared import SharedBacklog
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.presence import Presence, Presences
+from pairing.fleet.shared_backlog import SharedBacklog
 
 LIMITS = {"basic": 262_144, "standard": 262_144, "premium": 1_048_576}
 """Bytes of the largest message by tier; Premium takes more where a queue was made so."""

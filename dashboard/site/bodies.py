@@ -5,13 +5,13 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.costs.statements import LARGEST_BYTES
-
 Scope = Any
 Message = Any
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+LARGEST_BYTES = 64 * 1024 * 1024
+"""The largest file that may be uploaded."""
 FORM_BYTES = 64 * 1024
 """What a form has beside its file."""
 UPLOADS = ("/costs/reconcile/upload/", "/api/v1/statements")

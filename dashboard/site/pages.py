@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from dashboard.alerts.open_alerts import standing
+from dashboard.site.open_alerts import standing
 
 
 def wants_part(request: HttpRequest) -> bool:

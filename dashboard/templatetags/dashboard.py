@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from django import template
@@ -46,6 +46,17 @@ EVENTS = {
     "order_at_risk": ("failing", "Order at risk"),
     "ledger_unbalanced": ("failed-over", "Ledger unbalanced"),
 }
+
+
+class Incident(Protocol):
+    """What a badge needs to know of an incident."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def recovered_at(self) -> datetime | None: ...
+
 
 OF_ENTITIES = ("failing", "failed_over", "recovered", "forced", "held", "released", "order_at_risk")
 
@@ -96,6 +107,25 @@ def about(event: FailoverEvent) -> str:
     except NoReverseMatch:
         pass  # of a pair that PAIRS_FILE does not name
     return f"{reverse('events')}?{urlencode({'pair': event.pair, 'entity': event.entity})}"
+
+
+@register.simple_tag
+def incident_of(event: FailoverEvent) -> str:
+    """The page of the incident that this event began; empty where it began none."""
+    if event.kind not in ("failed_over", "forced"):
+        return ""
+    try:
+        return reverse("incident", args=[event.pair, event.event_id])
+    except NoReverseMatch:
+        return ""  # of a pair whose name is no part of an address
+
+
+@register.filter
+def incident_status(incident: Incident) -> Status:
+    """The state of an incident, as the badges of entities have it."""
+    if incident.is_over:
+        return Status.HEALTHY
+    return Status.DRAINING if incident.recovered_at else Status.FAILED_OVER
 
 
 @register.simple_tag

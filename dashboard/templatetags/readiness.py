@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -56,15 +57,17 @@ def score_bar(points: int | None) -> SafeString:
 def pair_readiness(pair: Pair) -> dict[str, Any]:
     """The score of one of `watched_pairs` with a link to its reasons, for other pages."""
     known = vars(pair)
-    return {"score": _believed(known.get("ready_score"), known.get("ready_checked_at")), "pair": pair, "entity": None}
+    score = _believed(known.get("ready_score"), known.get("ready_checked_at"))
+    return {"score": score, "href": f"{reverse('readiness')}?pair={pair.name}"}
 
 
 @register.inclusion_tag("readiness/small.html")
 def entity_readiness(entity: EntityHealth) -> dict[str, Any]:
     """The entity's score with a link to its reasons, for other pages."""
     row = Readiness.objects.filter(pair=entity.pair_id, entity=entity.path).first()
-    score = _believed(row.score, row.checked_at) if row else None
-    return {"score": score, "pair": entity.pair, "entity": row and row.entity}
+    if row is None:
+        return {"score": None, "href": f"{reverse('readiness')}?pair={entity.pair.name}"}
+    return {"score": _believed(row.score, row.checked_at), "href": row.get_absolute_url()}
 
 
 def _believed(score: int | None, checked_at: datetime | None) -> int | None:

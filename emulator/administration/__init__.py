@@ -1,4 +1,4 @@
-"""Entities over HTTP: what `ServiceBusAdministrationClient` talks to (docs/wire.md, section 10)."""
+"""The administration of entities over HTTP, for `ServiceBusAdministrationClient` (docs/wire.md, section 10)."""
 
 from emulator.administration.messages import AdminRequest, AdminResponse
 from emulator.administration.service import Administration

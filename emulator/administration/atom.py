@@ -29,12 +29,12 @@ _SPECIAL = re.compile("[<>&\x00-\x08\x0b-\x1f\ufffe\uffff]")
 
 
 class DocumentError(ValueError):
-    """The request's body is not the XML that was asked for; the text says why."""
+    """The body of a request is not the expected XML; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entity on its way out: its name, its address below the namespace, its description as XML."""
+    """One entity to be written: its name, its address below the namespace, its description as XML."""
 
     title: str
     address: str
@@ -73,7 +73,7 @@ def parse(body: bytes) -> Element:
 
 
 class _BoundedBuilder:
-    """Builds elements with names in Clark notation, up to a depth and a number."""
+    """Builds elements with names in Clark notation, with limits of depth and number."""
 
     def __init__(self) -> None:
         self._tree = TreeBuilder()
@@ -106,7 +106,7 @@ def _clark(name: str) -> str:
 
 
 def text(value: str) -> str:
-    """Character data that any XML parser reads back; what XML cannot hold becomes a replacement character."""
+    """Escaped character data; characters that XML does not allow become replacement characters."""
     return escape(value.translate(_ILLEGAL), {"\r": "&#13;"}) if _SPECIAL.search(value) else value
 
 
@@ -123,7 +123,7 @@ def entry(item: Entry, base: str, namespace: str) -> bytes:
 def feed(
     items: Iterable[Entry], *, title: str, base: str, namespace: str, self_link: str, next_link: str | None, now: float
 ) -> bytes:
-    """A page of entries. The client goes on to another page if, and only if, there are two links."""
+    """A page of entries. The client requests another page if and only if there are two links."""
     following = f'<link rel="next" href={quoteattr(next_link)}/>' if next_link else ""
     entries = "".join(_entry(item, base, namespace, "") for item in items)
     return (
@@ -134,7 +134,7 @@ def feed(
 
 
 def error(status: int, detail: str) -> bytes:
-    """The body of a refusal."""
+    """The body of an error."""
     return f"<Error><Code>{status}</Code><Detail>{text(detail)}</Detail></Error>".encode()
 
 

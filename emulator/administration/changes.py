@@ -1,4 +1,4 @@
-"""Creating and updating: an entity as a request describes it, checked and given to the broker."""
+"""Creating, updating and deleting entities as requests describe them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Changes:
     """What one request does to the entities of a namespace.
 
     `is_update`: the entity must be there already; otherwise it must not. All methods raise DescriptionError for what
-    the service answers with 400, and BrokerError for what is there already or is not.
+    the service answers with 400, and BrokerError if the entity exists or does not.
     """
 
     namespace: Namespace
@@ -67,7 +67,7 @@ class Changes:
         return self.namespace.update_topic(path, wanted, self.now)
 
     def subscription(self, target: targets.Subscription, element: Element) -> Subscription:
-        """Create or update a subscription; a new one takes every message unless the request brings a rule."""
+        """Create or update a subscription; a new one matches every message unless the request contains a rule."""
         topic = self.namespace.topic(target.topic)
         if not self.is_update:
             wanted = documents.read(element, SubscriptionDescription(topic.path, target.name))
@@ -89,7 +89,7 @@ class Changes:
         return subscription, put(wanted, self.now)
 
     def delete(self, target: targets.Target) -> bool:
-        """Delete what the target names; whether it names something that can be deleted at all."""
+        """Delete what the target names; False if it names nothing that can be deleted."""
         match target:
             case targets.Entity(path) if topic_at(self.namespace, path):
                 self.namespace.delete_topic(path)
@@ -121,7 +121,7 @@ def topic_at(namespace: Namespace, path: str) -> Topic | None:
 
 
 def _first_rule(element: Element) -> RuleDescription:
-    """The rule a subscription is created with: `DefaultRuleDescription`, or the one that takes everything."""
+    """The rule a subscription is created with: `DefaultRuleDescription`, or the default one."""
     given = element.find(f"{{{SERVICE_BUS}}}DefaultRuleDescription")
     if given is None:
         return DEFAULT_RULE

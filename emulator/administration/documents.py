@@ -1,6 +1,6 @@
-"""Queues, topics and subscriptions as the administration writes them, and read from what it is sent.
+"""Queues, topics and subscriptions as XML.
 
-One table per kind of entity says which element stands for which property, another the order of the elements.
+One table per kind of entity maps elements to properties, another gives the order of the elements.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RIGHTS = ("Manage", "Send", "Listen")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What an entity holds just now. Times in seconds since the epoch, sizes in bytes; counts a kind lacks are zero."""
+    """The current state of an entity. Times in seconds since the epoch, sizes in bytes; other counts are zero."""
 
     created_at: float
     updated_at: float
@@ -67,7 +67,7 @@ def _read_integer(text: str) -> int:
 
 
 def read_boolean(text: str) -> bool:
-    """Return the boolean an XML text stands for; raise DescriptionError for other text."""
+    """Return the boolean of an XML text; raise DescriptionError for other text."""
     try:
         return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
     except KeyError:
@@ -161,7 +161,7 @@ ORDER: Mapping[type, tuple[str, ...]] = {
         "AutoDeleteOnIdle EntityAvailabilityStatus"
     ),
 }
-# What cannot change after creation keeps its value when an update leaves it out.
+# Properties fixed at creation keep their value when an update leaves them out.
 _FIXED = ("RequiresSession", "RequiresDuplicateDetection", "EnablePartitioning")
 
 
@@ -186,7 +186,7 @@ def read(element: Element, blank: Described, before: Described | None = None) ->
 
 
 def mentions(element: Element, name: str) -> bool:
-    """Whether the description gives this property at all."""
+    """Whether the description contains this property."""
     return element.find(f"{{{atom.SERVICE_BUS}}}{name}") is not None
 
 
@@ -196,7 +196,7 @@ def _value(name: str, kind: Kind, text: str) -> Any:
     try:
         return kind.read(text)
     except DescriptionError as error:
-        raise DescriptionError(f"The value of {name} is wrong: {error}") from None
+        raise DescriptionError(f"The value of {name} is invalid: {error}") from None
 
 
 def write(
@@ -281,7 +281,7 @@ def _read_authorization(element: Element) -> AuthorizationRule:
 
 
 def _new_key() -> str:
-    """A key for a rule that came without one, as the service makes it."""
+    """A key for a rule without one, generated as by the service."""
     return base64.b64encode(secrets.token_bytes(32)).decode()
 
 

@@ -1,4 +1,4 @@
-"""ISO 8601 durations and times, in the service's dialect."""
+"""ISO 8601 durations and times, in the format of the service."""
 
 from __future__ import annotations
 

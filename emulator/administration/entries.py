@@ -1,4 +1,4 @@
-"""What the broker has, as entries of the administration."""
+"""Entities of the broker as entries of the administration."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Entries:
 
 
 def queue_runtime(queue: Queue) -> Runtime:
-    """What a queue, or a subscription's queue, holds now."""
+    """The current state of a queue, or of a subscription's queue."""
     counted = queue.runtime()
     return Runtime(
         created_at=counted["created_at"],
@@ -75,7 +75,7 @@ def queue_runtime(queue: Queue) -> Runtime:
 
 
 def topic_runtime(topic: Topic) -> Runtime:
-    """What a topic holds: the messages scheduled on it; the others are its subscriptions'."""
+    """The current state of a topic: its scheduled messages; all others are in its subscriptions."""
     filters = [rule.description.filter for each in topic.subscriptions() for rule in each.rules()]
     correlations = sum(isinstance(each, CorrelationFilter) for each in filters)
     return Runtime(
@@ -83,7 +83,7 @@ def topic_runtime(topic: Topic) -> Runtime:
         updated_at=topic.inbox.updated_at,
         accessed_at=topic.inbox.accessed_at,
         size_in_bytes=topic.size_bytes,
-        scheduled=topic.inbox.scheduled_count,
+        scheduled=topic.inbox.contents.scheduled_count,
         subscriptions=len(topic.subscriptions()),
         sql_filters=len(filters) - correlations,
         correlation_filters=correlations,

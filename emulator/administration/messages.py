@@ -1,4 +1,4 @@
-"""A request to the administration and its answer, without the socket."""
+"""Requests to the administration and their answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AdminRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdminResponse:
-    """What to answer. An empty body has no content type."""
+    """An answer. An empty body has no content type."""
 
     status: int
     body: bytes = b""
@@ -34,5 +34,5 @@ class AdminResponse:
 
 
 def refusal(status: int, detail: str) -> AdminResponse:
-    """An answer that says why not."""
+    """A refusal with its reason."""
     return AdminResponse(status, atom.error(status, detail), PROBLEM)

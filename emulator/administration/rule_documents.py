@@ -1,4 +1,4 @@
-"""Rules as the administration writes them, and read from what it is sent: typed filters, actions and parameters."""
+"""Rules as XML: typed filters, actions and parameters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CORRELATION_PROPERTIES = {
 
 
 def read_rule(element: Element, name: str) -> RuleDescription:
-    """Return the rule an element describes; without a filter it takes every message. Raises DescriptionError."""
+    """Return the rule an element describes; without a filter it matches every message. Raises DescriptionError."""
     rule_filter, action = _child(element, "Filter"), _child(element, "Action")
     return RuleDescription(
         name=name,
@@ -195,7 +195,7 @@ def _typed(value: PropertyValue) -> tuple[str, str]:
 
 
 def _format_datetime(value: datetime) -> str:
-    """As it was given: a time without an offset keeps having none."""
+    """The time as it was given: one without an offset stays without."""
     if value.tzinfo is None:
         return value.isoformat()
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The administration of one namespace: a request in, an answer out, no sockets and no clock."""
+"""The administration of one namespace: answers requests, without sockets and clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emulator.signatures import TokenError, verify
 OLDEST_VERSION = "2017-04"
 AUTHORIZATION = "authorization"
 FORWARDING_AUTHORIZATION = ("servicebussupplementaryauthorization", "servicebusdlqsupplementaryauthorization")
-# What a version of the interface does not know is neither shown to its clients nor taken from them.
+# Properties that a version of the API does not have are neither returned to its clients nor accepted from them.
 UNKNOWN = {OLDEST_VERSION: frozenset({"MaxMessageSizeInKilobytes"})}
 
 Item = TypeVar("Item")
@@ -37,7 +37,7 @@ class Administration:
     created_at: float
 
     def handle(self, request: AdminRequest, now: float) -> AdminResponse:
-        """Do what the request asks for; what is wrong with it becomes the answer, never an exception."""
+        """Process a request; errors become answers, never exceptions."""
         try:
             self._authorize(request, now)
             return _Call(self, request, now).answer()
@@ -49,7 +49,7 @@ class Administration:
             return refusal(error.status, str(error))
 
     def _authorize(self, request: AdminRequest, now: float) -> None:
-        """Raise TokenError unless the request, and each entity it forwards to, comes with a good token."""
+        """Raise TokenError unless the request, and each entity it forwards to, has a valid token."""
         for header in (AUTHORIZATION, *FORWARDING_AUTHORIZATION):
             token = request.headers.get(header)
             if token is not None:
@@ -62,7 +62,7 @@ class Administration:
 
 
 class _Call:
-    """One request being answered."""
+    """One request that is being processed."""
 
     def __init__(self, administration: Administration, request: AdminRequest, now: float) -> None:
         self.administration = administration
@@ -121,7 +121,7 @@ class _Call:
             case targets.Rule(topic, name, rule):
                 owner = self.namespace.topic(topic).subscription(name)
                 return self._show(self.entries.rule(owner, owner.rule(rule)))
-        # How the service says that an entity does not exist: a feed of nothing.
+        # An empty feed is how the service reports that an entity does not exist.
         return self._feed("Publicly Listed Services", (), None)
 
     def _show(self, entry: atom.Entry, status: int = 200) -> AdminResponse:

@@ -1,4 +1,4 @@
-"""What a request's address means: which entity or list, below which other."""
+"""What the address of a request names: an entity, or a list of entities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_SKIP = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A queue or topic: the address alone does not tell which."""
+    """A queue or topic; the address does not distinguish them."""
 
     path: str
 
@@ -71,7 +71,7 @@ Target = Entity | Subscription | Rule | Queues | Topics | Subscriptions | Rules 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of a list is wanted."""
+    """The requested part of a list."""
 
     skip: int = 0
     top: int = PAGE_SIZE
@@ -119,7 +119,7 @@ def read_query(address: str) -> Mapping[str, str]:
 
 
 def read_page(query: Mapping[str, str]) -> Page:
-    """Return the page `$skip` and `$top` ask for, at most 100 entries. Raise DescriptionError for other numbers."""
+    """Return the page requested with `$skip` and `$top`, at most 100 entries. Raises DescriptionError."""
     skip, top = _count(query, "$skip", 0), _count(query, "$top", PAGE_SIZE)
     if top == 0:
         raise DescriptionError("The value of $top must be at least 1.")

@@ -1,8 +1,8 @@
 """One AMQP connection as the server sees it: bytes in, events out. No socket and no clock.
 
-`receive` takes what came and returns what happened; answers gather in `take_output`. A peer that breaks the protocol
-gets the fitting error on the smallest thing that can carry it - a session's `end` or the connection's `close` - and
-the event ConnectionClosed follows where nothing more can be said.
+`receive` takes received bytes and returns events; answers are collected for `take_output`. A peer that violates the
+protocol gets the error in the narrowest scope that can carry it, a session's `end` or the connection's `close`; the
+latter is followed by the event ConnectionClosed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from emulator.amqp.frames import (
     frame,
 )
 from emulator.amqp.session import WINDOW, Session
-from emulator.amqp.types import AmqpError
+from emulator.encoding.types import AmqpError
 
 MAX_FRAME_SIZE = 1024 * 1024
 MAX_SESSIONS = 256
-# Parts of messages that are not complete yet, over all links of a connection.
+# Fragments of incomplete messages, over all links of a connection.
 MAX_PARTIAL_BYTES = 16 * 1024 * 1024
 EMPTY_FRAME = frame(0, b"")
 
 
 class State(Enum):
-    """How far a connection is."""
+    """The phase of a connection."""
 
     HEADER = auto()
     SASL = auto()
@@ -55,12 +55,12 @@ class Connection:
         self.partial_bytes = 0
         self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         self._output: list[bytes] = []
-        self._abandoned: set[int] = set()
+        self._failed_sessions: set[int] = set()
 
     # --- bytes -----------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> list[Event]:
-        """What happened with these bytes. After ConnectionClosed, close the socket once the output is written."""
+        """The events of these bytes. After ConnectionClosed, close the socket once the output is written."""
         if self.is_closed:
             return []
         events: list[Event] = []
@@ -79,7 +79,7 @@ class Connection:
         return events
 
     def take_output(self) -> bytes:
-        """Everything to be written to the socket since the last call."""
+        """The bytes to be written to the socket since the last call."""
         if not self._output:
             return b""
         output = b"".join(self._output) if len(self._output) > 1 else self._output[0]
@@ -88,7 +88,7 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is read any more: close the socket once the output is written."""
+        """Whether the connection has ended: close the socket once the output is written."""
         return self.state is State.CLOSED
 
     @property
@@ -109,7 +109,7 @@ class Connection:
             self._output.append(AMQP_HEADER)
             self.state = State.OPENING
         else:
-            # A peer of another protocol is told ours, and nothing else (AMQP 1.0, section 2.2).
+            # A peer of another protocol gets our header and nothing else (AMQP 1.0, section 2.2).
             self._output.append(AMQP_HEADER)
             self.state = State.CLOSED
             raise AmqpError("amqp:connection:framing-error", "an unknown protocol header")
@@ -118,7 +118,7 @@ class Connection:
     def _read_frame(self, kind: int, channel: int, body: bytes, events: list[Event]) -> None:
         if self.state is State.SASL:
             if kind != SASL_FRAME:
-                raise AmqpError("amqp:connection:framing-error", "a frame that is not SASL's before SASL ended")
+                raise AmqpError("amqp:connection:framing-error", "a frame other than SASL before SASL ended")
             answer, accepted = sasl.outcome(body)
             self._output.append(answer)
             if not accepted:
@@ -145,10 +145,10 @@ class Connection:
             session = self.sessions.get(channel)
             if session is not None:
                 self._in_session(session, performative, payload, events)
-            elif isinstance(performative, p.End) and channel in self._abandoned:
-                self._abandoned.discard(channel)
+            elif isinstance(performative, p.End) and channel in self._failed_sessions:
+                self._failed_sessions.discard(channel)
                 self.send(channel, p.encode_performative(p.End()))
-            # Anything else on a channel that has ended is late, as clients' detaches are: not worth an error.
+            # Other frames on an ended channel are late, such as a client's detach, and are ignored.
 
     def _in_session(self, session: Session, performative: Any, payload: bytes, events: list[Event]) -> None:
         if isinstance(performative, p.End):
@@ -187,32 +187,35 @@ class Connection:
         self._output.append(frame(channel, body))
 
     def hold(self, size: int) -> None:
-        """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the bound."""
+        """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""
         self.partial_bytes += size
         if self.partial_bytes > MAX_PARTIAL_BYTES:
             raise AmqpError("amqp:resource-limit-exceeded", "too many messages are incomplete at the same time")
 
     def send_empty_frame(self) -> None:
-        """A sign of life, for clients that asked for one."""
+        """Send a heartbeat."""
         self._output.append(EMPTY_FRAME)
 
-    def abandon(self, session: Session, condition: str, description: str) -> list[Event]:
-        """End a session, and answer the client's own `end` once more.
+    def fail_session(self, channel: int, condition: str, description: str) -> list[Event]:
+        """End a session with an error, and answer the client's own `end` a second time.
 
-        A client that waits on an ended session may wait for ever; the SDK takes the second `end` for an error and
-        closes the connection. So an outage that ends sessions can be felt.
+        A client that waits on an ended session may wait for ever. The SDK treats the second `end` as an error and
+        closes the connection, so that the fault becomes visible to its caller.
         """
-        self._abandoned.add(session.channel)
+        session = self.sessions.get(channel)
+        if session is None:
+            return []
+        self._failed_sessions.add(channel)
         return self.end(session, condition, description)
 
     def end(self, session: Session, condition: str | None = None, description: str = "") -> list[Event]:
-        """End a session: the answer to the client's end, or our own with an error."""
+        """Send `end`: in answer to the client's, or our own with an error."""
         self.sessions.pop(session.channel, None)
         self.send(session.channel, p.encode_performative(p.End(p.error(condition, description) if condition else None)))
         return session.end_links()
 
     def close(self, condition: str | None = None, description: str = "") -> list[Event]:
-        """Say good-bye, with an error or without; nothing is read afterwards."""
+        """Send `close`, with or without an error; nothing is read afterwards."""
         if self.state in (State.OPENING, State.OPEN, State.AMQP_HEADER):
             if self.state is not State.OPEN:
                 self.send(0, p.encode_performative(p.Open(self.container_id)))
@@ -221,7 +224,7 @@ class Connection:
         return [*self.abort(), ConnectionClosed(condition, description)]
 
     def abort(self) -> list[Event]:
-        """The socket is gone: every link with it."""
+        """End all sessions and links, as the socket was lost."""
         self.state = State.CLOSED
         sessions = list(self.sessions.values())
         self.sessions.clear()

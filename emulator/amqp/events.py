@@ -1,12 +1,11 @@
-"""What happened on a connection, as the server's side sees it."""
+"""The events of a connection, from the server's point of view."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from emulator.amqp.link import Link
+from emulator.amqp.link import Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,7 @@ class ConnectionOpened:
 
 @dataclass(frozen=True, slots=True)
 class LinkRequested:
-    """The client wants a link: answer with `link.accept(...)` or `link.refuse(...)`, now or later."""
+    """The client asks for a link: answer with `link.accept(...)` or `link.refuse(...)`, now or later."""
 
     link: Link
 
@@ -38,7 +37,7 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True)
 class CreditGranted:
-    """A receiver said how many messages it takes. `link.credit` is what is open now."""
+    """A receiver set its credit; `link.credit` is what remains open."""
 
     link: Link
     drain: bool
@@ -46,14 +45,14 @@ class CreditGranted:
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
-    """The client takes more frames: what waited on this link for that may go on."""
+    """The session window of the client opened: deliveries on this link may continue."""
 
     link: Link
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A receiver decided on a delivery. Where `settled` is false it waits for our answer: `link.settle(...)`."""
+    """A receiver sent an outcome. Where `settled` is false it waits for our answer: `session.settle(...)`."""
 
     link: Link
     delivery_id: int
@@ -65,14 +64,14 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class LinkDetached:
-    """A link is gone, by the client's `detach`, its `end` or the end of the connection."""
+    """A link ended, by the client's `detach`, its `end` or the end of the connection."""
 
     link: Link
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionClosed:
-    """Nothing more comes or goes: `condition` is None for an orderly end."""
+    """The connection ended; `condition` is None for an orderly close."""
 
     condition: str | None
     description: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from emulator.amqp.types import AmqpError
+from emulator.encoding.types import AmqpError
 
 AMQP_HEADER = b"AMQP\x00\x01\x00\x00"
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
@@ -16,9 +16,9 @@ _HEAD = struct.Struct(">IBBH")
 
 
 class FrameBuffer:
-    """Collects bytes and gives out whole frames. Holds at most one frame's worth more than it was last given.
+    """Collects bytes and returns whole frames. Buffers at most one frame more than it was last fed.
 
-    The pieces of a frame are joined once, when it is complete: a peer that sends it byte by byte costs no more.
+    The pieces of a frame are joined once, when it is complete, so that sending it byte by byte costs no more.
     """
 
     __slots__ = ("_data", "_pieces", "_position", "_size", "_wanted", "max_frame_size")
@@ -32,7 +32,7 @@ class FrameBuffer:
         self.max_frame_size = max_frame_size
 
     def feed(self, data: bytes) -> None:
-        """Append what came from the socket."""
+        """Append bytes from the socket."""
         self._pieces.append(data)
         self._size += len(data)
         if self._size >= self._wanted:
@@ -53,11 +53,11 @@ class FrameBuffer:
         return taken
 
     def frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """Type, channel and body of each whole frame. Raises AmqpError on a frame that cannot be."""
+        """Type, channel and body of each whole frame. Raises AmqpError on an invalid frame."""
         while len(self._data) - self._position >= 8:
             size, offset, kind, channel = _HEAD.unpack_from(self._data, self._position)
             if size < 8 or size > self.max_frame_size or offset < 2 or offset * 4 > size:
-                raise AmqpError("amqp:connection:framing-error", f"a frame of {size} bytes cannot be")
+                raise AmqpError("amqp:connection:framing-error", f"invalid frame of {size} bytes")
             end = self._position + size
             if end > len(self._data):
                 self._want(size)
@@ -68,7 +68,7 @@ class FrameBuffer:
         self._want(8)
 
     def _want(self, size: int) -> None:
-        """Join the pieces to come once this many bytes are there, what is left of the last ones included."""
+        """Join the next pieces once this many bytes are there, including those left over."""
         self._wanted = size - (len(self._data) - self._position)
 
 

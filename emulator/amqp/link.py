@@ -1,25 +1,59 @@
 """One link: its credit, and the message that is arriving in parts.
 
-Credit is counted as AMQP says: the receiver tells how many deliveries it had seen and how many more it takes, the
-sender compares with what it has sent. So credit is set, never added, and a lost or repeated `flow` does no harm.
-Clients of Service Bus send without credit and want answers without credit; we let them.
+Credit is computed as AMQP specifies: the receiver states the delivery count it has seen and how many more deliveries
+it accepts; the sender compares that with what it has sent. Credit is therefore set, never added, and a lost or
+repeated `flow` does no harm. A client that sends without credit is not stopped: the SDK's senders ignore credit.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from emulator.amqp import performatives as p
-from emulator.amqp.types import AmqpError
-
-if TYPE_CHECKING:
-    from emulator.amqp.session import Session
+from emulator.encoding.types import AmqpError
 
 SENDER_CREDIT = 1000
 
 
+class LinkSession(Protocol):
+    """The session of a link, as the link and its user see it."""
+
+    channel: int
+    max_message_size: int
+
+    @property
+    def links(self) -> Mapping[int, Link]:
+        """The open links by handle."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the client's window lets another transfer out."""
+
+    def send(self, performative: Any) -> None:
+        """Send a performative on the session's channel."""
+
+    def send_flow(self, link: Link | None, *, drain: bool = False) -> None:
+        """Send the session's windows, and a link's credit."""
+
+    def send_transfer(self, link: Link, payload: bytes, tag: bytes, *, settled: bool) -> int:
+        """Send a message; returns its delivery id."""
+
+    def accept(self, delivery_id: int) -> None:
+        """Acknowledge a message the client sent."""
+
+    def settle(self, first: int, state: bytes, *, last: int | None = None, role: bool = True) -> None:
+        """Send a settled disposition."""
+
+    def hold(self, size: int) -> None:
+        """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""
+
+    def forget(self, link: Link) -> None:
+        """Remove a link that has ended."""
+
+
 class Link:
-    """A link of a session. `client_receives` tells who sends on it."""
+    """A link of a session. `client_receives` says in which direction messages go."""
 
     __slots__ = (
         "_incoming_delivery",
@@ -39,7 +73,7 @@ class Link:
         "target",
     )
 
-    def __init__(self, session: Session, attach: p.Attach) -> None:
+    def __init__(self, session: LinkSession, attach: p.Attach) -> None:
         self.session = session
         self.attach = attach
         self.name, self.handle = attach.name, attach.handle
@@ -47,9 +81,9 @@ class Link:
         self.credit = 0
         self.delivery_count = 0
         self.max_message_size = 0
-        self.is_attached = False  # our own attach was sent
+        self.is_attached = False  # our attach has been sent
         self.is_open = True
-        self.owner: Any = None  # whatever the server puts beside a link
+        self.owner: Any = None  # the endpoint that serves the link
         self._incoming_delivery: p.Transfer | None = None
         self._incoming_parts: list[bytes] = []
         self._incoming_size = 0
@@ -61,7 +95,7 @@ class Link:
 
     @property
     def address(self) -> str:
-        """The node the client means: the source it receives from, or the target it sends to; empty where none."""
+        """The address of the client's node: the source it receives from or the target it sends to; empty if none."""
         end = self.source if self.client_receives else self.target
         return end.address or "" if end is not None else ""
 
@@ -82,7 +116,7 @@ class Link:
             self.grant(credit)
 
     def refuse(self, condition: str, description: str) -> None:
-        """Answer the attach with no terminus of ours, and detach: the form that tells the client why."""
+        """Answer the attach with a null terminus, then detach with the error: the client reports that condition."""
         if self.client_receives:
             self._send_attach(None, _echo(self.target))
         else:
@@ -111,12 +145,12 @@ class Link:
     # --- receiving -------------------------------------------------------------------------------------------------
 
     def grant(self, credit: int) -> None:
-        """Tell a sender how many messages it may send from now on."""
+        """Set the credit of a sender and send it."""
         self.credit = credit
         self.session.send_flow(self)
 
     def receive(self, transfer: p.Transfer, payload: bytes) -> tuple[p.Transfer, bytes] | None:
-        """Add a part; the first transfer and the whole payload once it is complete. Raises AmqpError."""
+        """Add a fragment; returns the first transfer and the whole payload once it is complete. Raises AmqpError."""
         if self.client_receives:
             raise AmqpError("amqp:not-allowed", "a transfer on a link that receives")
         first = self._incoming_delivery
@@ -131,12 +165,12 @@ class Link:
         if first is None:
             first = self._incoming_delivery = transfer
         elif transfer.delivery_id not in (None, first.delivery_id):
-            raise AmqpError("amqp:not-allowed", "a new delivery before the last part of the one before")
+            raise AmqpError("amqp:not-allowed", "a new delivery began before the previous one was complete")
         self._incoming_size += len(payload)
-        # What is too large is still read to its end, so that it can be rejected by its delivery id; it is not kept.
+        # An oversized message is read to its end, so that it can be rejected by its delivery id, but not kept.
         if self._incoming_size <= (self.max_message_size or self.session.max_message_size) + 1:
             self._incoming_parts.append(payload)
-            self.session.connection.hold(len(payload))
+            self.session.hold(len(payload))
         if transfer.more and not transfer.aborted:
             return None
         whole = b"".join(self._incoming_parts).ljust(min(self._incoming_size, self.max_message_size + 1), b"\0")
@@ -145,8 +179,8 @@ class Link:
         return None if transfer.aborted else (first, whole)
 
     def drop_parts(self) -> None:
-        """Forget the parts of a message that is complete, or will never be."""
-        self.session.connection.hold(-sum([len(part) for part in self._incoming_parts]))
+        """Discard the fragments of the incoming message."""
+        self.session.hold(-sum([len(part) for part in self._incoming_parts]))
         self._incoming_delivery, self._incoming_parts, self._incoming_size = None, [], 0
 
     def _count_delivery(self) -> None:
@@ -158,13 +192,13 @@ class Link:
     # --- sending ---------------------------------------------------------------------------------------------------
 
     def set_credit(self, flow: p.Flow) -> None:
-        """Take what the receiver said about its credit."""
+        """Compute the open credit from a flow of the receiver."""
         seen = flow.delivery_count if flow.delivery_count is not None else 0
         open_credit = (seen + (flow.link_credit or 0) - self.delivery_count) & 0xFFFFFFFF
         self.credit = open_credit if open_credit < 0x80000000 else 0
 
     def drain(self) -> None:
-        """Use up the credit with nothing, and say so."""
+        """Use up the remaining credit without a delivery, and report it."""
         self.delivery_count = (self.delivery_count + self.credit) & 0xFFFFFFFF
         self.credit = 0
         self.session.send_flow(self, drain=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
-from emulator.amqp.codec import decode, encode, encode_list
-from emulator.amqp.types import (
+from emulator.encoding.codec import decode, encode, encode_list
+from emulator.encoding.types import (
     AmqpError,
     Array,
     DecodeError,
@@ -21,7 +21,7 @@ from emulator.amqp.types import (
 )
 
 _NONE = type(None)
-# What a field may be when it is read (None: anything), and how it is written.
+# The types a field may have when it is read (None: any), and how it is written.
 Kind = tuple[frozenset[type] | None, Callable[[Any], Any]]
 
 
@@ -166,7 +166,7 @@ class Flow:
 
 @dataclass(slots=True)
 class Transfer:
-    """A message, or a part of one; its bytes follow the performative."""
+    """A message, or a fragment of one; its bytes follow the performative."""
 
     CODE: ClassVar[int] = 0x14
     KINDS: ClassVar[tuple[Kind, ...]] = (
@@ -199,7 +199,7 @@ class Transfer:
 
 @dataclass(slots=True)
 class Disposition:
-    """What became of deliveries first..last."""
+    """The state of the deliveries first..last."""
 
     CODE: ClassVar[int] = 0x15
     KINDS: ClassVar[tuple[Kind, ...]] = (_FLAG, _UINT, _UINT, _FLAG, _ANY, _FLAG)
@@ -250,7 +250,7 @@ class Close:
 
 @dataclass(slots=True)
 class SaslMechanisms:
-    """What the server offers."""
+    """The mechanisms the server offers."""
 
     CODE: ClassVar[int] = 0x40
     KINDS: ClassVar[tuple[Kind, ...]] = (_SYMBOLS,)
@@ -261,7 +261,7 @@ class SaslMechanisms:
 
 @dataclass(slots=True)
 class SaslInit:
-    """What the client chose."""
+    """The mechanism the client chose."""
 
     CODE: ClassVar[int] = 0x41
     KINDS: ClassVar[tuple[Kind, ...]] = (_SYMBOL, _BINARY, _TEXT)
@@ -274,7 +274,7 @@ class SaslInit:
 
 @dataclass(slots=True)
 class SaslOutcome:
-    """How it ended; 0 is success."""
+    """The result; 0 is success."""
 
     CODE: ClassVar[int] = 0x44
     KINDS: ClassVar[tuple[Kind, ...]] = (_UBYTE, _BINARY)
@@ -318,13 +318,13 @@ def decode_performative(frame: bytes, *, sasl: bool = False) -> tuple[Any, int]:
     return _checked(kind, values), end
 
 
-# Looked up once and not at each frame.
+# Computed once, not for each frame.
 _ALLOWED: dict[type, tuple[frozenset[type] | None, ...]] = {
     kind: tuple(field[0] for field in kind.KINDS) for kind in (*_AMQP.values(), *_SASL.values())
 }
 
 
-# Which classes the fields of a performative had when they were found right: frames of one client are all alike.
+# The classes of fields that were already found valid: the frames of a client are much alike.
 _known: set[tuple[type, ...]] = set()
 _MAX_KNOWN = 4096
 
@@ -339,7 +339,7 @@ def _checked(kind: type[T], values: list[Any]) -> T:
 
 
 def _check(kind: type[Any], values: list[Any]) -> None:
-    """Raise AmqpError unless the fields are there and of the right classes; nothing else about them counts."""
+    """Raise AmqpError unless all mandatory fields are present and all fields have the right type."""
     allowed_classes = _ALLOWED[kind]
     if len(values) > len(allowed_classes):
         raise AmqpError("amqp:invalid-field", f"{kind.__name__.lower()} has too many fields")
@@ -380,7 +380,7 @@ _TERMINUS_NAMES = {"amqp:source:list": SOURCE, "amqp:target:list": TARGET, "amqp
 
 
 def error(condition: str, description: str) -> Described:
-    """An AMQP error with all three fields written out: the SDK reads the third without looking whether it is there."""
+    """An AMQP error with all three fields: the Python SDK reads the third without checking that it is present."""
     return Described(ULong(0x1D), [Symbol(condition), description, {}])
 
 
@@ -402,7 +402,7 @@ def modified(failed: bool, undeliverable: bool) -> Described:
 
 @dataclass(frozen=True, slots=True)
 class Terminus:
-    """A source or target as a peer named it."""
+    """A source or target as a peer sent it."""
 
     code: int
     address: str | None
@@ -410,12 +410,12 @@ class Terminus:
 
     @property
     def filters(self) -> dict[Any, Any]:
-        """The filter map of a source; empty where there is none."""
+        """The filter map of a source; empty if there is none."""
         value = self.fields[7] if self.code == SOURCE and len(self.fields) > 7 else None
         return value if isinstance(value, dict) else {}
 
     def encoded(self, filters: dict[Any, Any] | None = None) -> Raw:
-        """The same terminus to be sent back, with other filters where they are given."""
+        """The same terminus to be sent back, with other filters if they are given."""
         values = list(self.fields)
         if filters is not None:
             values += [None] * (8 - len(values))
@@ -450,7 +450,7 @@ def outcome(value: Any) -> tuple[int, list[Any]] | None:
 
 
 def error_parts(value: Any) -> tuple[str, str, dict[Any, Any]]:
-    """Condition, description and info map of an error value; empty ones where there is none."""
+    """Condition, description and info map of an error value; empty if there is none."""
     parts = value.value if isinstance(value, Described) and type(value.value) is list else []
     condition, description, info = [*parts, None, None, None][:3]
     return str(condition or ""), str(description or ""), info if isinstance(info, dict) else {}

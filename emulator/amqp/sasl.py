@@ -1,16 +1,16 @@
-"""The SASL layer: Service Bus clients say ANONYMOUS here and prove themselves on `$cbs` afterwards."""
+"""The SASL layer: Service Bus clients use ANONYMOUS here and authenticate on `$cbs` afterwards."""
 
 from __future__ import annotations
 
 from emulator.amqp import performatives as p
 from emulator.amqp.frames import SASL_FRAME, SASL_HEADER, frame
-from emulator.amqp.types import AmqpError, Array, Symbol
+from emulator.encoding.types import AmqpError, Array, Symbol
 
 MECHANISMS = ("ANONYMOUS", "MSSBCBS", "EXTERNAL")
 
 
 def greeting() -> bytes:
-    """What follows the client's SASL header: ours, and the mechanisms."""
+    """The answer to the client's SASL header: ours, and the mechanisms."""
     offered = p.SaslMechanisms(Array(Symbol(name) for name in MECHANISMS))
     return SASL_HEADER + frame(0, p.encode_performative(offered), SASL_FRAME)
 

@@ -1,13 +1,12 @@
-"""An AMQP session: links by handle, delivery ids, windows. (Message sessions are in broker/message_session.py.)"""
+"""An AMQP session: links by handle, delivery ids, windows. Message sessions are in `broker/message_session.py`."""
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from emulator.amqp import performatives as p
-from emulator.amqp.codec import encode
 from emulator.amqp.events import (
     CreditGranted,
     Event,
@@ -18,10 +17,8 @@ from emulator.amqp.events import (
     WindowOpened,
 )
 from emulator.amqp.link import Link
-from emulator.amqp.types import AmqpError
-
-if TYPE_CHECKING:
-    from emulator.amqp.connection import Connection
+from emulator.encoding.codec import encode
+from emulator.encoding.types import AmqpError
 
 WINDOW = 0x7FFFFFFF
 MAX_LINKS = 1024
@@ -30,10 +27,23 @@ _U32 = struct.Struct(">I")
 _ACCEPTED = encode(p.accepted())
 
 
+class SessionConnection(Protocol):
+    """The connection of a session, as the session sees it."""
+
+    max_message_size: int
+    client_max_frame_size: int
+
+    def send(self, channel: int, body: bytes) -> None:
+        """Queue one frame."""
+
+    def hold(self, size: int) -> None:
+        """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""
+
+
 class Session:
     """One session of a connection, on the client's channel number in both directions."""
 
-    def __init__(self, connection: Connection, channel: int, begin: p.Begin) -> None:
+    def __init__(self, connection: SessionConnection, channel: int, begin: p.Begin) -> None:
         self.connection = connection
         self.channel = channel
         self.links: dict[int, Link] = {}
@@ -50,7 +60,7 @@ class Session:
     # --- from the client -------------------------------------------------------------------------------------------
 
     def handle(self, performative: Any, payload: bytes) -> list[Event]:
-        """Work on one performative that arrived on this session's channel. Raises AmqpError."""
+        """Process a performative that arrived on this session's channel. Raises AmqpError."""
         match performative:
             case p.Transfer():
                 return self._transfer(performative, payload)
@@ -121,7 +131,7 @@ class Session:
         return [CreditGranted(link, bool(flow.drain))]
 
     def _disposition(self, disposition: p.Disposition) -> list[Event]:
-        if not disposition.role:  # about what the client sent; we never wait for that
+        if not disposition.role:  # about transfers of the client, which we settle at once
             return []
         first = disposition.first
         last = first if disposition.last is None else disposition.last
@@ -149,12 +159,16 @@ class Session:
         self.connection.send(self.channel, p.encode_performative(performative))
 
     def send_flow(self, link: Link | None, *, drain: bool = False) -> None:
-        """Tell our windows, and a link's credit."""
+        """Send our windows, and a link's credit."""
         flow = p.Flow(self._next_incoming_id, self._incoming_window, self._next_outgoing_id, WINDOW)
         if link is not None:
             flow.handle, flow.delivery_count, flow.link_credit = link.handle, link.delivery_count, max(link.credit, 0)
             flow.drain = drain or None
         self.send(flow)
+
+    def hold(self, size: int) -> None:
+        """Account for so many more (or fewer) bytes of incomplete messages. Raises AmqpError beyond the limit."""
+        self.connection.hold(size)
 
     def settle(self, first: int, state: bytes, *, last: int | None = None, role: bool = True) -> None:
         """Send a settled disposition. `role` is True for messages the client sent, False for those it received."""
@@ -201,17 +215,17 @@ class Session:
     # --- ending ----------------------------------------------------------------------------------------------------
 
     def forget(self, link: Link) -> None:
-        """A link is over: its deliveries can no longer be settled, late frames for its handle are ignored."""
+        """Remove a link that has ended: its deliveries cannot be settled any more, and late frames are ignored."""
         link.is_open = False
         link.drop_parts()
         self.links.pop(link.handle, None)
-        if len(self._ending) < MAX_LINKS:  # a client that never answers our detaches is no reason to remember them all
+        if len(self._ending) < MAX_LINKS:  # bounded: a client may never answer our detach
             self._ending.add(link.handle)
         if any(held is link for held, _ in self._unsettled.values()):
             self._unsettled = {key: entry for key, entry in self._unsettled.items() if entry[0] is not link}
 
     def end_links(self) -> list[Event]:
-        """The session is over: every link with it."""
+        """End all links, as the session has ended."""
         links = list(self.links.values())
         for link in links:
             link.is_open = False

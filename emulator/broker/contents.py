@@ -1,166 +1,139 @@
-"""What a queue holds, and what it lends to receivers: its messages, their locks, and where each waits."""
+"""The messages of one queue, and where each of them waits."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
-from emulator.broker.descriptions import QueueDescription
 from emulator.broker.journal import Journal
 from emulator.broker.lock import Locks
 from emulator.broker.message import NEVER, MessageState, StoredMessage
-from emulator.broker.ready import Ready
-from emulator.broker.receivers import Receivers
-from emulator.broker.shelf import Shelf
-from emulator.broker.surroundings import Counters, Surroundings
-
-if TYPE_CHECKING:
-    from emulator.broker.queue import Queue
+from emulator.broker.message_index import MessageIndex
+from emulator.broker.message_session import MessageSession, Sessions
+from emulator.broker.ready_messages import ReadyMessages
 
 
-class Contents(Receivers):
-    """The inside of a queue. What comes in and goes out, and why, is decided in the classes built on it."""
+class Contents:
+    """Messages by sequence number, their locks, and the lines in which active messages wait for receivers.
 
-    def __init__(
-        self, description: QueueDescription, surroundings: Surroundings, now: float, parent: Queue | None = None
-    ) -> None:
-        super().__init__()
-        self.description = description
-        self.surroundings = surroundings
-        self.parent = parent
-        self.created_at = self.updated_at = self.accessed_at = now
-        self.counters = Counters()
-        self.last_sequence_number = 0
-        self._locks = Locks()
-        self._shelf = Shelf()
-        self._dead_letters: Queue | None = None
-        self._transfer_dead_letters: Queue | None = None
+    It stores and moves messages; why they move is decided by the queue and its deliveries. Whether a queue requires
+    sessions is fixed when it is created.
+    """
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    __slots__ = ("_ready", "index", "journal", "locks", "path", "requires_session", "sessions", "wake")
 
-    @property
-    def path(self) -> str:
-        """The entity path, as people write it."""
-        return self.description.name
+    def __init__(self, path: str, requires_session: bool, journal: Journal, wake: Callable[[float], None]) -> None:
+        self.path = path
+        self.requires_session = requires_session
+        self.journal = journal
+        self.index = MessageIndex()
+        self.locks = Locks()
+        self.sessions = Sessions()
+        self._ready = ReadyMessages()
+        self.wake = wake
 
-    @property
-    def owner_path(self) -> str:
-        """The path of the entity this queue belongs to: its own, or that of the entity whose dead letters it holds."""
-        return self.path if self.parent is None else self.parent.path
-
-    @property
-    def journal(self) -> Journal:
-        return self.surroundings.journal
-
-    def sub_queues(self) -> Iterator[Queue]:
-        """The dead-letter queues that were made so far."""
-        for queue in (self._dead_letters, self._transfer_dead_letters):
-            if queue is not None:
-                yield queue
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """How many messages are stored, in every state."""
-        return len(self._shelf)
+        return len(self.index)
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the messages stored here, dead-letter queues left out."""
-        return self._shelf.size_bytes
+        """The size of the stored messages."""
+        return self.index.size_bytes
 
     @property
     def scheduled_count(self) -> int:
         """Messages that become active later."""
-        return self._shelf.scheduled_count
-
-    @property
-    def rules_looked_at(self) -> int:
-        """How many rules decide where a message goes that is sent here: none, unless this is a topic's."""
-        return 0
+        return self.index.scheduled_count
 
     @property
     def deferred_count(self) -> int:
-        """Messages set aside by a receiver."""
-        return self._shelf.deferred_count
+        """Deferred messages."""
+        return self.index.deferred_count
 
     @property
     def active_count(self) -> int:
         """Active messages, locked ones included."""
-        return len(self._shelf) - self.scheduled_count - self.deferred_count
-
-    @property
-    def total_size_bytes(self) -> int:
-        """The bytes that count against the quota: this queue's and its dead-letter queues'."""
-        size = self.size_bytes
-        for queue in (self._dead_letters, self._transfer_dead_letters):
-            if queue is not None:
-                size += queue.size_bytes
-        return size
+        return len(self.index) - self.scheduled_count - self.deferred_count
 
     def peek(self, first: int, count: int, now: float, session_id: str | None = None) -> list[StoredMessage]:
-        """Up to `count` messages from this sequence number on, whatever their state; nothing is locked."""
-        return self._shelf.peek(first, count, now, session_id)
+        """Up to `count` messages from this sequence number on, in any state; nothing is locked."""
+        return self.index.peek(first, count, now, session_id)
 
     def messages(self) -> Iterator[StoredMessage]:
-        """Everything stored, in sequence order."""
-        return self._shelf.messages()
+        """All messages, in sequence order."""
+        return self.index.messages()
 
-    # --- keeping -----------------------------------------------------------------------------------------------------
+    def ready(self, session: MessageSession | None = None) -> ReadyMessages:
+        """The messages that wait for a receiver: those of a session, or those of a queue without sessions."""
+        return self._ready if session is None else session.ready
 
-    def restore(self, stored: StoredMessage) -> None:
-        """Put a message back that a store kept, with its own sequence number, unlocked; in sequence order.
+    def session_of(self, stored: StoredMessage) -> MessageSession | None:
+        """The session a message belongs to; None in a queue without sessions."""
+        if self.requires_session and stored.message.session_id is not None:
+            return self.sessions.of(stored.message.session_id)
+        return None
 
-        Announces nothing.
-        """
-        self.last_sequence_number = max(self.last_sequence_number, stored.sequence_number)
-        self._insert(stored)
+    def next_due(self) -> float:
+        """When a lock lapses, a message expires or becomes active, or a session is freed; infinity if never."""
+        return min(self.locks.next_end(), self.index.next_due(), self.sessions.next_end())
 
-    def _insert(self, stored: StoredMessage) -> None:
-        due = self._shelf.add(stored)
+    # --- changing ----------------------------------------------------------------------------------------------------
+
+    def insert(self, stored: StoredMessage) -> None:
+        """Add a message with the highest sequence number so far; an active one is appended to its line."""
+        due = self.index.add(stored)
         if stored.state is MessageState.ACTIVE:
-            self._line(stored).append(stored)
-            self._noted(stored)
+            if not self.requires_session or (session := self.session_of(stored)) is None:
+                self._ready.append(stored)
+            else:
+                session.ready.append(stored)
+                self.sessions.update(session)
         if due != NEVER:
-            self._wake(due)
+            self.wake(due)
 
-    def _line(self, stored: StoredMessage) -> Ready:
-        """Where a message waits: in its session, or in the one line of a queue without sessions."""
-        if self.description.requires_session and stored.message.session_id is not None:
-            return self.sessions.of(stored.message.session_id).ready
-        return self._ready
+    def lock(self, stored: StoredMessage, until: float, session: MessageSession | None = None) -> None:
+        """Lock a message until a time, or for as long as its session is locked."""
+        if session is not None:
+            session.delivered[self.locks.take(stored, NEVER)] = stored
+        else:
+            self.locks.take(stored, until)
+            self.wake(until)
 
-    def _noted(self, stored: StoredMessage) -> None:
-        if self.description.requires_session and stored.message.session_id is not None:
-            self.sessions.note(self.sessions.of(stored.message.session_id))
+    def renew_lock(self, token: bytes, until: float, now: float) -> None:
+        """Extend the lock of a message. Raises MessageLockLost."""
+        self.locks.renew(token, until, now)
+        self.wake(until)
 
-    def _unlock(self, stored: StoredMessage) -> None:
+    def unlock(self, stored: StoredMessage) -> None:
+        """End the lock of a message, if it has one."""
         token = stored.lock_token
-        if token is None:
-            return
-        self._locks.release(stored)
-        if self.description.requires_session and stored.message.session_id is not None:
-            self.sessions.of(stored.message.session_id).out.pop(token, None)
+        if token is not None:
+            self.locks.release(stored)
+            if self.requires_session and (session := self.session_of(stored)) is not None:
+                session.delivered.pop(token, None)
 
-    def _remove(self, stored: StoredMessage) -> None:
-        """Take a message that is not in line any more out of the queue for good."""
-        self._unlock(stored)
-        self._shelf.remove(stored)
-        self._noted(stored)
+    def requeue(self, stored: StoredMessage) -> None:
+        """Return an unlocked active message to its old place in line."""
+        session = self.session_of(stored)
+        self.ready(session).give_back(stored)
+        self._update(session)
+
+    def defer(self, stored: StoredMessage) -> None:
+        """Mark an unlocked message as deferred."""
+        self.index.defer(stored)
+        self._update(self.session_of(stored))
+
+    def remove(self, stored: StoredMessage) -> None:
+        """Remove a message, which must not be in line."""
+        if stored.lock_token is not None:
+            self.unlock(stored)
+        self.index.remove(stored)
+        if self.requires_session:
+            self._update(self.session_of(stored))
         self.journal.removed(self.path, stored.sequence_number)
 
-    def _give_back(self, stored: StoredMessage, now: float) -> None:
-        if stored.state is MessageState.ACTIVE:
-            self._line(stored).give_back(stored)
-            self._noted(stored)
-            self._pump(now, stored)
-
-    def _come_back(self, stored: StoredMessage, now: float, *, counts: bool) -> None:
-        self._locks.release(stored)
-        if counts:
-            self._failed_delivery(stored, now)
-        else:
-            self._give_back(stored, now)
-
-    @abstractmethod
-    def _failed_delivery(self, stored: StoredMessage, now: float) -> None:
-        """A delivery came to nothing: the message waits again, or has been delivered too often."""
+    def _update(self, session: MessageSession | None) -> None:
+        if session is not None:
+            self.sessions.update(session)

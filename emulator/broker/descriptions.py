@@ -1,8 +1,8 @@
-"""What an entity is told to be: the descriptions of queues, topics, subscriptions and rules.
+"""The descriptions of queues, topics, subscriptions and rules.
 
-Names are the service's own in Python's spelling, defaults are the service's defaults. Durations are seconds as float,
-`math.inf` stands for "for ever". A description made here is not checked: `validate_*` does that, so that the broker's
-own tests may use values no user could ask for. The error's text is the detail of the answer 400.
+Names are those of the service in Python's spelling, defaults are the service's defaults. Durations are seconds, with
+`math.inf` for unlimited. Creating a description does not validate it; `validate_*` does, so that tests of the
+broker can use values that the administration refuses. The text of the error is the detail of the answer 400.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DescriptionError(ValueError):
 
 
 class EntityStatus(StrEnum):
-    """Whether an entity takes and gives messages."""
+    """Whether an entity allows sending and receiving."""
 
     ACTIVE = "Active"
     DISABLED = "Disabled"
@@ -51,7 +51,7 @@ class EntityStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRule:
-    """A shared access rule of one entity: keys that give rights (Send, Listen, Manage) to it alone."""
+    """A shared access rule of one entity: keys with rights (Send, Listen, Manage) to this entity only."""
 
     key_name: str
     rights: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionDescription:
-    """A subscription's properties: those of the queue it owns, and what a failing filter does."""
+    """A subscription's properties: those of its queue, and what happens if a filter fails."""
 
     topic: str
     name: str
@@ -135,7 +135,7 @@ class SubscriptionDescription:
 
 @dataclass(frozen=True, slots=True)
 class RuleDescription:
-    """One rule of a subscription: which messages it takes and what it does to the copy."""
+    """One rule of a subscription: which messages match and what is done to the copy."""
 
     name: str
     filter: RuleFilter = field(default_factory=TrueFilter)
@@ -148,27 +148,27 @@ EntityDescription = QueueDescription | TopicDescription | SubscriptionDescriptio
 
 
 def validate_queue(queue: QueueDescription) -> None:
-    """Raise DescriptionError unless a Standard namespace would take this queue."""
+    """Raise DescriptionError unless a Standard namespace would accept this queue."""
     validate_entity_name(queue.name)
-    _validate_holder(queue)
+    _validate_receivable(queue)
     _validate_quota(queue)
 
 
 def validate_topic(topic: TopicDescription) -> None:
-    """Raise DescriptionError unless a Standard namespace would take this topic."""
+    """Raise DescriptionError unless a Standard namespace would accept this topic."""
     validate_entity_name(topic.name)
     _validate_common(topic)
     _validate_quota(topic)
 
 
 def validate_subscription(subscription: SubscriptionDescription) -> None:
-    """Raise DescriptionError unless a Standard namespace would take this subscription."""
+    """Raise DescriptionError unless a Standard namespace would accept this subscription."""
     validate_part_name(subscription.name, "subscription")
-    _validate_holder(subscription)
+    _validate_receivable(subscription)
 
 
 def validate_rule(rule: RuleDescription) -> None:
-    """Raise DescriptionError unless the name and a correlation filter can be; `rules` checks SQL by parsing it."""
+    """Raise DescriptionError unless the name and a correlation filter are valid; SQL is checked when it is parsed."""
     validate_part_name(rule.name, "rule")
     if isinstance(rule.filter, CorrelationFilter) and rule.filter == CorrelationFilter():
         raise DescriptionError("A correlation filter needs at least one property to compare.")
@@ -194,14 +194,14 @@ def validate_part_name(name: str, what: str) -> None:
 
 
 def validate_update(before: EntityDescription, after: EntityDescription) -> None:
-    """Raise DescriptionError if the update changes what is fixed when an entity is created."""
+    """Raise DescriptionError if the update changes a property that is fixed at creation."""
     for fixed in ("requires_session", "requires_duplicate_detection", "enable_partitioning"):
         if getattr(before, fixed, None) != getattr(after, fixed, None):
             raise DescriptionError(f"The value of {_service_name(fixed)} cannot be changed after creation.")
 
 
-def _validate_holder(entity: QueueDescription | SubscriptionDescription) -> None:
-    """What queues and subscriptions share: they lock, count deliveries and forward."""
+def _validate_receivable(entity: QueueDescription | SubscriptionDescription) -> None:
+    """Validate what queues and subscriptions have in common: locks, delivery count and forwarding."""
     _validate_common(entity)
     if not 0 < entity.lock_duration_s <= MAX_LOCK_DURATION_S:
         raise DescriptionError("The value of LockDuration must be above zero and at most 5 minutes.")
@@ -219,7 +219,7 @@ def _validate_common(entity: EntityDescription) -> None:
 
 
 def _validate_quota(entity: QueueDescription | TopicDescription) -> None:
-    """What queues and topics share: they have a size and may detect duplicates."""
+    """Validate what queues and topics have in common: quota and duplicate detection."""
     if entity.max_size_in_megabytes not in QUOTAS_MB:
         raise DescriptionError(f"The value of MaxSizeInMegabytes must be one of {', '.join(map(str, QUOTAS_MB))}.")
     shortest, longest = DUPLICATE_DETECTION_WINDOW_S

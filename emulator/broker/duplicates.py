@@ -1,4 +1,4 @@
-"""Duplicate detection: which message ids were seen within the window."""
+"""Duplicate detection: the message ids seen within the history window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class DuplicateHistory:
-    """Message ids and when they were first seen, oldest first. Memory is bounded by the window."""
+    """Message ids and when they were first seen, oldest first. Older ids are removed."""
 
     __slots__ = ("_seen",)
 
@@ -18,16 +18,16 @@ class DuplicateHistory:
         return len(self._seen)
 
     def contains(self, message_id: str, window_s: float, now: float) -> bool:
-        """Whether this id was seen less than a window ago. A repetition does not prolong the window."""
+        """Whether this id was seen less than a window ago. A duplicate does not extend the window."""
         self._forget(now - window_s)
         return message_id in self._seen
 
     def remember(self, message_id: str, seen_at: float) -> None:
-        """Keep an id. Times must not go back."""
+        """Record an id. Times must not decrease."""
         self._seen[message_id] = seen_at
 
     def restore(self, entries: Iterable[tuple[str, float]]) -> None:
-        """Take what a store kept, in any order."""
+        """Put entries back from a store, in any order."""
         for message_id, seen_at in sorted(entries, key=lambda entry: entry[1]):
             self._seen[message_id] = seen_at
 

@@ -1,10 +1,10 @@
-"""Why the broker refuses: each error carries the AMQP condition a client is told."""
+"""The errors of the broker, each with the AMQP condition that is sent to the client."""
 
 from __future__ import annotations
 
 
 class BrokerError(Exception):
-    """A request the broker refuses. `str()` is for the client to read; `condition` is what its SDK maps to a class."""
+    """A refused request. Its text is sent to the client; SDKs map `condition` to an exception."""
 
     condition = "amqp:internal-error"
     status = 500
@@ -25,7 +25,7 @@ class EntityNotFound(BrokerError):
 
 
 class EntityExists(BrokerError):
-    """The messaging entity exists already."""
+    """The messaging entity already exists."""
 
     condition, status = "com.microsoft:entity-already-exists", 409
 
@@ -43,7 +43,7 @@ class NotAllowed(BrokerError):
 
 
 class ArgumentError(BrokerError):
-    """An argument of the request is missing or wrong."""
+    """An argument of the request is missing or invalid."""
 
     condition, status = "com.microsoft:argument-error", 400
 
@@ -67,7 +67,7 @@ class MessageLockLost(BrokerError):
 
 
 class MessageNotFound(BrokerError):
-    """No message with this sequence number is there."""
+    """There is no message with this sequence number."""
 
     condition, status = "com.microsoft:message-not-found", 404
 
@@ -97,7 +97,7 @@ class NotImplementedByTheService(BrokerError):
 
 
 class Unauthorized(BrokerError):
-    """The token does not allow this: no token, an expired one, a wrong signature, or another entity's."""
+    """No token authorizes this operation: it is missing, expired, wrongly signed or for another entity."""
 
     condition, status = "amqp:unauthorized-access", 401
 

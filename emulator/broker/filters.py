@@ -1,7 +1,7 @@
 """The filters and the action a rule may have, as data.
 
-A filter says which messages of a topic a subscription takes; an action changes the copy it takes.
-`emulator/broker/rules.py` decides with them.
+A filter selects messages of a topic for a subscription; an action changes the selected copy.
+`emulator/broker/rules.py` evaluates them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMPATIBILITY_LEVEL = 20
 
 @dataclass(frozen=True, slots=True)
 class SqlFilter:
-    """Takes the messages for which the expression is true; unknown counts as false."""
+    """Matches messages for which the expression is true; unknown counts as false."""
 
     expression: str = "1=1"
     parameters: Mapping[str, PropertyValue] = field(default_factory=dict)
@@ -26,17 +26,17 @@ class SqlFilter:
 
 @dataclass(frozen=True, slots=True)
 class TrueFilter:
-    """Takes every message."""
+    """Matches every message."""
 
 
 @dataclass(frozen=True, slots=True)
 class FalseFilter:
-    """Takes no message."""
+    """Matches no message."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorrelationFilter:
-    """Takes the messages whose properties equal every one given here; at least one is."""
+    """Matches messages whose properties equal all those given here; at least one must be given."""
 
     correlation_id: str | None = None
     message_id: str | None = None
@@ -51,7 +51,7 @@ class CorrelationFilter:
 
 @dataclass(frozen=True, slots=True)
 class SqlRuleAction:
-    """Statements (`SET`, `REMOVE`) applied to the copy of a message the rule took."""
+    """Statements (`SET`, `REMOVE`) applied to the copy of a matching message."""
 
     expression: str
     parameters: Mapping[str, PropertyValue] = field(default_factory=dict)

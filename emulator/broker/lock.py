@@ -1,10 +1,10 @@
 """Peek-lock: a delivered message stays in its queue, hidden, until it is settled or its lock lapses.
 
-A lock is a token and an end. Only who shows the token settles the message, and only before the end; whichever comes
-first, settlement or lapse, decides, and the other is told the lock is lost. Releasing gives the message back without
-counting a delivery; abandoning and lapsing count one.
+A lock has a token and an end. The message is settled with the token, and only before the end; a settlement after the
+lock has lapsed fails with MessageLockLost. Releasing makes the message available again without counting the delivery;
+abandoning and lapsing count it.
 
-A token is sixteen bytes, the delivery tag of the message; clients see it as a GUID in .NET's byte order.
+A token is sixteen bytes, the delivery tag of the message; clients read it as a GUID in .NET's byte order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Locks:
         return len(self._held)
 
     def take(self, stored: StoredMessage, until: float) -> bytes:
-        """Lock a message with a new token. `until` may be infinity: a session's lock then guards it."""
+        """Lock a message with a new token. `until` is infinity where the lock of a session replaces it."""
         token = urandom(16)
         stored.lock_token, stored.locked_until = token, until
         self._held[token] = stored
@@ -39,7 +39,7 @@ class Locks:
         return token
 
     def holder(self, token: bytes | None, now: float) -> StoredMessage:
-        """The message locked with this token. Raises MessageLockLost where there is none, or not any more."""
+        """The message locked with this token. Raises MessageLockLost if there is none, or its lock has ended."""
         stored = self._held.get(token) if token is not None else None
         if stored is None or stored.locked_until <= now:
             raise MessageLockLost
@@ -54,13 +54,13 @@ class Locks:
             stored.lock_token = None
 
     def renew(self, token: bytes, until: float, now: float) -> None:
-        """Move the end of a lock. Raises MessageLockLost."""
+        """Extend a lock. Raises MessageLockLost."""
         stored = self.holder(token, now)
         stored.locked_until = until
         self._ends.set(token, until)
 
     def next_end(self) -> float:
-        """When the next lock lapses; infinity where none does."""
+        """When the next lock lapses; infinity if none does."""
         return self._ends.next_due()
 
     def take_lapsed(self, now: float) -> Iterator[StoredMessage]:

@@ -1,8 +1,8 @@
-"""Messages as the broker keeps them: the bare message as the bytes it came in, and around it what the broker owns.
+"""Messages as the broker stores them: the bare message as received, and the data the broker adds to it.
 
-Properties, application properties, body and footer are never encoded again, so no type is ever lost. Only the header
-and the annotations are rewritten on delivery, and application properties where Service Bus itself adds some
-(dead-lettering, rule actions), value by value.
+Properties, application properties, body and footer are never re-encoded, so that no type is lost. Only the header and
+the annotations are rewritten on delivery, and single application properties where Service Bus itself sets some
+(dead-lettering, rule actions).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from emulator.amqp import sections
-from emulator.amqp.codec import decode, encode, encode_list, encode_map, list_items, map_items
-from emulator.amqp.types import DecodeError, Symbol, Timestamp
+from emulator.encoding import sections
+from emulator.encoding.codec import decode, encode, encode_list, encode_map, list_items, map_items
+from emulator.encoding.types import DecodeError, Symbol, Timestamp
 
 PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
 BATCH_FORMAT = 0x80013700
@@ -23,7 +23,7 @@ NEVER = float("inf")
 
 PARTITION_KEY = "x-opt-partition-key"
 SCHEDULED_TIME = "x-opt-scheduled-enqueue-time"
-# Written by this broker on delivery; what another broker wrote there before is dropped on arrival.
+# Written by the broker on delivery; values set by another broker are dropped on arrival.
 BROKER_ANNOTATIONS = frozenset(
     {
         "x-opt-sequence-number",
@@ -39,7 +39,7 @@ BROKER_ANNOTATIONS = frozenset(
 
 
 class MessageState(IntEnum):
-    """What `x-opt-message-state` says."""
+    """The value of `x-opt-message-state`."""
 
     ACTIVE = 0
     DEFERRED = 1
@@ -47,7 +47,7 @@ class MessageState(IntEnum):
 
 
 class Properties(NamedTuple):
-    """The properties section, decoded. Ids are as they came: text, int, UUID or bytes."""
+    """The properties section, decoded. Ids have the type they were sent with: text, int, UUID or bytes."""
 
     message_id: Any = None
     user_id: Any = None
@@ -69,11 +69,11 @@ _NO_PROPERTIES = Properties()
 
 @dataclass(slots=True)
 class Message:
-    """One message as a sender handed it over. It is never changed; `frozen` alone would make it three times as dear.
+    """One message as it was sent. It is never modified; `frozen=True` would make creating it three times as slow.
 
-    `bare` holds properties, application properties, body, footer and what delivery annotations came behind them;
+    `bare` holds properties, application properties, body, footer and delivery annotations that follow them;
     `annotations` the encoded pairs of the sender's own message annotations, without the map around them. `size` is
-    what the message counts, in bytes as it was sent. Times are unix seconds, `ttl_s` is None for "for ever".
+    the encoded size of the message as it was sent. Times are unix seconds; `ttl_s` is None if unlimited.
     """
 
     bare: bytes
@@ -92,12 +92,12 @@ class Message:
 
     @property
     def properties(self) -> Properties:
-        """The properties section, decoded anew at each call."""
+        """The properties section, decoded at each call."""
         return _properties_of(self.bare)
 
     @property
     def application_properties(self) -> dict[str, Any]:
-        """The application properties, decoded anew at each call; timestamps are `Timestamp` (unix milliseconds)."""
+        """The application properties, decoded at each call; timestamps are `Timestamp` (unix milliseconds)."""
         return {key: decode(raw)[0] for key, raw in _application_items(self.bare)}
 
     def with_application_properties(self, changes: Mapping[str, Any], removed: frozenset[str] = frozenset()) -> Message:
@@ -122,7 +122,7 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class StoredMessage:
-    """A message in a queue: what the broker knows of it. Mutable; only its queue changes it."""
+    """A message in a queue, with its broker properties. Mutable; only its queue changes it."""
 
     message: Message
     sequence_number: int
@@ -164,7 +164,7 @@ def parse_batch(data: bytes) -> list[Message]:
         if part.code == sections.DATA:
             inner = decode(data, part.value)[0]
             if not isinstance(inner, bytes):
-                raise DecodeError("a batch with a data section that is no binary")
+                raise DecodeError("a batch with a data section that is not a binary")
             messages.append(parse(inner))
     return messages
 
@@ -173,7 +173,7 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
     properties = _properties_of(bare)
     durable, priority, ttl_ms = [*header, None, None, None][:3]
     if ttl_ms is not None and (type(ttl_ms) is not int or ttl_ms < 0):
-        raise DecodeError("the header's ttl is no unsigned int")
+        raise DecodeError("the header's ttl is not an unsigned int")
     kept: list[bytes] = []
     scheduled_at = partition_key = None
     for key, raw in annotations:
@@ -202,7 +202,7 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
 
 
 def _time_to_live(ttl_ms: int | None, properties: Properties) -> float | None:
-    """The header holds at most 49 days; what is longer stands in the two timestamps."""
+    """The header holds at most 49 days; a longer time to live is the difference of the two timestamps."""
     created, expires = properties.creation_time, properties.absolute_expiry_time
     if created is not None and expires is not None and expires > created:
         return max(ttl_ms or 0, expires - created) / 1000
@@ -222,7 +222,7 @@ def _id_text(value: Any) -> str | None:
 def _decoded_list(data: bytes, position: int, what: str) -> list[Any]:
     value, _ = decode(data, position)
     if type(value) is not list:
-        raise DecodeError(f"the {what} is no list")
+        raise DecodeError(f"the {what} is not a list")
     return value
 
 
@@ -246,7 +246,7 @@ _PROPERTY_TYPES: tuple[frozenset[type] | None, ...] = (
 )
 
 
-# Which classes the fields of a properties section had when they were found right: most messages are alike.
+# The classes of fields that were already found valid: most messages are alike.
 _known_properties: set[tuple[type, ...]] = set()
 _MAX_KNOWN = 4096
 
@@ -320,7 +320,7 @@ _SCHEDULED = _encoded_symbol(SCHEDULED_TIME) + b"\x83"
 
 
 def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
-    """The message as a receiver gets it: header, annotations, and the bare message unchanged."""
+    """The message as it is delivered: header, annotations, and the bare message unchanged."""
     return _encoded_header(stored) + _encoded_annotations(stored, locked) + stored.message.bare
 
 
@@ -337,7 +337,7 @@ def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
     message = stored.message
     parts = [_SEQUENCE_NUMBER, _I64.pack(stored.sequence_number), _ENQUEUED_TIME, _millis(stored.enqueued_at)]
     count = 2
-    if locked and stored.locked_until != NEVER:  # in a session there are no locks of messages
+    if locked and stored.locked_until != NEVER:  # in a session single messages are not locked
         parts += (_LOCKED_UNTIL, _millis(stored.locked_until))
         count += 1
     if stored.state is not MessageState.ACTIVE:

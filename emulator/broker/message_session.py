@@ -1,8 +1,8 @@
-"""Message sessions of one queue: who holds which, what waits in it, its state.
+"""Message sessions of one queue: who holds each, which messages wait in it, its state.
 
-A receiver locks a whole session; while it does, the session's messages go to nobody else, in their order. The
-session's lock stands for the locks of its messages: they are held until it ends. Given up by its receiver, messages
-that were out return as if they had never been delivered; lapsed, each such delivery counts.
+A receiver locks a whole session; while it does, it alone receives the session's messages, in order. The session's lock
+replaces the locks of its messages. When the receiver closes the session, messages delivered but not settled become
+available without counting the delivery; when the lock lapses, each such delivery counts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 from emulator.broker.errors import SessionCannotBeLocked, SessionLockLost
 from emulator.broker.message import StoredMessage
-from emulator.broker.ready import Consumer, Ready
+from emulator.broker.ready_messages import Consumer, ReadyMessages
 from emulator.broker.schedule import Schedule
 
 
@@ -21,10 +21,10 @@ class SessionHolder(Consumer, Protocol):
     """A receiver of one session."""
 
     def session_granted(self, session_id: str, until: float) -> None:
-        """The session it waited for is its own now."""
+        """A session was locked for this receiver."""
 
     def session_lost(self) -> None:
-        """Its session's lock has lapsed."""
+        """The lock of its session has lapsed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,17 +32,17 @@ class MessageSession:
     """One session: its waiting messages, its holder, its state."""
 
     session_id: str
-    ready: Ready = field(default_factory=Ready)
+    ready: ReadyMessages = field(default_factory=ReadyMessages)
     holder: SessionHolder | None = None
     locked_until: float = 0.0
     state: bytes | None = None
     state_set_at: float = 0.0
-    out: dict[bytes, StoredMessage] = field(default_factory=dict)
+    delivered: dict[bytes, StoredMessage] = field(default_factory=dict)
     is_waiting: bool = False
 
 
 class Sessions:
-    """The sessions of one queue. Those that hold nothing are forgotten."""
+    """The sessions of one queue. A session without messages, state and holder is removed."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, MessageSession] = {}
@@ -51,7 +51,7 @@ class Sessions:
         self.acceptors: dict[SessionHolder, None] = {}
 
     def of(self, session_id: str) -> MessageSession:
-        """The session of this id, made if need be."""
+        """The session with this id, created if necessary."""
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[session_id] = MessageSession(session_id)
@@ -64,13 +64,13 @@ class Sessions:
             raise SessionLockLost
         return session
 
-    def note(self, session: MessageSession) -> None:
-        """Something about the session changed: it is available, or not any more, or not worth keeping."""
+    def update(self, session: MessageSession) -> None:
+        """Recompute whether the session is available to receivers, and remove it if it is empty."""
         if session.holder is None and session.ready.count > 0:
             self._available.setdefault(session.session_id, session)
         else:
             self._available.pop(session.session_id, None)
-            if session.holder is None and session.state is None and not session.out:
+            if session.holder is None and session.state is None and not session.delivered:
                 self._sessions.pop(session.session_id, None)
 
     def next_available(self) -> MessageSession | None:
@@ -78,12 +78,12 @@ class Sessions:
         return next(iter(self._available.values()), None)
 
     def lock(self, session: MessageSession, holder: SessionHolder, until: float) -> None:
-        """Give the session to this receiver. Raises SessionCannotBeLocked."""
+        """Lock the session for this receiver. Raises SessionCannotBeLocked."""
         if session.holder is not None:
             raise SessionCannotBeLocked(f"The session '{session.session_id}' is locked by another receiver.")
         session.holder = holder
         self.renew(session, until)
-        self.note(session)
+        self.update(session)
 
     def renew(self, session: MessageSession, until: float) -> None:
         """Move the end of the session's lock."""
@@ -91,14 +91,14 @@ class Sessions:
         self._ends.set(session.session_id, until)
 
     def unlock(self, session: MessageSession) -> list[StoredMessage]:
-        """Take the session from its receiver; returns the messages that were out."""
+        """Unlock the session; returns the messages that were delivered and not settled."""
         session.holder, session.locked_until, session.is_waiting = None, 0.0, False
         self._ends.discard(session.session_id)
-        out, session.out = list(session.out.values()), {}
-        return out
+        delivered, session.delivered = list(session.delivered.values()), {}
+        return delivered
 
     def next_end(self) -> float:
-        """When the next session lock lapses; infinity where none does."""
+        """When the next session lock lapses; infinity if none does."""
         return self._ends.next_due()
 
     def lapsed(self, now: float) -> Iterator[MessageSession]:
@@ -107,15 +107,15 @@ class Sessions:
             yield self._sessions[session_id]
 
     def set_state(self, session: MessageSession, state: bytes | None, now: float) -> None:
-        """Keep a state for the session; None clears it."""
+        """Set the state of the session; None clears it."""
         session.state, session.state_set_at = state, now if state is not None else 0.0
 
     def in_use(self) -> list[str]:
-        """The ids of sessions in which messages wait or are out, or which have a state."""
+        """The ids of sessions that have messages, delivered ones included, or a state."""
         return [
             key
             for key, session in self._sessions.items()
-            if session.ready.count or session.out or session.state is not None
+            if session.ready.count or session.delivered or session.state is not None
         ]
 
     def with_state_since(self, moment: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""One namespace: its entities by path, how addresses find them, and when something is due."""
+"""One namespace: its entities by path, address resolution, and the schedule of what is due."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from emulator.broker.topic import SUBSCRIPTIONS, Inbox, Topic
 
 MANAGEMENT_SUFFIX = "/$management"
 MAX_HOPS = 4
-# A receiver keeps an entity from being idle; whether it is still there is looked at this often.
+# How often an entity with receivers is checked for being idle.
 IDLE_CHECK_S = 60.0
 
 Entity = TypeVar("Entity")
@@ -34,7 +34,7 @@ Entity = TypeVar("Entity")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What an address names: the entity's path without suffixes, and which part of the entity is meant."""
+    """A parsed address: the path of the entity without suffixes, and the part of the entity it names."""
 
     path: str
     dead_letter: bool = False
@@ -50,7 +50,7 @@ class Address:
 
 
 def parse_address(address: str) -> Address:
-    """Split an AMQP address from the right: names hold slashes, so only known suffixes are taken off."""
+    """Parse an AMQP address. Names may contain slashes, so only known suffixes are removed, from the right."""
     path = unquote(strip_host(address)).strip("/")
     path, management = _without(path, MANAGEMENT_SUFFIX)
     path, transfer = _without(path, dead_letter.TRANSFER_SUFFIX)
@@ -59,7 +59,7 @@ def parse_address(address: str) -> Address:
 
 
 def strip_host(address: str) -> str:
-    """The part behind `scheme://host:port/`; an address without a scheme is a path already."""
+    """The part after `scheme://host:port/`; an address without a scheme is returned as it is."""
     _, separator, rest = address.partition("://")
     return rest.partition("/")[2] if separator else address
 
@@ -71,7 +71,7 @@ def _without(path: str, suffix: str) -> tuple[str, bool]:
 
 
 class Namespace:
-    """The catalogue of entities. Paths are compared without case and kept as they were created."""
+    """The entities of a namespace. Paths are compared without case and keep their spelling."""
 
     def __init__(self, name: str, journal: Journal | None = None) -> None:
         self.name = name
@@ -84,8 +84,8 @@ class Namespace:
     # --- queues ----------------------------------------------------------------------------------------------------
 
     def create_queue(self, path: str, description: QueueDescription, now: float) -> Queue:
-        """A new, empty queue. Raises EntityExists."""
-        self._claim(path)
+        """Create a queue. Raises EntityExists."""
+        self._check_free(path)
         queue = self._queues[path.lower()] = Queue(description, self, now)
         self._changed(queue)
         return queue
@@ -99,14 +99,14 @@ class Namespace:
         return [self._queues[key] for key in sorted(self._queues)]
 
     def update_queue(self, path: str, description: QueueDescription, now: float) -> Queue:
-        """Give a queue other properties. Raises EntityNotFound."""
+        """Apply new properties to a queue. Raises EntityNotFound."""
         queue = self.queue(path)
         queue.update(description, now)
         self._changed(queue)
         return queue
 
     def delete_queue(self, path: str) -> None:
-        """Forget a queue and what is in it. Raises EntityNotFound."""
+        """Delete a queue with its messages. Raises EntityNotFound."""
         queue = self.queue(path)
         del self._queues[path.lower()]
         self._forget(queue)
@@ -114,8 +114,8 @@ class Namespace:
     # --- topics and subscriptions ----------------------------------------------------------------------------------
 
     def create_topic(self, path: str, description: TopicDescription, now: float) -> Topic:
-        """A new topic without subscriptions. Raises EntityExists."""
-        self._claim(path)
+        """Create a topic without subscriptions. Raises EntityExists."""
+        self._check_free(path)
         topic = self._topics[path.lower()] = Topic(description, self, now)
         self._changed(topic.inbox)
         return topic
@@ -129,14 +129,14 @@ class Namespace:
         return [self._topics[key] for key in sorted(self._topics)]
 
     def update_topic(self, path: str, description: TopicDescription, now: float) -> Topic:
-        """Give a topic other properties. Raises EntityNotFound."""
+        """Apply new properties to a topic. Raises EntityNotFound."""
         topic = self.topic(path)
         topic.update(description, now)
         self._changed(topic.inbox)
         return topic
 
     def delete_topic(self, path: str) -> None:
-        """Forget a topic, its subscriptions and what is in them. Raises EntityNotFound."""
+        """Delete a topic with its subscriptions and messages. Raises EntityNotFound."""
         topic = self.topic(path)
         del self._topics[path.lower()]
         for queue in topic.queues():
@@ -149,13 +149,13 @@ class Namespace:
         now: float,
         rules: Iterable[RuleDescription] = (DEFAULT_RULE,),
     ) -> Subscription:
-        """A new subscription with these rules. Raises EntityNotFound, EntityExists, QuotaExceeded, DescriptionError."""
+        """Create a subscription. Raises EntityNotFound, EntityExists, QuotaExceeded or DescriptionError."""
         subscription = self.topic(topic).create_subscription(description, now, rules)
         self._changed(subscription.queue)
         return subscription
 
     def delete_subscription(self, topic: str, name: str, now: float) -> None:
-        """Forget a subscription and what is in it. Raises EntityNotFound."""
+        """Delete a subscription with its messages. Raises EntityNotFound."""
         self._forget(self.topic(topic).delete_subscription(name, now).queue)
 
     # --- all of them -----------------------------------------------------------------------------------------------
@@ -165,13 +165,13 @@ class Namespace:
         return path.lower() in self._queues or path.lower() in self._topics
 
     def entities(self) -> Iterator[Queue]:
-        """Every queue there is: plain ones, those behind topics, those of subscriptions; each without sub-queues."""
+        """All queues: queue entities, those of topics and subscriptions; without dead-letter queues."""
         yield from self.queues()
         for topic in self.topics():
             yield from topic.queues()
 
     def knows(self, address: str) -> bool:
-        """Whether an address names something here."""
+        """Whether an address names an existing entity."""
         try:
             self.resolve(address)
         except EntityNotFound:
@@ -179,14 +179,14 @@ class Namespace:
         return True
 
     def authorization_rules(self, path: str) -> tuple[str, tuple[AuthorizationRule, ...]]:
-        """The queue or topic a path belongs to (a subscription belongs to its topic) and its rules; none if unknown."""
+        """The queue or topic a path belongs to, for a subscription its topic, and its rules; none if unknown."""
         key = path.lower()
         if key in self._queues:
             return path, self._queues[key].description.authorization_rules
         topic = key if key in self._topics else key.rpartition(SUBSCRIPTIONS)[0]
         return (topic, self._topics[topic].description.authorization_rules) if topic in self._topics else (path, ())
 
-    def _claim(self, path: str) -> None:
+    def _check_free(self, path: str) -> None:
         if self.exists(path):
             raise EntityExists(f"The messaging entity '{path}' already exists.")
 
@@ -204,7 +204,7 @@ class Namespace:
     # --- addresses -------------------------------------------------------------------------------------------------
 
     def resolve(self, address: str) -> Queue:
-        """The queue an address names: a queue, a subscription's, the one behind a topic, or a dead-letter queue.
+        """The queue an address names: a queue entity, that of a topic or subscription, or a dead-letter queue.
 
         Raises EntityNotFound.
         """
@@ -215,7 +215,7 @@ class Namespace:
         return queue.dead_letters if parsed.dead_letter else queue
 
     def resolve_sender(self, address: str) -> Queue:
-        """The queue that takes what is sent to an address. Raises EntityNotFound, or NotAllowed."""
+        """The queue to which messages sent to an address go. Raises EntityNotFound or NotAllowed."""
         parsed = parse_address(address)
         if parsed.dead_letter or parsed.transfer or not self.exists(parsed.path):
             self.resolve(address)
@@ -223,10 +223,10 @@ class Namespace:
         return self._holder(parsed.path)
 
     def resolve_receiver(self, address: str) -> Queue:
-        """The queue that gives messages at an address. Raises EntityNotFound, or NotAllowed for a topic."""
+        """The queue from which an address receives. Raises EntityNotFound, or NotAllowed for a topic."""
         queue = self.resolve(address)
         if isinstance(queue, Inbox):
-            raise NotAllowed("A topic gives no messages: receive from one of its subscriptions.")
+            raise NotAllowed("Messages cannot be received from a topic: receive from one of its subscriptions.")
         return queue
 
     def _holder(self, path: str) -> Queue:
@@ -241,13 +241,13 @@ class Namespace:
         raise EntityNotFound(f"The messaging entity '{path}' could not be found.")
 
     def forward(self, target: str, stored: StoredMessage, now: float) -> None:
-        """Put a copy of the message into the entity `target`, one hop further. Raises BrokerError."""
+        """Put a copy of the message into the entity `target` and count the hop. Raises BrokerError."""
         if stored.hops >= MAX_HOPS:
             raise HopsExceeded
         self.resolve_sender(target).enqueue(stored.message, now, source=replace(stored, hops=stored.hops + 1))
 
     def enqueue_all(self, path: str, messages: list[Message], now: float) -> None:
-        """Store a batch as a whole, or nothing of it. Raises BrokerError."""
+        """Store a batch as a whole or not at all. Raises BrokerError."""
         entity = self.resolve_sender(path)
         entity.check(messages)
         for message in messages:
@@ -256,13 +256,13 @@ class Namespace:
     # --- time ------------------------------------------------------------------------------------------------------
 
     def wake(self, queue: Queue, due: float) -> None:
-        """See that `advance` looks at this queue at `due`, or before."""
+        """Schedule a call of `queue.advance` at `due` or before."""
         if due < self._due_at.get(queue, float("inf")):
             self._due_at[queue] = due
             self._due.set(queue, due)
 
     def next_due(self) -> float:
-        """When `advance` has something to do; infinity where nothing is due."""
+        """When `advance` has something to do; infinity if never."""
         return self._due.next_due()
 
     def advance(self, now: float) -> None:
@@ -276,7 +276,7 @@ class Namespace:
                 self.wake(queue, min(queue.next_due(), max(queue.idle_due(), now + IDLE_CHECK_S)))
 
     def _delete(self, queue: Queue) -> None:
-        """An entity nothing has happened to for as long as it allows goes by itself."""
+        """Delete an entity that was idle for longer than AutoDeleteOnIdle."""
         parsed, _, name = queue.path.lower().rpartition(SUBSCRIPTIONS)
         if isinstance(queue, Inbox):
             self.delete_topic(queue.path)

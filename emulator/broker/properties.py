@@ -1,4 +1,4 @@
-"""A message as rules see it: its properties in the types of SQL, read once and without regard to case."""
+"""The properties of a message in the types of SQL, decoded once, with names compared without case."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from emulator.amqp.types import DecodeError, Described, Symbol, Timestamp
 from emulator.broker.message import Message, Properties
 from emulator.broker.sql import FilterError, Value
+from emulator.encoding.types import DecodeError, Described, Symbol, Timestamp
 
 TIME_SPAN, DATE_TIME_OFFSET = "com.microsoft:timespan", "com.microsoft:datetime-offset"
 
@@ -18,7 +18,7 @@ _EPOCH_TICKS = 621_355_968_000_000_000
 
 
 class MessageProperties:
-    """What conditions and actions ask of a message; `arrived_at` in seconds since the epoch."""
+    """The properties that conditions and actions read; `arrived_at` in seconds since the epoch."""
 
     def __init__(self, message: Message, sequence_number: int = 0, arrived_at: float = 0.0) -> None:
         self.message = message
@@ -30,11 +30,11 @@ class MessageProperties:
         return self._user.get(name.casefold())
 
     def has_user(self, name: str) -> bool:
-        """Whether there is such an application property."""
+        """Whether the message has this application property."""
         return name.casefold() in self._user
 
     def spelling(self, name: str) -> str:
-        """The name as the message writes it, or as given if it has no such property."""
+        """The name as spelled in the message, or as given if it has no such property."""
         return self._spellings.get(name.casefold(), name)
 
     def system(self, name: str) -> Value:
@@ -63,10 +63,10 @@ class MessageProperties:
 
 
 def from_amqp(value: Any) -> Value:
-    """Return an AMQP value in the types of SQL; what has no such type stays as it is and compares with nothing."""
+    """Convert an AMQP value to the types of SQL; a value without such a type stays as it is and never compares."""
     match value:
         case Timestamp():
-            return _time(value / 1000)
+            return _from_milliseconds(value)
         case Described(descriptor, int() as ticks) if descriptor == TIME_SPAN:
             return timedelta(microseconds=ticks / 10)
         case Described(descriptor, int() as ticks) if descriptor == DATE_TIME_OFFSET:
@@ -76,15 +76,23 @@ def from_amqp(value: Any) -> Value:
 
 
 def to_amqp(value: Value) -> Any:
-    """Return a value of SQL as AMQP carries it."""
+    """Convert a value of SQL to its AMQP type."""
     match value:
         case datetime():
             aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-            return Timestamp(int((aware - _EPOCH).total_seconds() * 1000))
+            return Timestamp((aware - _EPOCH) // timedelta(milliseconds=1))
         case timedelta():
-            return Described(Symbol(TIME_SPAN), int(value.total_seconds() * 10_000_000))
+            return Described(Symbol(TIME_SPAN), value // timedelta(microseconds=1) * 10)
         case _:
             return value
+
+
+def _from_milliseconds(milliseconds: int) -> datetime | None:
+    """Exact where a float of seconds would lose microseconds."""
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
 
 
 def _time(seconds: float) -> datetime | None:
@@ -95,7 +103,7 @@ def _time(seconds: float) -> datetime | None:
 
 
 def _text(value: Any) -> str | None:
-    """Message ids may be numbers, GUIDs or binary; rules compare their text."""
+    """The text of a message id, which may be a number, a GUID or binary."""
     if value is None or isinstance(value, str):
         return value
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,17 +1,20 @@
-"""A queue: what comes in, where it goes from here, and what time does to it.
+"""A queue: how messages enter it, where they go from it, and what happens to them as time passes.
 
 Every call takes `now` in unix seconds; nothing here reads a clock, waits or writes to a socket. Each change is made in
-memory, then announced to the journal (`emulator/broker/journal.py`). What it holds is in `contents.py`, what receivers
-do with it in `deliveries.py`.
+memory and then reported to the journal (`emulator/broker/journal.py`). The stored messages are in `contents.py`,
+receiving and settling in `deliveries.py`, receivers that wait in `receivers.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from emulator.broker import dead_letter
+from emulator.broker.contents import Contents
+from emulator.broker.counters import Counters
 from emulator.broker.deliveries import Deliveries
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.duplicates import DuplicateHistory
@@ -23,60 +26,121 @@ from emulator.broker.errors import (
     NotAllowed,
     QuotaExceeded,
 )
+from emulator.broker.journal import Journal
 from emulator.broker.message import NEVER, Message, MessageState, StoredMessage
-from emulator.broker.surroundings import Surroundings
+from emulator.broker.receivers import Receivers
 
 MEGABYTE = 1024 * 1024
 
 
-class Queue(Deliveries):
-    """One queue, or the queue a subscription owns, or a dead-letter queue."""
+class Environment(Protocol):
+    """What a queue needs of its namespace."""
+
+    journal: Journal
+
+    def wake(self, queue: Queue, due: float) -> None:
+        """Call `queue.advance` at this time, or before."""
+
+    def forward(self, target: str, stored: StoredMessage, now: float) -> None:
+        """Put a copy of the message into another entity. Raises BrokerError, and then nothing was stored."""
+
+
+class Queue:
+    """A queue entity, the queue of a subscription or topic, or a dead-letter queue (which has a `parent`)."""
 
     def __init__(
-        self, description: QueueDescription, surroundings: Surroundings, now: float, parent: Queue | None = None
+        self, description: QueueDescription, environment: Environment, now: float, parent: Queue | None = None
     ) -> None:
-        super().__init__(description, surroundings, now, parent)
+        self.description = description
+        self.parent = parent
+        self.created_at = self.updated_at = self.accessed_at = now
+        self.counters = Counters()
         self.history = DuplicateHistory()
+        self.last_sequence_number = 0
+        self.is_closed = False
+        self.journal = environment.journal
+        self._environment = environment
+        self._dead_letters: Queue | None = None
+        self._transfer_dead_letters: Queue | None = None
+        wake = partial(environment.wake, self)
+        self.contents = Contents(description.name, description.requires_session, self.journal, wake)
+        self.deliveries = Deliveries(self, self.contents)
+        self.receivers = Receivers(self, self.contents, self.deliveries)
 
-    # --- its dead letters --------------------------------------------------------------------------------------------
+    def __len__(self) -> int:
+        """How many messages are stored, in every state; dead-letter queues not included."""
+        return len(self.contents)
+
+    @property
+    def path(self) -> str:
+        """The entity path, as it was spelled at creation."""
+        return self.description.name
+
+    @property
+    def owner_path(self) -> str:
+        """The path of the entity: its own, or for a dead-letter queue that of the entity it belongs to."""
+        return self.path if self.parent is None else self.parent.path
+
+    @property
+    def rules_evaluated(self) -> int:
+        """How many rules are evaluated for a message that is sent here: none, unless this is a topic's."""
+        return 0
+
+    # --- dead-letter queues ------------------------------------------------------------------------------------------
 
     @property
     def dead_letters(self) -> Queue:
-        """The dead-letter queue, made when it is first asked for."""
+        """The dead-letter queue, created on first use."""
         if self._dead_letters is None:
             self._dead_letters = self._sub_queue(dead_letter.DEAD_LETTER_SUFFIX)
         return self._dead_letters
 
     @property
     def transfer_dead_letters(self) -> Queue:
-        """Where messages go that could not be forwarded."""
+        """The queue of messages that could not be forwarded, created on first use."""
         if self._transfer_dead_letters is None:
             self._transfer_dead_letters = self._sub_queue(dead_letter.TRANSFER_SUFFIX)
         return self._transfer_dead_letters
+
+    def sub_queues(self) -> Iterator[Queue]:
+        """The dead-letter queues that exist so far."""
+        for queue in (self._dead_letters, self._transfer_dead_letters):
+            if queue is not None:
+                yield queue
+
+    @property
+    def total_size_bytes(self) -> int:
+        """The bytes that count against the quota: this queue's and its dead-letter queues'."""
+        size = self.contents.size_bytes
+        for queue in (self._dead_letters, self._transfer_dead_letters):
+            if queue is not None:
+                size += queue.contents.size_bytes
+        return size
 
     def _sub_queue(self, suffix: str) -> Queue:
         if self.parent is not None:
             raise EntityNotFound(f"'{self.path}' has no dead-letter queue of its own.")
         description = dead_letter.sub_queue_description(self.description, self.path + suffix)
-        return Queue(description, self.surroundings, self.created_at, parent=self)
+        return Queue(description, self._environment, self.created_at, parent=self)
 
-    # --- putting in --------------------------------------------------------------------------------------------------
+    # --- enqueuing ---------------------------------------------------------------------------------------------------
 
     def check(self, messages: Sequence[Message]) -> None:
         """Raise BrokerError unless all these messages can be stored together."""
-        if not self.description.status.accepts_sends:
+        description = self.description
+        if not description.status.accepts_sends:
             raise EntityDisabled
-        if self.description.requires_session and any(message.session_id is None for message in messages):
+        if description.requires_session and any(message.session_id is None for message in messages):
             raise NotAllowed("The entity requires sessions: a message without a session id cannot be sent to it.")
         size = sum([message.size for message in messages])
-        if self.total_size_bytes + size > self.description.max_size_in_megabytes * MEGABYTE:
+        if self.total_size_bytes + size > description.max_size_in_megabytes * MEGABYTE:
             raise QuotaExceeded
 
     def enqueue(self, message: Message, now: float, *, source: StoredMessage | None = None) -> StoredMessage | None:
         """Store a message. Raises BrokerError.
 
-        None where nothing is kept here: a ping (counted only), a duplicate, a message forwarded at once.
-        `source` is the message in another entity this one is a copy of.
+        None if nothing is stored here: a ping (which is only counted), a duplicate, or a message forwarded at once.
+        `source` is the message in another entity of which this one is a copy.
         """
         self.check([message])
         self.accessed_at = now
@@ -89,7 +153,7 @@ class Queue(Deliveries):
         return self._store(message, now, source)
 
     def schedule(self, message: Message, now: float) -> int:
-        """Store a message that becomes active at its time; returns the sequence number to cancel it by."""
+        """Store a message that becomes active later; returns the sequence number with which it can be cancelled."""
         self.check([message])
         self.accessed_at = now
         if self._is_duplicate(message, now):
@@ -100,12 +164,25 @@ class Queue(Deliveries):
 
     def cancel_scheduled(self, numbers: Sequence[int]) -> None:
         """Remove scheduled messages, all or none. Raises MessageNotFound."""
-        found = [self._shelf.get(number) for number in numbers]
+        found = [self.contents.index.get(number) for number in numbers]
         if not all(stored is not None and stored.state is MessageState.SCHEDULED for stored in found):
             raise MessageNotFound("One of the messages to cancel is not scheduled (any more).")
         for stored in found:
             if stored is not None and not stored.is_removed:
-                self._remove(stored)
+                self.contents.remove(stored)
+
+    def restore(self, stored: StoredMessage) -> None:
+        """Put a message back from a store, with its own sequence number, unlocked, without reporting it.
+
+        Messages are restored in sequence order.
+        """
+        self.last_sequence_number = max(self.last_sequence_number, stored.sequence_number)
+        self.contents.insert(stored)
+
+    def restore_session_state(self, session_id: str, state: bytes, updated_at: float) -> None:
+        """Put the state of a session back from a store, without reporting it."""
+        sessions = self.contents.sessions
+        sessions.set_state(sessions.of(session_id), state, updated_at)
 
     def _is_duplicate(self, message: Message, now: float) -> bool:
         description = self.description
@@ -134,10 +211,10 @@ class Queue(Deliveries):
         else:
             stored.state = MessageState.SCHEDULED
         stored.scheduled_at = message.scheduled_at
-        self._insert(stored)
+        self.contents.insert(stored)
         self.journal.enqueued(self.path, stored)
         if is_due:
-            self._pump(now, stored)
+            self.receivers.dispatch(now, stored)
         return stored
 
     def _expiry(self, message: Message, now: float) -> float:
@@ -145,38 +222,68 @@ class Queue(Deliveries):
         lives = min(own, self.description.default_message_time_to_live_s)
         return NEVER if lives == NEVER else now + lives
 
-    # --- to other places ---------------------------------------------------------------------------------------------
+    # --- OwningQueue: where messages go ------------------------------------------------------------------------------
 
-    def _bury(self, stored: StoredMessage, reason: str | None, description: str | None, now: float) -> None:
-        """Out of this queue, into its dead-letter queue or where that forwards to."""
-        if self.parent is not None:
-            # A dead-letter queue has no other below it: what is dead-lettered there stays where it is.
-            self._unlock(stored)
-            stored.message = dead_letter.with_reason(stored.message, reason, description)
+    def make_available(self, stored: StoredMessage, now: float) -> None:
+        """Return an unlocked message to its place in line, unless it is deferred, and deliver it if somebody waits."""
+        if stored.state is MessageState.ACTIVE:
+            self.contents.requeue(stored)
+            self.receivers.dispatch(now, stored)
+
+    def delivery_failed(self, stored: StoredMessage, now: float) -> None:
+        """Count a delivery of an unlocked message; dead-letter it at the maximum delivery count, else requeue it."""
+        stored.delivery_count += 1
+        limit = self.description.max_delivery_count
+        if stored.delivery_count >= limit and self.parent is None:
+            self.dead_letter(stored, *dead_letter.too_many_deliveries(limit), now)
+        else:
             self.journal.changed(self.path, stored)
-            self._give_back(stored, now)
-            return
-        self._remove(stored)
-        self.counters.dead_lettered += 1
+            self.make_available(stored, now)
+
+    def dead_letter(self, stored: StoredMessage, reason: str | None, description: str | None, now: float) -> None:
+        """Move a message to the dead-letter queue, or to the entity dead letters are forwarded to."""
         message = dead_letter.with_reason(stored.message, reason, description)
-        copy = replace(stored, message=message, dead_letter_source=self.path, is_removed=False)
+        if self.parent is not None:
+            # A dead-letter queue has none of its own: a message dead-lettered here stays, with the new reason.
+            self.contents.unlock(stored)
+            self.contents.index.replace(stored, message)
+            self.journal.changed(self.path, stored)
+            self.make_available(stored, now)
+            return
+        self.contents.remove(stored)
+        self.counters.dead_lettered += 1
+        self._add_dead_letter(replace(stored, message=message, dead_letter_source=self.path, is_removed=False), now)
+
+    def expire(self, stored: StoredMessage, now: float) -> None:
+        """Remove a message whose time to live is over, or dead-letter it; it must not be in line."""
+        self.counters.expired += 1
+        if self.description.dead_lettering_on_message_expiration:
+            self.dead_letter(stored, *dead_letter.EXPIRED, now)
+        else:
+            self.contents.remove(stored)
+
+    def take_in(self, source: StoredMessage, now: float) -> None:
+        """Store a copy of a dead-lettered message; no status or quota refuses it."""
+        self._store(source.message, now, source)
+
+    def _add_dead_letter(self, copy: StoredMessage, now: float) -> None:
         target = self.description.forward_dead_lettered_messages_to
         if target is not None:
             try:
-                self.surroundings.forward(target, copy, now)
+                self._environment.forward(target, copy, now)
                 self.counters.forwarded += 1
                 return
             except BrokerError:
-                pass  # it is not lost: it stays in the dead-letter queue, as if nothing were forwarded
+                pass  # it must not be lost: it stays in the dead-letter queue, as if nothing were forwarded
         self.dead_letters.take_in(copy, now)
 
     def _forward(self, stored: StoredMessage, now: float) -> None:
-        """On to the entity this one forwards to; what cannot go there is kept in the transfer dead-letter queue."""
+        """Forward to the entity in `forward_to`; what it refuses goes to the transfer dead-letter queue."""
         target = self.description.forward_to
         self.journal.sequence(self.path, self.last_sequence_number)
         try:
             if target is not None:
-                self.surroundings.forward(target, stored, now)
+                self._environment.forward(target, stored, now)
             self.counters.forwarded += 1
         except BrokerError as error:
             message = dead_letter.with_reason(stored.message, error.reason, str(error))
@@ -184,100 +291,81 @@ class Queue(Deliveries):
             self.counters.dead_lettered += 1
             self.transfer_dead_letters.take_in(copy, now)
 
-    def take_in(self, source: StoredMessage, now: float) -> None:
-        """Store a dead-lettered message, of which `source` is a copy: no status or quota refuses it."""
-        self._store(source.message, now, source)
-
-    def _expire(self, stored: StoredMessage, now: float) -> None:
-        """The time to live is over; the message is not in line any more."""
-        self.counters.expired += 1
-        if self.description.dead_lettering_on_message_expiration:
-            self._bury(stored, *dead_letter.EXPIRED, now)
-        else:
-            self._remove(stored)
-
-    def _failed_delivery(self, stored: StoredMessage, now: float) -> None:
-        stored.delivery_count += 1
-        limit = self.description.max_delivery_count
-        if stored.delivery_count >= limit and self.parent is None:
-            self._bury(stored, *dead_letter.too_many_deliveries(limit), now)
-        else:
-            self.journal.changed(self.path, stored)
-            self._give_back(stored, now)
-
     # --- time --------------------------------------------------------------------------------------------------------
 
     def next_due(self) -> float:
-        """When `advance` has something to do next; infinity where nothing is due."""
-        return min(self._locks.next_end(), self._shelf.next_due(), self.sessions.next_end())
+        """When `advance` has something to do next; infinity if never."""
+        return self.contents.next_due()
 
     def advance(self, now: float) -> None:
-        """Let locks lapse, messages expire and scheduled ones become active."""
-        for session in self.sessions.lapsed(now):
-            self._session_lapsed(session, now)
-        for stored in list(self._locks.take_lapsed(now)):
-            self._failed_delivery(stored, now)
-        # What is done for one message may deliver, expire or forward others: each is looked up when its turn comes.
-        for number in self._shelf.take_activated(now):
-            if (found := self._shelf.get(number)) is not None:
+        """Let locks lapse, messages expire and scheduled messages become active."""
+        contents = self.contents
+        self.receivers.lapse_sessions(now)
+        for stored in list(contents.locks.take_lapsed(now)):
+            self.delivery_failed(stored, now)
+        # Processing one message may deliver, expire or forward others: each is looked up when its turn comes.
+        for number in contents.index.take_activated(now):
+            if (found := contents.index.get(number)) is not None:
                 self._activate(found, now)
-        for number in self._shelf.take_expired(now):
-            if (found := self._shelf.get(number)) is not None:
+        for number in contents.index.take_expired(now):
+            if (found := contents.index.get(number)) is not None:
                 self._expired(found, now)
-        self._pump(now)
+        self.receivers.dispatch(now)
 
     def _activate(self, stored: StoredMessage, now: float) -> None:
-        """The scheduled time has come: the message is enqueued now, with a new sequence number, as the service does."""
-        self._remove(stored)
+        """Enqueue a scheduled message now, with a new sequence number, as the service does."""
+        self.contents.remove(stored)
         self.counters.enqueued -= 1
         self._store(stored.message, now, None)
 
     def _expired(self, stored: StoredMessage, now: float) -> None:
         if stored.lock_token is not None:
-            # A locked message is its receiver's until the lock ends; it expires then.
+            # A locked message belongs to its receiver until the lock ends; it expires then.
             until = stored.locked_until if stored.locked_until != NEVER else now + self.description.lock_duration_s
-            self._shelf.expire_later(stored, until)
+            self.contents.index.expire_later(stored, until)
             return
         if stored.state is MessageState.ACTIVE:
-            self._line(stored).forget()
-        self._expire(stored, now)
-
-    def _wake(self, due: float) -> None:
-        self.surroundings.wake(self, due)
+            self.contents.ready(self.contents.session_of(stored)).forget()
+        self.expire(stored, now)
 
     # --- administration ----------------------------------------------------------------------------------------------
 
     def update(self, description: QueueDescription, now: float) -> None:
-        """Take new properties; messages already here keep their own times."""
+        """Apply new properties; messages already stored keep their own times."""
         self.description = description
         self.updated_at = now
         for queue in self.sub_queues():
             queue.description = replace(queue.description, lock_duration_s=description.lock_duration_s)
         if not description.status.accepts_receives:
-            self._dismiss(EntityDisabled())
+            self.receivers.dismiss(EntityDisabled())
         if description.forward_to is not None:
             self._forward_waiting(now)
-        self._pump(now)
+        self.receivers.dispatch(now)
 
     def _forward_waiting(self, now: float) -> None:
-        while not self.description.requires_session and (stored := self._next(self._ready, now)) is not None:
-            self._remove(stored)
+        while not self.description.requires_session and (stored := self.deliveries.take_ready(now)) is not None:
+            self.contents.remove(stored)
             self._forward(stored, now)
 
+    def close(self) -> None:
+        """The entity was deleted: tell those who receive from it."""
+        self.is_closed = True
+        self.receivers.dismiss(EntityNotFound(f"The messaging entity '{self.path}' was deleted."))
+
     def idle_due(self) -> float:
-        """When the entity goes by itself if nothing happens; infinity where it stays."""
+        """When the entity is deleted if nothing happens; infinity if never."""
         return self.accessed_at + self.description.auto_delete_on_idle_s if self.parent is None else NEVER
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing has happened here for as long as AutoDeleteOnIdle allows."""
-        return now >= self.idle_due() and not self.consumers()
+        return now >= self.idle_due() and not self.receivers.consumers()
 
     def runtime(self) -> dict[str, Any]:
         """Counts, size and times, for the administration. Deferred messages count as active, as in the service."""
         dead, transfer = self._dead_letters, self._transfer_dead_letters
         return {
-            "active": self.active_count + self.deferred_count,
-            "scheduled": self.scheduled_count,
+            "active": self.contents.active_count + self.contents.deferred_count,
+            "scheduled": self.contents.scheduled_count,
             "dead_lettered": len(dead) if dead is not None else 0,
             "transfer": 0,
             "transfer_dead_lettered": len(transfer) if transfer is not None else 0,

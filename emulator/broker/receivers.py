@@ -2,126 +2,101 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 
-from emulator.broker.descriptions import QueueDescription
-from emulator.broker.errors import BrokerError, EntityNotFound
-from emulator.broker.journal import Journal
+from emulator.broker.contents import Contents
+from emulator.broker.deliveries import Deliveries
+from emulator.broker.errors import BrokerError
 from emulator.broker.message import StoredMessage
-from emulator.broker.message_session import MessageSession, SessionHolder, Sessions
-from emulator.broker.ready import Consumer, Ready
+from emulator.broker.message_session import MessageSession, SessionHolder
+from emulator.broker.owner import OwningQueue
+from emulator.broker.ready_messages import Consumer
 
 
-class Receivers(ABC):
-    """The side of a queue that receivers see. What is stored, and how it is locked, is the queue's."""
+class Receivers:
+    """Delivers messages to receivers that wait, and locks sessions for receivers that accept them."""
 
-    description: QueueDescription
-    accessed_at: float
-
-    def __init__(self) -> None:
-        self.sessions = Sessions()
-        self.is_closed = False
-        self._ready = Ready()
+    def __init__(self, queue: OwningQueue, contents: Contents, deliveries: Deliveries) -> None:
+        self._queue = queue
+        self._contents = contents
+        self._sessions = contents.sessions
+        self._deliveries = deliveries
         self._waiting: deque[Consumer] = deque()
-        self._pumping = False
+        self._is_dispatching = False
 
-    # --- what the queue does for it --------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def path(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def journal(self) -> Journal: ...
-
-    @abstractmethod
-    def receive(self, now: float, session: MessageSession | None = None) -> StoredMessage | None:
-        """Lock and return the next message, or None."""
-
-    @abstractmethod
-    def receive_and_delete(self, now: float, session: MessageSession | None = None) -> StoredMessage | None:
-        """Remove and return the next message, or None."""
-
-    @abstractmethod
-    def _wake(self, due: float) -> None:
-        """See that time is looked at then."""
-
-    @abstractmethod
-    def _come_back(self, stored: StoredMessage, now: float, *, counts: bool) -> None:
-        """A message is nobody's any more; `counts` says whether its delivery counts."""
-
-    # --- sessions --------------------------------------------------------------------------------------------------
+    # --- sessions ----------------------------------------------------------------------------------------------------
 
     def accept_session(self, session_id: str, holder: SessionHolder, now: float) -> None:
         """Lock this session for a receiver. Raises SessionCannotBeLocked."""
-        self._grant(self.sessions.of(session_id), holder, now)
+        self._grant(self._sessions.of(session_id), holder, now)
 
     def accept_next_session(self, holder: SessionHolder, now: float) -> None:
-        """Lock a session that has messages, at once or when there is one; `session_granted` tells."""
-        self.sessions.acceptors[holder] = None
+        """Lock a session that has messages, now or when there is one; `holder.session_granted` is then called."""
+        self._sessions.acceptors[holder] = None
         self._serve_acceptors(now)
 
     def stop_accepting(self, holder: SessionHolder) -> bool:
-        """Wait for a session no longer; whether it was still waiting."""
-        return holder in self.sessions.acceptors and self.sessions.acceptors.pop(holder) is None
+        """Stop waiting for a session; whether it was still waiting."""
+        return holder in self._sessions.acceptors and self._sessions.acceptors.pop(holder) is None
 
     def close_session(self, session_id: str, holder: SessionHolder, now: float) -> None:
-        """The receiver gives its session up; what it had out returns without counting."""
-        session = self.sessions.of(session_id)
+        """Unlock the session of a receiver; its delivered messages become available without counting the delivery."""
+        session = self._sessions.of(session_id)
         if session.holder is holder:
-            for stored in self.sessions.unlock(session):
-                self._come_back(stored, now, counts=False)
-        self.sessions.note(session)
+            for stored in self._sessions.unlock(session):
+                self._contents.locks.release(stored)
+                self._queue.make_available(stored, now)
+        self._sessions.update(session)
         self._serve_acceptors(now)
 
     def renew_session(self, session_id: str, now: float) -> float:
         """Lock the session for another lock duration; returns the new end. Raises SessionLockLost."""
-        until = now + self.description.lock_duration_s
-        self.sessions.renew(self.sessions.held(session_id, now), until)
-        self._wake(until)
+        until = now + self._queue.description.lock_duration_s
+        self._sessions.renew(self._sessions.held(session_id, now), until)
+        self._contents.wake(until)
         return until
 
     def set_session_state(self, session_id: str, state: bytes | None, now: float) -> None:
-        """Keep a state for a session that is locked. Raises SessionLockLost."""
-        self.sessions.set_state(self.sessions.held(session_id, now), state, now)
-        self.journal.session_state(self.path, session_id, state, now)
+        """Store a state for a locked session. Raises SessionLockLost."""
+        self._sessions.set_state(self._sessions.held(session_id, now), state, now)
+        self._contents.journal.session_state(self._contents.path, session_id, state, now)
 
-    def restore_session_state(self, session_id: str, state: bytes, updated_at: float) -> None:
-        """Take a state that a store kept; announces nothing."""
-        self.sessions.set_state(self.sessions.of(session_id), state, updated_at)
+    def lapse_sessions(self, now: float) -> None:
+        """Unlock the sessions whose lock has ended; each delivery of their messages counts."""
+        for session in self._sessions.lapsed(now):
+            self._lapse(session, now)
 
-    def _grant(self, session: MessageSession, holder: SessionHolder, now: float) -> None:
-        until = now + self.description.lock_duration_s
-        self.sessions.lock(session, holder, until)
-        self._wake(until)
-        self.accessed_at = now
-        holder.session_granted(session.session_id, until)
-
-    def _serve_acceptors(self, now: float) -> None:
-        acceptors = self.sessions.acceptors
-        while acceptors and (session := self.sessions.next_available()) is not None:
-            holder = next(iter(acceptors))
-            del acceptors[holder]
-            self._grant(session, holder, now)
-
-    def _session_lapsed(self, session: MessageSession, now: float) -> None:
+    def _lapse(self, session: MessageSession, now: float) -> None:
         holder = session.holder
-        for stored in self.sessions.unlock(session):
-            self._come_back(stored, now, counts=True)
-        self.sessions.note(session)
+        for stored in self._sessions.unlock(session):
+            self._contents.locks.release(stored)
+            self._queue.delivery_failed(stored, now)
+        self._sessions.update(session)
         if holder is not None:
             holder.session_lost()
         self._serve_acceptors(now)
 
-    # --- consumers -------------------------------------------------------------------------------------------------
+    def _grant(self, session: MessageSession, holder: SessionHolder, now: float) -> None:
+        until = now + self._queue.description.lock_duration_s
+        self._sessions.lock(session, holder, until)
+        self._contents.wake(until)
+        self._queue.accessed_at = now
+        holder.session_granted(session.session_id, until)
+
+    def _serve_acceptors(self, now: float) -> None:
+        acceptors = self._sessions.acceptors
+        while acceptors and (session := self._sessions.next_available()) is not None:
+            holder = next(iter(acceptors))
+            del acceptors[holder]
+            self._grant(session, holder, now)
+
+    # --- consumers ---------------------------------------------------------------------------------------------------
 
     def wait(self, consumer: Consumer, now: float) -> None:
-        """Deliver to this consumer while it accepts, now and when messages come."""
+        """Deliver to this consumer while it accepts, now and when messages arrive."""
         if consumer not in self._waiting:
             self._waiting.append(consumer)
-        self._pump(now)
+        self.dispatch(now)
 
     def leave(self, consumer: Consumer) -> None:
         """Deliver nothing more to this consumer."""
@@ -130,56 +105,54 @@ class Receivers(ABC):
 
     def wait_in_session(self, session_id: str, now: float) -> None:
         """Deliver the session's messages to its holder while it accepts."""
-        session = self.sessions.of(session_id)
+        session = self._sessions.of(session_id)
         session.is_waiting = True
-        self._pump_session(session, now)
+        self._dispatch_session(session, now)
 
-    def _pump(self, now: float, stored: StoredMessage | None = None) -> None:
-        """Deliver what can be delivered; `stored` is the message that came, where there is one."""
-        if not self.description.status.accepts_receives:
+    def dispatch(self, now: float, stored: StoredMessage | None = None) -> None:
+        """Deliver what can be delivered; `stored` is the message that became available, if there is one."""
+        if not self._queue.description.status.accepts_receives:
             return
-        if self.description.requires_session:
-            if stored is not None and stored.message.session_id is not None:
-                self._pump_session(self.sessions.of(stored.message.session_id), now)
+        if self._contents.requires_session:
+            if stored is not None and (session := self._contents.session_of(stored)) is not None:
+                self._dispatch_session(session, now)
             self._serve_acceptors(now)
-        elif self._waiting and not self._pumping:
-            self._pumping = True
+        elif self._waiting and not self._is_dispatching:
+            self._is_dispatching = True
             try:
-                self._pump_waiting(now)
+                self._dispatch_waiting(now)
             finally:
-                self._pumping = False
+                self._is_dispatching = False
 
-    def _pump_waiting(self, now: float) -> None:
+    def _dispatch_waiting(self, now: float) -> None:
         """One message to each waiting consumer in turn, until messages or consumers run out."""
-        while self._waiting and self._ready.count:
+        ready = self._contents.ready()
+        while self._waiting and ready.count:
             consumer = self._waiting.popleft()
             if consumer.accepts(now):
-                stored = self.receive_and_delete(now) if consumer.deletes else self.receive(now)
+                take = self._deliveries.receive_and_delete if consumer.deletes else self._deliveries.receive
+                stored = take(now)
                 if stored is not None:
                     consumer.deliver(stored, now)
                 self._waiting.append(consumer)
 
-    def _pump_session(self, session: MessageSession, now: float) -> None:
+    def _dispatch_session(self, session: MessageSession, now: float) -> None:
         holder = session.holder
         while session.is_waiting and holder is not None and session.ready.count:
             if not holder.accepts(now):
                 session.is_waiting = False
                 return
-            take = self.receive_and_delete if holder.deletes else self.receive
+            take = self._deliveries.receive_and_delete if holder.deletes else self._deliveries.receive
             stored = take(now, session)
             if stored is not None:
                 holder.deliver(stored, now)
 
     def consumers(self) -> list[Consumer]:
         """Everyone who receives here or waits to."""
-        return [*self._waiting, *self.sessions.holders()]
+        return [*self._waiting, *self._sessions.holders()]
 
-    def close(self) -> None:
-        """The entity was deleted: tell those who receive from it."""
-        self.is_closed = True
-        self._dismiss(EntityNotFound(f"The messaging entity '{self.path}' was deleted."))
-
-    def _dismiss(self, reason: BrokerError) -> None:
+    def dismiss(self, reason: BrokerError) -> None:
+        """Tell every consumer that the entity gives no more messages."""
         consumers = self.consumers()
         self._waiting.clear()
         for consumer in consumers:

@@ -1,4 +1,4 @@
-"""The rules of a subscription: which messages each takes, and what its action makes of the copy."""
+"""The rules of a subscription: which messages match, and how actions change the copies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, assert_never
 
-from emulator.amqp.types import DecodeError
 from emulator.broker.descriptions import RuleDescription, validate_rule
 from emulator.broker.filters import CorrelationFilter, FalseFilter, RuleFilter, SqlFilter, SqlRuleAction, TrueFilter
 from emulator.broker.message import Message
@@ -24,14 +23,15 @@ from emulator.broker.sql import (
     same,
     to_text,
 )
+from emulator.encoding.types import DecodeError
 
 RULE_NAME = "RuleName"
 MAX_GROWTH = 64 * 1024
 
 Condition = Callable[[MessageProperties], bool]
 
-# System properties an action may change, as the message names them. Changing the partition key or the scheduled time
-# has no effect on a copy that is in its subscription already (docs/emulator.md).
+# System properties an action can set, and their names in the message. Setting the partition key or the scheduled time
+# has no effect on a copy that is already in its subscription (docs/emulator.md).
 _STANDARD = {
     "contenttype": "content_type",
     "correlationid": "correlation_id",
@@ -46,11 +46,11 @@ _STANDARD = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule ready to use. `created_at` in seconds since the epoch."""
+    """A compiled rule. `created_at` in seconds since the epoch."""
 
     description: RuleDescription
     created_at: float
-    takes: Condition
+    matches: Condition
     statements: tuple[Statement, ...]
 
     @property
@@ -58,7 +58,7 @@ class Rule:
         return self.description.name
 
     def copy(self, properties: MessageProperties) -> Message:
-        """The message as this rule's action leaves it, signed with the rule's name. Raises FilterError."""
+        """The message after this rule's action, with the property RuleName. Raises FilterError."""
         draft = _Draft(properties)
         for statement in self.statements:
             draft.apply(statement)
@@ -66,29 +66,29 @@ class Rule:
 
 
 def compile_rule(description: RuleDescription, now: float) -> Rule:
-    """Return the rule ready to use. Raises DescriptionError for a name, filter or action that cannot be."""
+    """Compile a rule. Raises DescriptionError for an invalid name, filter or action."""
     validate_rule(description)
     return Rule(description, now, _condition(description.filter), _statements(description.action))
 
 
 def copies(rules: Sequence[Rule], properties: MessageProperties) -> tuple[list[Message], list[FilterError]]:
-    """Return what a subscription with these rules gets of a message, and which rules could not tell.
+    """The copies a subscription with these rules gets of a message, and the errors of rules that failed.
 
-    All rules without an action together give one copy, each rule with an action gives one of its own.
+    All matching rules without an action produce one copy together, each matching rule with an action one of its own.
     """
-    taken: list[Message] = []
+    messages: list[Message] = []
     failed: list[FilterError] = []
-    is_taken_as_is = False
+    is_copied_unchanged = False
     for rule in rules:
-        if is_taken_as_is and not rule.statements:
+        if is_copied_unchanged and not rule.statements:
             continue
         try:
-            if rule.takes(properties):
-                taken.append(rule.copy(properties) if rule.statements else properties.message)
-                is_taken_as_is = is_taken_as_is or not rule.statements
+            if rule.matches(properties):
+                messages.append(rule.copy(properties) if rule.statements else properties.message)
+                is_copied_unchanged = is_copied_unchanged or not rule.statements
         except FilterError as error:
             failed.append(error)
-    return taken, failed
+    return messages, failed
 
 
 def _condition(rule_filter: RuleFilter) -> Condition:
@@ -108,13 +108,13 @@ def _condition(rule_filter: RuleFilter) -> Condition:
 def _sql_condition(rule_filter: SqlFilter) -> Condition:
     node = parse_condition(rule_filter.expression, rule_filter.parameters)
 
-    def takes(properties: MessageProperties) -> bool:
+    def matches(properties: MessageProperties) -> bool:
         value = node.value(properties)
         if value is not None and not isinstance(value, bool):
             raise FilterError("The filter's expression is not a condition.")
         return value is True
 
-    return takes
+    return matches
 
 
 def _correlation(rule_filter: CorrelationFilter) -> Condition:
@@ -123,12 +123,12 @@ def _correlation(rule_filter: CorrelationFilter) -> Condition:
     ]
     user = list(rule_filter.properties.items())
 
-    def takes(properties: MessageProperties) -> bool:
+    def matches(properties: MessageProperties) -> bool:
         return all(properties.system(name) == wanted for name, wanted in system) and all(
             same(properties.user(name), wanted) for name, wanted in user
         )
 
-    return takes
+    return matches
 
 
 _CORRELATED = {
@@ -148,7 +148,7 @@ def _statements(action: SqlRuleAction | None) -> tuple[Statement, ...]:
 
 
 class _Draft:
-    """A copy being changed: statements see what those before them did."""
+    """A copy that is being modified: each statement sees the changes of those before it."""
 
     def __init__(self, properties: MessageProperties) -> None:
         self._original = properties

@@ -1,4 +1,4 @@
-"""A subscription: the rules that choose messages of a topic, and the queue that keeps them."""
+"""A subscription: the rules that select messages of a topic, and the queue that stores them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import EntityExists, EntityNotFound
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.properties import MessageProperties
-from emulator.broker.queue import Queue
+from emulator.broker.queue import Environment, Queue
 from emulator.broker.rules import Rule, compile_rule, copies
-from emulator.broker.surroundings import Surroundings
 
 FILTER_FAILED = "FilterException"
 NO_SESSION = (
     "Session ID is null.",
-    "An entity that requires sessions does not keep a message whose session id is null.",
+    "An entity that requires sessions does not accept a message whose session id is null.",
 )
 
-# A subscription has no size of its own: its topic's quota is checked before a message is published.
+# A subscription has no quota: that of its topic is checked before a message is published.
 _UNBOUNDED_MB = 2**40
 
 
 class Subscription:
-    """One subscription of a topic. Only its topic publishes to it."""
+    """One subscription of a topic. Messages come from its topic only."""
 
     def __init__(
-        self, description: SubscriptionDescription, topic: TopicDescription, surroundings: Surroundings, now: float
+        self, description: SubscriptionDescription, topic: TopicDescription, environment: Environment, now: float
     ) -> None:
         self.description = description
-        self.queue = Queue(queue_description(description, topic), surroundings, now)
-        self._surroundings = surroundings
+        self.queue = Queue(queue_description(description, topic), environment, now)
+        self._environment = environment
         self._rules: dict[str, Rule] = {}
 
     @property
@@ -48,22 +47,22 @@ class Subscription:
     # --- messages --------------------------------------------------------------------------------------------------
 
     def publish(self, properties: MessageProperties, source: StoredMessage, now: float) -> None:
-        """Keep what the rules make of this message. Nothing the message holds makes this fail."""
+        """Store the copies of a message that the rules produce. Errors of filters are dead-lettered, never raised."""
         if not self.description.status.accepts_sends:
             return
-        taken, failed = copies(list(self._rules.values()), properties)
+        messages, failed = copies(list(self._rules.values()), properties)
         accessed_at = self.queue.accessed_at
-        for message in taken:
+        for message in messages:
             if self.description.requires_session and message.session_id is None:
-                self._bury(message, *NO_SESSION, source, now)
+                self._dead_letter(message, *NO_SESSION, source, now)
             else:
                 self.queue.enqueue(message, now, source=source)
         if failed and self.description.dead_lettering_on_filter_evaluation_exceptions:
-            self._bury(properties.message, FILTER_FAILED, str(failed[0]), source, now)
-        # Messages that come do not keep a subscription from being idle, only somebody who receives them does.
+            self._dead_letter(properties.message, FILTER_FAILED, str(failed[0]), source, now)
+        # Published messages do not count as use for AutoDeleteOnIdle, only receivers do.
         self.queue.accessed_at = accessed_at
 
-    def _bury(self, message: Message, reason: str, text: str, source: StoredMessage, now: float) -> None:
+    def _dead_letter(self, message: Message, reason: str, text: str, source: StoredMessage, now: float) -> None:
         self.queue.counters.dead_lettered += 1
         dead = dead_letter.with_reason(message, reason, text)
         self.queue.dead_letters.take_in(replace(source, message=dead, dead_letter_source=self.queue.path), now)
@@ -86,23 +85,23 @@ class Subscription:
         return name.lower() in self._rules
 
     def create_rule(self, description: RuleDescription, now: float) -> Rule:
-        """A new rule, in force for the next message. Raises EntityExists or DescriptionError."""
+        """Add a rule, in force for the next message. Raises EntityExists or DescriptionError."""
         if self.has_rule(description.name):
             raise EntityExists(f"The rule '{description.name}' of '{self.queue.path}' already exists.")
         return self._keep(compile_rule(description, now), now)
 
     def update_rule(self, description: RuleDescription, now: float) -> Rule:
-        """Another filter and action for a rule. Raises EntityNotFound or DescriptionError."""
+        """Replace the filter and action of a rule. Raises EntityNotFound or DescriptionError."""
         before = self.rule(description.name)
         return self._keep(compile_rule(replace(description, name=before.name), before.created_at), now)
 
     def delete_rule(self, name: str, now: float) -> None:
-        """Without any rule a subscription takes no message. Raises EntityNotFound."""
+        """Delete a rule; a subscription without rules receives no message. Raises EntityNotFound."""
         del self._rules[self.rule(name).name.lower()]
         self._changed(now)
 
     def restore_rules(self, rules: Iterable[Rule]) -> None:
-        """Have exactly these rules, as a store kept them; announces nothing."""
+        """Replace all rules, for example by those of a store, without reporting it."""
         self._rules = {rule.name.lower(): rule for rule in rules}
 
     def _keep(self, rule: Rule, now: float) -> Rule:
@@ -112,18 +111,18 @@ class Subscription:
 
     def _changed(self, now: float) -> None:
         self.queue.updated_at = now
-        self._surroundings.journal.entity(self.queue.path)
+        self._environment.journal.entity(self.queue.path)
 
     # --- administration --------------------------------------------------------------------------------------------
 
     def update(self, description: SubscriptionDescription, topic: TopicDescription, now: float) -> None:
-        """Take new properties; messages already here keep their own times."""
+        """Apply new properties; messages already stored keep their own times."""
         self.description = description
         self.queue.update(queue_description(description, topic), now)
 
 
 def queue_description(subscription: SubscriptionDescription, topic: TopicDescription) -> QueueDescription:
-    """How the queue behaves that a subscription owns: its own properties, within what its topic allows."""
+    """The description of a subscription's queue: its own properties, within the limits of its topic."""
     return QueueDescription(
         name=subscription.path,
         lock_duration_s=subscription.lock_duration_s,
@@ -143,7 +142,7 @@ def queue_description(subscription: SubscriptionDescription, topic: TopicDescrip
 
 
 def _status(own: EntityStatus, topic: EntityStatus) -> EntityStatus:
-    """A topic that gives no messages closes its subscriptions' receivers, whatever they say themselves."""
+    """A topic that is disabled for receiving disables its subscriptions too."""
     if topic.accepts_receives:
         return own
     return EntityStatus.RECEIVE_DISABLED if own.accepts_sends else EntityStatus.DISABLED

@@ -1,7 +1,7 @@
-"""A topic: what is sent to it goes to its subscriptions at once, or when it is due.
+"""A topic: messages sent to it are copied to its subscriptions at once, or at their scheduled time.
 
-A topic is a queue nobody receives from: scheduling, duplicate detection, pings and the refusals are the queue's own,
-and whatever becomes active there is published and gone.
+A topic is a queue without receivers: scheduling, duplicate detection, pings and the checks of a send are those of the
+queue, and a message that becomes active there is published and removed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from emulator.broker.descriptions import (
 from emulator.broker.errors import EntityExists, EntityNotFound, QuotaExceeded
 from emulator.broker.message import Message, StoredMessage
 from emulator.broker.properties import MessageProperties
-from emulator.broker.queue import MEGABYTE, Queue
+from emulator.broker.queue import MEGABYTE, Environment, Queue
 from emulator.broker.rules import compile_rule
 from emulator.broker.subscription import Subscription
-from emulator.broker.surroundings import Surroundings
 
 MAX_SUBSCRIPTIONS = 2000
 SUBSCRIPTIONS = "/subscriptions/"
 
 
 class Inbox(Queue):
-    """The queue behind a topic. It refuses what its topic has no room for."""
+    """The queue behind a topic. Its quota covers the whole topic."""
 
     topic: Topic
 
@@ -41,38 +40,38 @@ class Inbox(Queue):
             raise QuotaExceeded
 
     @property
-    def rules_looked_at(self) -> int:
+    def rules_evaluated(self) -> int:
         return sum(len(subscription.rules()) for subscription in self.topic.subscriptions())
 
     def idle_due(self) -> float:
-        """A topic is in use as long as one of its subscriptions is."""
+        """A topic is in use while one of its subscriptions is."""
         last = max(queue.accessed_at for queue in self.topic.queues())
         return last + self.description.auto_delete_on_idle_s
 
     def is_idle(self, now: float) -> bool:
-        receivers = any(subscription.queue.consumers() for subscription in self.topic.subscriptions())
+        receivers = any(subscription.queue.receivers.consumers() for subscription in self.topic.subscriptions())
         return now >= self.idle_due() and not receivers
 
 
 class Topic:
     """One topic and its subscriptions, whose names are compared without case."""
 
-    def __init__(self, description: TopicDescription, surroundings: Surroundings, now: float) -> None:
+    def __init__(self, description: TopicDescription, environment: Environment, now: float) -> None:
         self.description = description
-        self.inbox = Inbox(_inbox_description(description), surroundings, now)
+        self.inbox = Inbox(_inbox_description(description), environment, now)
         self.inbox.topic = self
-        self._surroundings = surroundings
+        self._environment = environment
         self._subscriptions: dict[str, Subscription] = {}
-        self.inbox.wait(_Publisher(self), now)
+        self.inbox.receivers.wait(_Publisher(self), now)
 
     @property
     def path(self) -> str:
-        """The topic's path, as people write it."""
+        """The topic's path, as it was spelled at creation."""
         return self.description.name
 
     @property
     def size_bytes(self) -> int:
-        """What the topic and all its subscriptions hold, dead-letter queues included."""
+        """The size of the topic and all its subscriptions, dead-letter queues included."""
         return sum(queue.total_size_bytes for queue in self.queues())
 
     def queues(self) -> list[Queue]:
@@ -80,7 +79,7 @@ class Topic:
         return [self.inbox, *(subscription.queue for subscription in self.subscriptions())]
 
     def publish(self, stored: StoredMessage, now: float) -> None:
-        """Give each subscription what its rules take."""
+        """Copy the message to each subscription whose rules match."""
         properties = MessageProperties(stored.message, stored.sequence_number, now)
         for subscription in self._subscriptions.values():
             subscription.publish(properties, stored, now)
@@ -105,28 +104,28 @@ class Topic:
     def create_subscription(
         self, description: SubscriptionDescription, now: float, rules: Iterable[RuleDescription] = (DEFAULT_RULE,)
     ) -> Subscription:
-        """A new subscription with these rules. Raises EntityExists, QuotaExceeded or DescriptionError."""
+        """Create a subscription with these rules. Raises EntityExists, QuotaExceeded or DescriptionError."""
         validate_subscription(description)
         if self.has_subscription(description.name):
             raise EntityExists(f"The messaging entity '{description.path}' already exists.")
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             raise QuotaExceeded(f"A topic has at most {MAX_SUBSCRIPTIONS} subscriptions.")
         compiled = [compile_rule(rule, now) for rule in rules]
-        subscription = Subscription(description, self.description, self._surroundings, now)
+        subscription = Subscription(description, self.description, self._environment, now)
         subscription.restore_rules(compiled)
         self._subscriptions[description.name.lower()] = subscription
         self._changed(now)
         return subscription
 
     def update_subscription(self, description: SubscriptionDescription, now: float) -> Subscription:
-        """Give a subscription other properties. Raises EntityNotFound."""
+        """Apply new properties to a subscription. Raises EntityNotFound."""
         subscription = self.subscription(description.name)
         subscription.update(description, self.description, now)
-        self._surroundings.journal.entity(subscription.queue.path)
+        self._environment.journal.entity(subscription.queue.path)
         return subscription
 
     def delete_subscription(self, name: str, now: float) -> Subscription:
-        """Take a subscription and its messages away; returns it. Raises EntityNotFound."""
+        """Delete a subscription with its messages; returns it. Raises EntityNotFound."""
         subscription = self.subscription(name)
         del self._subscriptions[name.lower()]
         self._changed(now)
@@ -134,12 +133,12 @@ class Topic:
 
     def _changed(self, now: float) -> None:
         self.inbox.updated_at = now
-        self._surroundings.journal.entity(self.path)
+        self._environment.journal.entity(self.path)
 
     # --- administration --------------------------------------------------------------------------------------------
 
     def update(self, description: TopicDescription, now: float) -> None:
-        """Take new properties, the subscriptions with it."""
+        """Apply new properties, to the subscriptions as well."""
         self.description = description
         self.inbox.update(_inbox_description(description), now)
         for subscription in self._subscriptions.values():
@@ -149,7 +148,7 @@ class Topic:
 
 
 class _Publisher:
-    """Takes every active message out of a topic's queue at once."""
+    """The consumer of a topic's queue: publishes each message as soon as it is active."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -165,7 +164,7 @@ class _Publisher:
         self._topic.publish(stored, now)
 
     def entity_gone(self, condition: str, text: str) -> None:
-        """Nothing is left to publish."""
+        """Nothing to do: no message is waiting."""
 
 
 def _inbox_description(topic: TopicDescription) -> QueueDescription:
@@ -174,7 +173,7 @@ def _inbox_description(topic: TopicDescription) -> QueueDescription:
         max_size_in_megabytes=topic.max_size_in_megabytes,
         requires_duplicate_detection=topic.requires_duplicate_detection,
         duplicate_detection_history_time_window_s=topic.duplicate_detection_history_time_window_s,
-        # A scheduled message is published when it is due, even if the topic takes no other by then.
+        # A scheduled message is published when it is due, even if the topic no longer accepts sends.
         status=EntityStatus.ACTIVE if topic.status.accepts_sends else EntityStatus.SEND_DISABLED,
         auto_delete_on_idle_s=topic.auto_delete_on_idle_s,
     )

@@ -1,4 +1,4 @@
-"""Namespaces that survive a restart: a journal in SQLite (docs/emulator.md)."""
+"""Persistence of a namespace: a journal in SQLite (docs/emulator.md)."""
 
 from emulator.store.journal import Store, StoreError
 

@@ -1,9 +1,9 @@
-"""What survives a restart: entities, messages, sessions and the duplicate history of one namespace, in SQLite.
+"""The persistent state of a namespace in SQLite: entities, messages, session states and the duplicate history.
 
-The store is a journal (`emulator/broker/journal.py`). Each change is written into an open transaction as it is
-announced, and the transaction is committed, to the disk, before any answer about it leaves. A process killed between
-two commits therefore comes back as its clients know it: what was acknowledged is there, what was settled is gone.
-Entities are kept as the XML the administration shows, so that there is one way to write them down.
+The store is a journal (`emulator/broker/journal.py`). Each change is written into an open transaction when it
+is reported, and the transaction is committed to disk before any answer about it is sent. After a process is killed
+between two commits, everything that was acknowledged is restored and nothing that was settled. Entities are stored as
+the XML of the administration, so that there is one format.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from emulator.store import rows
 VERSION = 1
 Description = QueueDescription | TopicDescription | SubscriptionDescription
 
-# Forwarding addresses need some host to be written down; nobody reads it.
+# Forwarding addresses are written with a host, which is ignored when they are read.
 _HOST = "store"
 _HISTORY_S = 7 * 86400.0
 _SWEEP_EVERY = 10_000
@@ -49,7 +49,7 @@ class StoreError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What was written of an entity: as long as it equals what is there, nothing has changed."""
+    """An entity as it was last written, compared to find out whether it has changed."""
 
     kind: str
     description: Description
@@ -93,28 +93,28 @@ class Store:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            # What was announced may be half written now: from here on nothing can be promised any more.
+            # Reported changes may be written in part: nothing can be acknowledged from now on.
             self._failure = StoreError(f"The store {self._path} cannot be used: {error}.")
             raise self._failure from error
 
     @contextmanager
-    def _misunderstandings(self) -> Iterator[None]:
+    def _invalid_contents(self) -> Iterator[None]:
         try:
             yield
         except (DescriptionError, atom.DocumentError, BrokerError) as error:
-            raise StoreError(f"The store {self._path} holds what this version does not understand: {error}") from error
+            raise StoreError(f"The store {self._path} contains unsupported data: {error}") from error
 
     def close(self) -> None:
-        """Commit, unless the store has failed, and let go of the file."""
+        """Commit, unless the store has failed, and close the file."""
         if self._failure is None:
             self.commit()
         self._database.close()
 
-    # --- reading back ----------------------------------------------------------------------------------------------
+    # --- restoring -------------------------------------------------------------------------------------------------
 
     def restore(self, namespace: Namespace, now: float) -> None:
-        """Fill an empty namespace with what was kept, and follow it from now on. A restart counts as use."""
-        with self._failures(), self._misunderstandings():
+        """Restore the state into an empty namespace, and record its changes from now on. A restart counts as use."""
+        with self._failures(), self._invalid_contents():
             found = self._database.execute("SELECT * FROM entities ORDER BY kind = 'subscription', path").fetchall()
             times = {self._restore_entity(namespace, *row[:5]): row[4:] for row in found}
             for queue, (created_at, updated_at) in times.items():
@@ -148,7 +148,7 @@ class Store:
         run = self._database.execute
         for number, path, last_sequence in run("SELECT id, path, last_sequence FROM queues").fetchall():
             if not namespace.knows(path):
-                self._forget_contents(path)  # a word about an entity that came after its deletion
+                self._forget_contents(path)  # written after its entity was deleted
                 continue
             queue = namespace.resolve(path)
             for row in run("SELECT * FROM messages WHERE queue = ? ORDER BY sequence", [number]):
@@ -189,7 +189,7 @@ class Store:
         self._last_sequences[self._number(path)] = last
 
     def entity(self, path: str) -> None:
-        """Write the entity if it is new or another; take it away with all it held if it is gone."""
+        """Write the entity if it is new or has changed; delete it with its contents if it is gone."""
         if self._namespace is None:
             return
         key = path.lower()
@@ -202,7 +202,7 @@ class Store:
                 self._keep(key, now)
 
     def commit(self) -> None:
-        """Make everything announced so far durable.
+        """Make everything reported so far durable.
 
         Raises StoreError, and from then on always: nothing may be acknowledged any more, the process has to end.
         """
@@ -241,7 +241,7 @@ class Store:
         return int(number)
 
     def _forget(self, path: str) -> None:
-        """Take an entity's rows away, its dead-letter queues' too."""
+        """Delete the rows of an entity and its dead-letter queues."""
         for suffix in ("", DEAD_LETTER_SUFFIX, TRANSFER_SUFFIX):
             self._forget_contents(path + suffix.lower())
         self._write("DELETE FROM rules WHERE subscription = ?", (path,))
@@ -269,7 +269,7 @@ class Store:
 
 
 def _find(namespace: Namespace, path: str) -> _Kept | None:
-    """The entity of this path as it is now, None if there is none."""
+    """The entity of this path in its current state, None if there is none."""
     try:
         queue = namespace.resolve(path)
     except EntityNotFound:

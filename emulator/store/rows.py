@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.broker.message import Message, MessageState, StoredMessage
 
-# Columns are named after the fields; a field that is not kept here is one a restart may forget.
+# Columns are named after the fields. Fields that are not listed are lost in a restart.
 MESSAGE_FIELDS = (
     *("bare", "annotations", "annotation_count", "durable", "priority", "header_ttl_ms", "ttl_s", "scheduled_at"),
     *("partition_key", "message_id", "session_id", "size"),
@@ -48,7 +48,7 @@ def from_message(queue: int, stored: StoredMessage) -> tuple[Any, ...]:
 
 
 def to_message(row: tuple[Any, ...]) -> StoredMessage:
-    """The message a row was made of, unlocked."""
+    """The message of a row, unlocked."""
     _, sequence_number, *values = row
     sent = dict(zip(MESSAGE_FIELDS, values, strict=False))
     known = dict(zip(STORED_FIELDS, values[len(MESSAGE_FIELDS) :], strict=True))

@@ -1,4 +1,7 @@
-"""What a homecoming asks to be done, what comes of it, and how far it is: records for either world."""
+"""What draining a backlog queue asks to be done, what comes of it, and how far it is.
+
+Each action carries the type of its outcome (``pairing.drive``).
+"""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -6,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from pairing.drain.ledger import Ledger
+from pairing.drive import Action, Reply
 
 BATCH = 100
 """Messages a receive."""
@@ -29,75 +33,6 @@ class Item:
 
 
 @dataclass(slots=True)
-class Receive:
-    """Up to so many messages, waiting for the first at most so long. Outcome: the messages, or Failed."""
-
-    count: int
-    wait_s: float
-
-
-@dataclass(slots=True)
-class Fetch:
-    """Deferred messages by their numbers. Outcome: those that are still there, or Failed."""
-
-    numbers: list[int]
-
-
-@dataclass(slots=True)
-class Peek:
-    """Messages from this number on. Outcome: the messages, or Failed."""
-
-    number: int
-
-
-@dataclass(slots=True)
-class Count:
-    """How many messages the queue holds, deferred ones included. Outcome: the number, or Failed."""
-
-
-@dataclass(slots=True)
-class Send:
-    """Messages to their entity in the primary, in their order: as many as one transfer takes. Outcome: Sent."""
-
-    path: str
-    items: list[Item]
-
-
-@dataclass(slots=True)
-class Settle:
-    """Outcome: what is known of each, in their order."""
-
-    verb: Verb
-    items: list[Item]
-    reason: str = ""
-    description: str = ""
-
-
-@dataclass(slots=True)
-class Keep:
-    """Keep the books where a later syphon of this queue finds them, if there is such a place.
-
-    Outcome: False where another syphon has taken the queue over since; anything else otherwise.
-    """
-
-    ledger: Ledger
-
-
-@dataclass(slots=True)
-class Renew:
-    """Renew the locks of these messages."""
-
-    items: list[Item]
-
-
-@dataclass(slots=True)
-class Rest:
-    """Wait, unless the syphon stops."""
-
-    seconds: float
-
-
-@dataclass(slots=True)
 class Failed:
     """The backlog queue did not do what it was asked; ``text`` for operators."""
 
@@ -113,13 +48,82 @@ class Sent:
     text: str = ""
 
 
-Action = Receive | Fetch | Peek | Count | Send | Keep | Settle | Renew | Rest
-Steps = Generator[Action, Any, None]
+@dataclass(slots=True)
+class Receive(Action[list[Any] | Failed]):
+    """Up to so many messages, waiting for the first at most so long."""
+
+    count: int
+    wait_s: float
+
+
+@dataclass(slots=True)
+class Fetch(Action[list[Any] | Failed]):
+    """Deferred messages by their numbers: those that are still there."""
+
+    numbers: list[int]
+
+
+@dataclass(slots=True)
+class Peek(Action[list[Any] | Failed]):
+    """Messages from this number on."""
+
+    number: int
+
+
+@dataclass(slots=True)
+class Count(Action[int | Failed]):
+    """How many active messages the queue holds."""
+
+
+@dataclass(slots=True)
+class Send(Action[Sent]):
+    """Messages to their entity in the primary, in their order: as many as one transfer takes."""
+
+    path: str
+    items: list[Item]
+
+
+@dataclass(slots=True)
+class Settle(Action[list[Settled]]):
+    """Settle messages of the backlog queue; what is known of each, in their order."""
+
+    verb: Verb
+    items: list[Item]
+    reason: str = ""
+    description: str = ""
+
+
+@dataclass(slots=True)
+class Keep(Action[bool]):
+    """Store the ledger where a later syphon of this queue finds it, if there is such a place.
+
+    False where another syphon has taken the queue over since.
+    """
+
+    ledger: Ledger
+
+
+@dataclass(slots=True)
+class Renew(Action[None]):
+    """Renew the locks of these messages."""
+
+    items: list[Item]
+
+
+@dataclass(slots=True)
+class Rest(Action[None]):
+    """Wait, unless the syphon stops."""
+
+    seconds: float
+
+
+DrainAction = Receive | Fetch | Peek | Count | Send | Keep | Settle | Renew | Rest
+Steps = Generator[DrainAction, Reply, None]
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a queue's homecoming is; read by others while it goes on."""
+    """How far the drain of a queue is; read by others while it goes on."""
 
     queue: str
     ledger: Ledger

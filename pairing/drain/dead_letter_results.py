@@ -1,53 +1,53 @@
-"""What operators have made of dead letters, told to whoever keeps the books of their queue.
+"""What operators decided about dead letters, reported to whoever keeps the ledger of their queue.
 
-A worker that sent a dead letter home, or discarded it, leaves word here; the syphon of the queue enters it and then
-lets go of it. Entering twice changes nothing, so a crash in between loses nothing. Blocking; every call may raise
-``redis.RedisError``.
+A worker that sent a dead letter to the primary, or discarded it, reports it here; the syphon of the queue applies the
+report to its ledger and then removes it. Applying twice changes nothing, so a crash in between loses nothing. Blocking;
+every call may raise ``redis.RedisError``.
 """
 
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from pairing.drain.ledger import Ledger, Verdict
-from pairing.fleet.reading import reading, skipped
+from pairing.drain.ledger import Decision, Ledger
+from pairing.stored_json import reading, skipped
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
 
 
-class SharedVerdicts:
+class SharedDecisions:
     """Of one backlog queue."""
 
     def __init__(self, shared: "SharedState", queue: str) -> None:
         self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:verdicts:{queue}"
 
-    def tell(self, verdict: Verdict, numbers: Iterable[int]) -> None:
+    def report(self, decision: Decision, numbers: Iterable[int]) -> None:
         """These dead letters have left the queue for good."""
-        self._redis.rpush(self._key, json.dumps([verdict, list(numbers)]))
+        self._redis.rpush(self._key, json.dumps([decision, list(numbers)]))
 
-    def enter(self, ledger: Ledger) -> int:
-        """Enter in the books what was told; how many words that were, to be let go once the books are kept."""
-        told = cast("list[Any]", self._redis.lrange(self._key, 0, -1))
-        for text in told:
+    def apply(self, ledger: Ledger) -> int:
+        """Amend the ledger by what was reported; how many reports these were, to be removed once it is stored."""
+        reports = cast("list[Any]", self._redis.lrange(self._key, 0, -1))
+        for text in reports:
             try:
-                verdict, numbers = _word(text)
+                decision, numbers = _decision(text)
             except ValueError as error:
-                skipped(self._key, "a word", error)
+                skipped(self._key, "a decision", error)
                 continue
             for number in numbers:
-                ledger.amend(number, verdict)
-        return len(told)
+                ledger.amend(number, decision)
+        return len(reports)
 
-    def let_go(self, words: int) -> None:
-        """The first so many words stand in the books now."""
-        if words:
-            self._redis.ltrim(self._key, words, -1)
+    def remove(self, reports: int) -> None:
+        """The first so many reports are part of the stored ledger now."""
+        if reports:
+            self._redis.ltrim(self._key, reports, -1)
 
 
-def _word(written: str | bytes) -> tuple[Verdict, list[int]]:
-    with reading("a verdict"):
-        verdict, numbers = json.loads(written)
-        if verdict not in get_args(Verdict) or not all(type(number) is int for number in numbers):
-            raise ValueError("not a verdict: nothing that can become of a dead letter")
-        return verdict, numbers
+def _decision(written: str | bytes) -> tuple[Decision, list[int]]:
+    with reading("a decision"):
+        decision, numbers = json.loads(written)
+        if decision not in get_args(Decision) or not all(type(number) is int for number in numbers):
+            raise ValueError("not a decision: nothing that can become of a dead letter")
+        return decision, numbers

@@ -1,4 +1,4 @@
-"""How one backlog queue is brought home: the rules of the syphon as a flow that yields an action and gets its outcome.
+"""How one backlog queue is drained: the rules of the syphon as a flow that yields an action and gets its outcome.
 
 A message is completed in the backlog only after its send to the primary was acknowledged (docs/specification.md,
 section 8; docs/design/at-least-once.md). Messages for a destination that takes none are deferred, so that the others
@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from pairing.drain.actions import (
     BATCH,
-    Action,
     Count,
+    DrainAction,
     Failed,
     Fetch,
     Item,
@@ -26,13 +26,13 @@ from pairing.drain.actions import (
     Send,
     Sent,
     Settle,
-    Settled,
     Steps,
 )
 from pairing.drain.deferrals import Deferrals
 from pairing.drain.destinations import LONGEST_PAUSE_S, Destinations
 from pairing.drain.ledger import Fate
 from pairing.drain.sorting import Sorted, groups, path_of, sort
+from pairing.drive import Reply
 
 _SLICE_S = 1.0
 _REST_S = 0.25
@@ -44,9 +44,9 @@ _EMPTY_S = 900.0  # a sent message may take that long to appear
 
 
 class Listener(Protocol):
-    """Who is told what happens."""
+    """Who is notified of what happens."""
 
-    def tell(self, kind: str, entity: str, reason: str) -> None: ...
+    def report(self, kind: str, entity: str, reason: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -65,8 +65,8 @@ class _Round:
     """Whether it has messages that wait for an older one of their session, which may come next."""
 
 
-class Homecoming:
-    """Brings one backlog queue home, as long as ``may_work`` says so."""
+class DrainFlow:
+    """Drains one backlog queue into the primary, as long as ``may_work`` says so."""
 
     def __init__(
         self,
@@ -114,22 +114,22 @@ class Homecoming:
             if numbers := self._due():
                 yield from self._fetch(numbers)
             elif self._holds_back():
-                yield Rest(_REST_S)
+                yield from Rest(_REST_S)
             else:
                 yield from self._receive()
-        self._ledger.recent.clear()  # from here on the process that moved it tells what it used
-        yield Keep(self._ledger)
+        self._ledger.recent.clear()  # from here on the process that moved it reports its usage
+        yield from Keep(self._ledger)
 
     def _receive(self) -> Steps:
         self._state("receiving")
-        received = yield Receive(BATCH, _REST_S if self._is_paced else _SLICE_S)
+        received = yield from Receive(BATCH, _REST_S if self._is_paced else _SLICE_S)
         if isinstance(received, Failed):
             yield from self._wait_after(received.text)
             return
         self._pauses["failing"] = 0.0
         if received:
             self._empty_since = None
-            yield from self._bring(self._sort(received, fetched=False))
+            yield from self._move(self._sort(received, fetched=False))
         else:
             yield from self._idle()
 
@@ -140,7 +140,7 @@ class Homecoming:
         for _ in range(pages):
             if not self._may_work():
                 return
-            found = yield Peek(self._peek_from)
+            found = yield from Peek(self._peek_from)
             if isinstance(found, Failed):  # it may hold a message that cannot be decoded: first that is set aside
                 self.progress.last_error = found.text
                 self._scanned_at = self._now()
@@ -171,21 +171,21 @@ class Homecoming:
         return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count
 
     def _fetch(self, numbers: list[int]) -> Steps:
-        received = yield Fetch(numbers)
+        received = yield from Fetch(numbers)
         if isinstance(received, Failed):
             yield from self._wait_after(received.text)
             return
         for gone in set(numbers) - {message.sequence_number for message in received}:
             self._forget(gone)
         if received:
-            yield from self._bring(self._sort(received, fetched=True))
+            yield from self._move(self._sort(received, fetched=True))
 
     def _idle(self) -> Steps:
         """The queue gave nothing: what is left in it may have been deferred by others, or be of no use to the SDK."""
         now = self._now()
         self._empty_since = self._empty_since or now
         if self.progress.hindered_since is not None:
-            self._note_hindrance(False, self._deferred.paths())
+            self._note_hindered(False, self._deferred.paths())
         if self._scanned_at is None or self._peek_from > 1 or now - self._scanned_at > _RESCAN_S:
             yield from self._find_deferred(1)
         elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
@@ -197,12 +197,12 @@ class Homecoming:
             self._empty_since = now
             yield from self._doubt_emptiness()
         elif not self._deferred and not self._ledger.pending and self._ledger.drained(self._utc_now()):
-            yield Keep(self._ledger)
+            yield from Keep(self._ledger)
 
     def _settle_doubts(self) -> Steps:
         """What was settled, though no answer said so, is not in the queue any more."""
         pending = self._ledger.pending
-        found = yield Peek(min(pending))
+        found = yield from Peek(min(pending))
         if isinstance(found, Failed):
             return
         present = {message.sequence_number for message in found}
@@ -222,10 +222,10 @@ class Homecoming:
 
     def _doubt_emptiness(self) -> Steps:
         """An empty receive is no proof: the counts may know of messages that never come."""
-        waiting = yield Count()
+        waiting = yield from Count()
         if not isinstance(waiting, Failed) and waiting > len(self._deferred):
             self.progress.last_error = f"receives nothing, {waiting - len(self._deferred)} waiting"
-            self._listener.tell("set_aside", self.progress.queue, self.progress.last_error)
+            self._listener.report("set_aside", self.progress.queue, self.progress.last_error)
 
     # One receive ---------------------------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class Homecoming:
                 self._ledger.see(message.sequence_number, getattr(message, "enqueued_time_utc", None))
         return sort(received, fetched=fetched, now=self._utc_now() if self._remaining_ttl else None)
 
-    def _bring(self, sorted_: Sorted) -> Steps:
+    def _move(self, sorted_: Sorted) -> Steps:
         items, refused = sorted_
         for item, fate, reason in refused:
             yield from self._dead_letter([item], fate, reason)
@@ -251,13 +251,13 @@ class Homecoming:
                 yield from self._send(path, group, round_)
         yield from self._complete(round_)
         yield from self._postpone(round_)
-        self._note_hindrance(bool(round_.moved or refused), {item.path for item in round_.postponed})
+        self._note_hindered(bool(round_.moved or refused), {item.path for item in round_.postponed})
         if round_.moved or refused:
             self._pauses["waiting"] = 0.0
         elif round_.postponed and not round_.is_out_of_turn:
             self._wait_for({item.path for item in round_.postponed})
 
-    def _note_hindrance(self, has_delivered: bool, waiting: Iterable[str]) -> None:
+    def _note_hindered(self, has_delivered: bool, waiting: Iterable[str]) -> None:
         """Takes note whether what could leave does; what waits for entities that are failed over waits rightly."""
         if has_delivered or all(map(self._destinations.is_shut, waiting)):
             self.progress.hindered_since = None
@@ -287,9 +287,9 @@ class Homecoming:
                 round_.postponed += group[at:]
                 return
             if not allowed:
-                yield Rest(min(allowance.wait_s, _REST_S))
+                yield from Rest(min(allowance.wait_s, _REST_S))
                 continue
-            sent: Sent = yield Send(path, group[at : at + allowed])
+            sent = yield from Send(path, group[at : at + allowed])
             round_.done += group[at : at + sent.count]
             at += sent.count
             if sent.why is None:
@@ -321,7 +321,7 @@ class Homecoming:
         given_up = [item for item in rest if self._attempt(item) >= self._max_attempts]
         round_.postponed += [item for item in rest if self._ledger.attempts[item.number] < self._max_attempts]
         if not given_up:
-            yield Keep(self._ledger)  # attempts are counted through restarts
+            yield from Keep(self._ledger)  # attempts are counted through restarts
         else:
             yield from self._dead_letter(given_up, "dead_lettered", self._gave_up(sent))
 
@@ -336,7 +336,7 @@ class Homecoming:
             pause_s = min(self._first_pause_s * 2 ** (attempts - 1), LONGEST_PAUSE_S)
             round_.not_before[item.number] = self._now() + pause_s
             round_.postponed.append(item)
-            yield Keep(self._ledger)
+            yield from Keep(self._ledger)
 
     def _attempt(self, item: Item) -> int:
         attempts = self._ledger.attempts[item.number] = self._ledger.attempts.get(item.number, 0) + 1
@@ -356,7 +356,7 @@ class Homecoming:
         if not is_ours:
             self.progress.locks_lost += len(done)
             return
-        outcomes: list[Settled] = yield Settle("complete", done)
+        outcomes = yield from Settle("complete", done)
         for item, outcome in zip(done, outcomes, strict=True):
             if outcome == "done":
                 self._ledger.close(item.number, "restored")
@@ -367,12 +367,13 @@ class Homecoming:
         self.progress.moved += len(done)
         self.progress.last_moved_at = self._utc_now()
 
-    def _intend(self, items: list[Item], fate: Fate) -> Generator[Action, Any, bool]:
+    def _intend(self, items: list[Item], fate: Fate) -> Generator[DrainAction, Reply, bool]:
         """Writes down what is about to be settled; False where another syphon has taken the queue over since."""
         for item in items:
             if item.number:
                 self._ledger.intend(item.number, fate)
-        self._is_fenced = (yield Keep(self._ledger)) is False
+        is_kept = yield from Keep(self._ledger)
+        self._is_fenced = is_kept is False
         return not self._is_fenced
 
     def _postpone(self, round_: _Round) -> Steps:
@@ -382,11 +383,11 @@ class Homecoming:
         for item in fetched:
             self._deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
         if fetched:
-            yield Settle("abandon", fetched)
+            yield from Settle("abandon", fetched)
         if fresh and not self._may_work():
-            yield Settle("abandon", fresh)  # stopping: the next syphon gets them at once, in their order
+            yield from Settle("abandon", fresh)  # stopping: the next syphon gets them at once, in their order
         elif fresh:
-            outcomes: list[Settled] = yield Settle("defer", fresh)
+            outcomes = yield from Settle("defer", fresh)
             for item, outcome in zip(fresh, outcomes, strict=True):
                 if outcome == "done":
                     self._deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
@@ -398,7 +399,7 @@ class Homecoming:
         is_ours = yield from self._intend(items, fate)
         if not is_ours:
             return
-        outcomes: list[Settled] = yield Settle("dead_letter", items, _REASONS[fate], reason)
+        outcomes = yield from Settle("dead_letter", items, _REASONS[fate], reason)
         gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
         for item in gone:
             if item.number:
@@ -413,15 +414,15 @@ class Homecoming:
             self._scanned_at = None
         self.progress.set_aside += len(gone) if is_aside else 0
         self.progress.dead_lettered += 0 if is_aside else len(gone)
-        told = f"{len(gone)} message{'s' if len(gone) > 1 else ''} in {self.progress.queue}: {reason}"
-        self._listener.tell("set_aside" if is_aside else "dead_lettered", gone[0].path or self.progress.queue, told)
+        text = f"{len(gone)} message{'s' if len(gone) > 1 else ''} in {self.progress.queue}: {reason}"
+        self._listener.report("set_aside" if is_aside else "dead_lettered", gone[0].path or self.progress.queue, text)
 
     def _keep_locks(self, round_: _Round, rest: list[Item]) -> Steps:
         """Where the destinations are slow: settle what was sent, renew the locks of what was not."""
         if self._now() - self._locked_at < _RENEW_AFTER_S:
             return
         yield from self._complete(round_)
-        yield Renew(rest + round_.ahead + round_.postponed)
+        yield from Renew(rest + round_.ahead + round_.postponed)
         self._locked_at = self._now()
 
     def _forget(self, number: int) -> None:
@@ -437,7 +438,7 @@ class Homecoming:
         self._state("failing")
         until = self._now() + self._longer("failing")
         while self._may_work() and self._now() < until:
-            yield Rest(_REST_S)
+            yield from Rest(_REST_S)
 
     def _wait_for(self, paths: set[str]) -> None:
         """Everything received was for these: no further receive before one has room, or a pause that grows is over."""

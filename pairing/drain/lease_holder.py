@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pairing.drain.pacing import Pacing
+from pairing.fleet.failures import redis_errors
 
 if TYPE_CHECKING:
     from pairing.fleet.coordination import Coordination, SharedState
@@ -19,24 +20,24 @@ LEASE_S = 5.0
 LOOK_S = 0.5
 _RENEW_S = LEASE_S / 3
 
-TellPause = Callable[[str, bool, str], None]
+ReportPause = Callable[[str, bool, str], None]
 
 
-class _Post:
+class _QueueLease:
     """One queue."""
 
-    __slots__ = ("has_told", "is_held", "is_paused", "is_served", "renewed_at", "token")
+    __slots__ = ("has_reported", "is_held", "is_paused", "is_served", "renewed_at", "token")
 
     def __init__(self) -> None:
         self.token: int | None = None
         self.is_served = False
         self.is_paused = False
         self.is_held = False
-        self.has_told = False
+        self.has_reported = False
         self.renewed_at = float("-inf")
 
 
-class Tenure:
+class LeaseHolder:
     """Knows which queues are this process's to serve; whoever serves them asks before each step."""
 
     def __init__(
@@ -44,16 +45,16 @@ class Tenure:
         coordination: "Coordination | None",
         owner: str,
         queues: Callable[[], Iterable[str]],
-        tell_pause: TellPause,
+        report_pause: ReportPause,
         now: Callable[[], float] = time.monotonic,
         pacing: Pacing | None = None,
         keep_back: Callable[[Iterable[str]], None] = lambda paths: None,
     ) -> None:
         self._pacing, self._keep_back = pacing or Pacing(), keep_back
         self._shared: SharedState | None = coordination.shared if coordination is not None else None
-        self._owner, self._tell_pause, self._now = owner, tell_pause, now
+        self._owner, self._report_pause, self._now = owner, report_pause, now
         self._queues = queues
-        self._posts: dict[str, _Post] = {}
+        self._leases: dict[str, _QueueLease] = {}
         self._alone_since: float | None = None
         self._looked_at = float("inf")
 
@@ -61,20 +62,20 @@ class Tenure:
         """Reads pauses, renews and takes leases: blocking, two seconds at most. Keeps what it has if Redis is away.
 
         Who is leaving takes none, and keeps the one of each queue it still serves: else what was sent in its last
-        moments could not be completed, and would come home twice.
+        moments could not be completed, and would be delivered twice.
         """
         self._notice_a_freeze()
         for queue in self._queues():  # a client that was opened without its backlog finds it later
-            self._posts.setdefault(queue, _Post())
+            self._leases.setdefault(queue, _QueueLease())
         if self._shared is None:
             return
         try:
             self._read_pauses(self._shared)
             self._read_paces(self._shared)
-            for queue, post in self._posts.items():
-                self._tend_lease(self._shared, queue, post, leaving)
+            for queue, post in self._leases.items():
+                self._maintain_lease(self._shared, queue, post, leaving)
             self._alone_since = None
-        except _away():
+        except redis_errors():
             self._notice_a_freeze()  # in the middle of it: then the connection broke for that, maybe
             self._stay_alone()
         finally:
@@ -84,30 +85,30 @@ class Tenure:
         """Who has not looked for a lease's time was frozen: nothing is its own before Redis says so again."""
         if not self._is_awake():
             self._alone_since = None
-            for post in self._posts.values():
+            for post in self._leases.values():
                 post.is_held = False
 
     def _is_awake(self) -> bool:
         return self._now() - self._looked_at < LEASE_S
 
-    def _is_fresh(self, post: _Post) -> bool:
+    def _is_fresh(self, post: _QueueLease) -> bool:
         return self._now() - post.renewed_at < LEASE_S
 
     def _stay_alone(self) -> None:
         """Redis does not answer: whose lease still stands when that begins goes on."""
         if self._alone_since is None:
             self._alone_since = self._now()
-            for post in self._posts.values():
+            for post in self._leases.values():
                 post.is_held = post.is_held and self._is_fresh(post)
 
     def may_serve(self, queue: str, token: int | None = None) -> bool:
         """Whether the next receive or send of this queue may begin: asked before each, and costs nothing.
 
-        ``token`` is what ``begin`` gave: a lease that was lost and taken again is another, and its books are.
+        ``token`` is what ``begin`` gave: a lease that was lost and taken again is another, and its ledger is.
         """
         if self._shared is None:
             return True
-        post = self._posts[queue]
+        post = self._leases[queue]
         if post.is_paused or (token is not None and token != post.token) or not self._is_awake():
             return False
         alone_since = self._alone_since
@@ -122,36 +123,36 @@ class Tenure:
         """
         if self._shared is None or token is None:
             return True
-        post = self._posts[queue]
+        post = self._leases[queue]
         stands = self._alone_since is not None or self._is_fresh(post)
         return post.is_held and token == post.token and stands and self._is_awake()
 
     def vacant(self) -> list[str]:
         """The queues that may be served, and are not."""
-        return [queue for queue, post in self._posts.items() if not post.is_served and self.may_serve(queue)]
+        return [queue for queue, post in self._leases.items() if not post.is_served and self.may_serve(queue)]
 
     def begin(self, queue: str) -> int | None:
         """Somebody serves this queue from now on, under the lease with this token; None where there is no lease."""
-        post = self._posts[queue]
+        post = self._leases[queue]
         post.is_served = True
         return post.token if post.is_held else None
 
     def end(self, queue: str, *, leaving: bool = False) -> None:
         """Nobody serves it any more; who is leaving gives the lease up at once, so that another need not wait."""
-        post = self._posts[queue]
+        post = self._leases[queue]
         post.is_served = False
         if leaving:
             self._give_up(queue, post)
 
     def give_up(self) -> None:
         """Gives all leases up, so that others need not wait for their end."""
-        for queue, post in self._posts.items():
+        for queue, post in self._leases.items():
             self._give_up(queue, post)
 
-    def _give_up(self, queue: str, post: _Post) -> None:
+    def _give_up(self, queue: str, post: _QueueLease) -> None:
         if self._shared is not None and post.is_held:
             post.is_held = False
-            with contextlib.suppress(*_away()):
+            with contextlib.suppress(*redis_errors()):
                 self._shared.release_lease(queue, self._owner)
 
     def _read_paces(self, shared: "SharedState") -> None:
@@ -165,17 +166,17 @@ class Tenure:
 
     def _read_pauses(self, shared: "SharedState") -> None:
         paused = shared.paused()
-        self._keep_back(paused)  # an entity among them is a destination that nothing shall go home to
-        for queue, post in self._posts.items():
+        self._keep_back(paused)  # an entity among them is a destination that nothing shall be sent to
+        for queue, post in self._leases.items():
             pause = paused.get("*") or paused.get(queue)
             if (pause is not None) is not post.is_paused:
                 post.is_paused = pause is not None
-                if not (post.is_held or post.has_told):  # a fleet tells of it once: the one whose queue it was
+                if not (post.is_held or post.has_reported):  # a fleet reports it once: the process whose queue it was
                     continue
-                post.has_told = post.is_paused
-                self._tell_pause(queue, post.is_paused, f"{pause.reason} ({pause.by})" if pause else "resumed")
+                post.has_reported = post.is_paused
+                self._report_pause(queue, post.is_paused, f"{pause.reason} ({pause.by})" if pause else "resumed")
 
-    def _tend_lease(self, shared: "SharedState", queue: str, post: _Post, leaving: bool) -> None:
+    def _maintain_lease(self, shared: "SharedState", queue: str, post: _QueueLease, leaving: bool) -> None:
         asked_at = self._now()
         if post.is_held and post.is_paused and not post.is_served:
             post.is_held = False
@@ -187,10 +188,3 @@ class Tenure:
             post.token = shared.acquire_lease(queue, self._owner, LEASE_S)
             post.is_held = post.token is not None
             post.renewed_at = asked_at
-
-
-def _away() -> tuple[type[Exception], ...]:
-    """What is raised where Redis does not answer."""
-    from redis.exceptions import RedisError  # redis is an extra of the package; with coordination it is there
-
-    return (RedisError, OSError)

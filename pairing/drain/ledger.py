@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 Fate = Literal["restored", "dead_lettered", "expired", "discarded", "set_aside"]
-Verdict = Literal["restored", "discarded"]
-"""What an operator makes of a dead letter."""
+Decision = Literal["restored", "discarded"]
+"""What an operator decides about a dead letter."""
 FATES: tuple[Fate, ...] = ("restored", "dead_lettered", "expired", "discarded", "set_aside")
 
 _REVISABLE: tuple[Fate, ...] = ("dead_lettered", "expired", "set_aside")
@@ -79,7 +79,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The books of a queue at one moment."""
+    """The sums of a queue's ledger at one moment."""
 
     enqueued: int
     """Messages from the first number seen to the highest."""
@@ -98,7 +98,7 @@ class Incident:
     """What came into a backlog queue from the first message until the queue was drained again."""
 
     began_at: str
-    """When its first message was enqueued, by the broker; ISO 8601, empty where nobody told."""
+    """When its first message was enqueued, by the broker; ISO 8601, empty where it is unknown."""
     ended_at: str | None = None
     """When the syphon found the queue drained; None while there is something left."""
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Incident:
 
 
 class Ledger:
-    """The books of one backlog queue, from the first sequence number seen on.
+    """The fates of one backlog queue's messages, from the first sequence number seen on.
 
     ``queue`` and ``created_at`` identify it: a queue that was created anew counts from 1 again.
     """
@@ -127,7 +127,7 @@ class Ledger:
         self._first: dict[int, int] = {}
         self._highest: dict[int, int] = {}
         self._ranges: dict[Fate, Ranges] = {fate: Ranges() for fate in FATES}
-        self._revised = Ranges()  # of which an operator's verdict is told, and not the syphon's
+        self._revised = Ranges()  # whose fate an operator decided, and not the syphon
         self.pending: dict[int, Fate] = {}
         """What is about to leave the queue, or was and no answer said so: settled by looking whether it is there."""
         self.attempts: dict[int, int] = {}
@@ -135,7 +135,7 @@ class Ledger:
         self.incidents: list[Incident] = []
         """The last fifty, the oldest first."""
         self.reporter = ""
-        """The process that kept these books."""
+        """The process that stored this ledger last."""
         self.recent: dict[str, dict[str, int]] = {}
         """Messages it moved in its last two minutes, by minute and entity: should it die, their usage is estimated."""
 
@@ -182,12 +182,12 @@ class Ledger:
         if not any(number in ranges for ranges in self._ranges.values()):
             self._ranges[fate].add(number)
 
-    def amend(self, number: int, verdict: Verdict) -> None:
-        """A dead letter was sent home after all, or discarded; of a message that is none this says nothing."""
+    def amend(self, number: int, decision: Decision) -> None:
+        """A dead letter was sent to the primary after all, or discarded; ignored of a message that is none."""
         for fate in _REVISABLE:
             if number in self._ranges[fate]:
                 self._ranges[fate].remove(number)
-                self._ranges[verdict].add(number)
+                self._ranges[decision].add(number)
                 self._revised.add(number)
 
     def _amend_as(self, other: "Ledger") -> None:
@@ -196,7 +196,7 @@ class Ledger:
                 self.amend(number, "restored" if number in other._ranges["restored"] else "discarded")
 
     def absorb(self, other: "Ledger") -> None:
-        """Takes over what another syphon of the queue has kept; what both know stays, but for an operator's verdict."""
+        """Takes over what another syphon of the queue stored; what both know stays, but for an operator's decision."""
         self._amend_as(other)
         for number in (*other._first.values(), *other._highest.values()):
             self._span(number)
@@ -241,12 +241,12 @@ class Ledger:
         return found[:most]
 
     def balance(self, still_there: int) -> Balance:
-        """The books, given how many messages the broker says are still there."""
+        """The sums, given how many messages the broker says are still there."""
         enqueued = sum(self._highest[partition] - first + 1 for partition, first in self._first.items())
         return Balance(enqueued, {fate: len(ranges) for fate, ranges in self._ranges.items()}, still_there)
 
     def balance_of(self, incident: Incident, still_there: int = 0) -> Balance:
-        """The books of one incident; of one that is over, nothing is still there."""
+        """The sums of one incident; of one that is over, nothing is still there."""
         bounds = incident.bounds.values()
         fates = {fate: sum(ranges.within(*pair) for pair in bounds) for fate, ranges in self._ranges.items()}
         return Balance(sum(last - first + 1 for first, last in bounds), fates, still_there)
@@ -263,7 +263,7 @@ class Ledger:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The books, as JSON takes them."""
+        """The ledger, as JSON takes it."""
         return {
             "queue": self.queue,
             "created_at": self.created_at,
@@ -279,19 +279,19 @@ class Ledger:
         }
 
     @classmethod
-    def from_json(cls, books: dict[str, Any]) -> "Ledger":
-        """The books that ``to_json`` wrote."""
-        ledger = cls(books["queue"], books["created_at"])
-        for number in (*books["first"], *books["highest"]):
+    def from_json(cls, record: dict[str, Any]) -> "Ledger":
+        """The ledger that ``to_json`` wrote."""
+        ledger = cls(record["queue"], record["created_at"])
+        for number in (*record["first"], *record["highest"]):
             ledger._span(number)
         for fate in FATES:
-            ledger._ranges[fate] = Ranges((first, last) for first, last in books[fate])
-        ledger._revised = Ranges((first, last) for first, last in books.get("revised", ()))
-        ledger.pending = dict(books["pending"])
-        ledger.reporter, ledger.recent = books.get("reporter", ""), dict(books.get("recent", {}))
-        ledger.attempts = dict(books.get("attempts", ()))
-        for told in books.get("incidents", ()):
-            ledger.incidents.append(incident := Incident(told["began_at"], told["ended_at"]))
-            for first, last in told["bounds"]:
+            ledger._ranges[fate] = Ranges((first, last) for first, last in record[fate])
+        ledger._revised = Ranges((first, last) for first, last in record.get("revised", ()))
+        ledger.pending = dict(record["pending"])
+        ledger.reporter, ledger.recent = record.get("reporter", ""), dict(record.get("recent", {}))
+        ledger.attempts = dict(record.get("attempts", ()))
+        for incident_record in record.get("incidents", ()):
+            ledger.incidents.append(incident := Incident(incident_record["began_at"], incident_record["ended_at"]))
+            for first, last in incident_record["bounds"]:
                 incident.extend(first, last)
         return ledger

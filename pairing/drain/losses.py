@@ -1,4 +1,4 @@
-"""What a syphon that died had used and not yet reported, estimated from the books it kept. Pure.
+"""What a syphon that died had used and not yet reported, estimated from the ledger it stored. Pure.
 
 An estimate carries the identity that the dead process's own record has, with ``seq`` 0: where that record was reported
 after all, it counts, and the estimate does not.
@@ -11,19 +11,19 @@ from pairing.drain.ledger import Ledger
 from pairing.telemetry.metering import UsageRecord
 
 
-def estimated(books: Ledger, pair: str, primary: str, secondary: str) -> list[UsageRecord]:
-    """The usage of the last two minutes in which these books were kept; a message counts as one of 64 KB at most."""
+def estimated(ledger: Ledger, pair: str, primary: str, secondary: str) -> list[UsageRecord]:
+    """The usage of the last two minutes in which this ledger was stored; a message counts as one of 64 KB at most."""
     return [
         record
-        for minute, counts in books.recent.items()
+        for minute, counts in ledger.recent.items()
         for path, messages in counts.items()
-        for record in _moved(books.reporter, pair, (primary, secondary), minute, path, messages)
+        for record in _moved(ledger.reporter, pair, (primary, secondary), minute, path, messages)
     ]
 
 
-def messages(books: Ledger) -> int:
+def messages(ledger: Ledger) -> int:
     """How many messages that estimate is about."""
-    return sum(sum(counts.values()) for counts in books.recent.values())
+    return sum(sum(counts.values()) for counts in ledger.recent.values())
 
 
 def _moved(reporter: str, pair: str, ends: tuple[str, str], minute: str, path: str, messages: int) -> list[UsageRecord]:

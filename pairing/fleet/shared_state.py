@@ -17,8 +17,9 @@ from uuid import uuid4
 import redis
 
 from pairing.events import Event
-from pairing.fleet.reading import as_text, fields_of, hash_of, number, readable, reading, record, texts
+from pairing.fleet.scripts import script
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
+from pairing.stored_json import as_text, fields_of, hash_of, number, readable, reading, record, texts
 from pairing.telemetry.metering import UsageRecord
 
 EVENTS = "pairing:events"
@@ -29,145 +30,15 @@ _Arguments = list[bytes | bytearray | memoryview | str | int | float]
 _MOST_ENTRIES = 1_000_000  # of a stream nobody reads
 _FORGOTTEN_S = 3600.0
 
-_CLOCK = """
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
-"""
-
-# A record, or nil where there is none, or one that makes no sense: it is written anew
-_DECODED = """
-local function decoded(text, field, kind)
-  local is_json, record = pcall(cjson.decode, text)
-  if is_json and type(record) == 'table' and type(record[field]) == kind then return record end
-end
-"""
-
-# KEYS health, latest, ping-due, pings, changed, born; ARGV verb, path, change as JSON, base version, caller's time,
-# recovers
-_CHANGE = (
-    _CLOCK
-    + _DECODED
-    + """
-local verb, path, base, recovers = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[6] == '1'
-local change = cjson.decode(ARGV[3])
-local written = redis.call('HGET', KEYS[1], path)
-local current = decoded(written, 'version', 'number')
-if current and type(current.since) ~= 'string' then current = nil end
-if not current then written = false end
-local function set(value) return value ~= nil and value ~= cjson.null end
-local is_over = current and current.state == 'failed_over'
-local is_held = is_over and set(current.held_by) and not (set(current.expires) and current.expires <= ARGV[5])
-
-local function allowed()
-  if change.origin == 'forced' or not current then return true end
-  local knew = base >= current.version or current.process == change.process
-  local is_stale = not knew and current.state ~= 'failing' and current.since >= change.since
-  if change.state == 'failing' then return not is_over end
-  if change.state == 'healthy' then
-    if not is_over then return current.state ~= 'healthy' end
-    return recovers and not is_stale and (knew or not is_held)
-  end
-  if is_over then return knew or set(change.held_by) end
-  return not is_stale
-end
-
-local keeps_version = false
-if verb == 'publish' then
-  if not allowed() then return {0, written} end
-  if is_over and change.state == 'failed_over' and current.origin == 'forced' then change.origin = 'forced' end
-elseif verb == 'hold' then
-  local is_so = is_held and current.held_by == change.held_by and current.expires == change.expires
-  if not is_over or is_so then return {0, written} end
-  current.held_by, current.expires = change.held_by, change.expires
-elseif verb == 'release' then
-  if not is_over then return {0, written} end
-  current.held_by, current.expires = cjson.null, cjson.null
-elseif verb == 'mark_healthy' then
-  if not is_over then return {0, written} end
-elseif verb == 'restore' then
-  local knew = current and tonumber(current.knew) or 0
-  local ends_it = current and current.state == 'failing' and change.state == 'failed_over' and knew < change.version
-  if current and current.version >= change.version and not ends_it then return {0, written} end
-  keeps_version = not ends_it
-end
-if verb == 'hold' or verb == 'release' then
-  current.process = change.process
-  change = current
-end
-if verb ~= 'restore' then
-  local stood = current and (current.state == 'failing' and tonumber(current.knew) or current.version) or 0
-  change.knew = math.max(base, stood, tonumber(change.knew) or 0)
-end
-if not keeps_version then change.version = math.max(now, (current and current.version or 0) + 1, base + 1) end
-local text = cjson.encode(change)
-redis.call('HSET', KEYS[1], path, text)
-local latest = string.format('%.0f', math.max(change.version, (tonumber(redis.call('GET', KEYS[2])) or 0) + 1))
-redis.call('SET', KEYS[2], latest)
-redis.call('ZADD', KEYS[5], latest, path)
-redis.call('SET', KEYS[6], string.format('%.0f', now), 'NX')
-if change.state == 'healthy' or verb == 'release' or not is_over then redis.call('HDEL', KEYS[3], path) end
-if change.state == 'failed_over' and not is_over and verb ~= 'restore' then redis.call('HDEL', KEYS[4], path) end
-redis.call('PUBLISH', KEYS[1], text)
-return {1, text}
-"""
-)
-
-# KEYS ping-due; ARGV path, interval in ms, grace in ms
-_CLAIM = (
-    _CLOCK
-    + """
-local due = tonumber(redis.call('HGET', KEYS[1], ARGV[1])) or now
-local claimed = now >= due + tonumber(ARGV[3])
-local next_due = claimed and now + tonumber(ARGV[2]) or due
-redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', next_due))
-return claimed and 1 or 0
-"""
-)
-
-# KEYS pings; ARGV path, record as JSON
-_RECORD_PING = (
-    _DECODED
-    + """
-local before = decoded(redis.call('HGET', KEYS[1], ARGV[1]), 'count', 'number')
-local record = cjson.decode(ARGV[2])
-record.count = (before and before.count or 0) + 1
-redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(record))
-"""
-)
-
-# KEYS lease, fence; ARGV name, owner, ttl in ms
-_ACQUIRE = (
-    _CLOCK
-    + """
-local owner = redis.call('GET', KEYS[1])
-local fence = tonumber(redis.call('HGET', KEYS[2], ARGV[1])) or 0
-if owner and owner ~= ARGV[2] then return false end
-if not owner then
-  fence = math.max(now, fence + 1)
-  redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f', fence))
-end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return string.format('%.0f', fence)
-"""
-)
-# KEYS rotations; ARGV process, paths as JSON
-_ROTATE = (
-    _CLOCK
-    + """
-redis.call('HSET', KEYS[1], ARGV[1], string.format('{"at": %.0f, "paths": %s}', now, ARGV[2]))
-"""
-)
-# KEYS ledger, fence, token of who keeps the books; ARGV queue, books, token
-_KEEP_LEDGER = """
-local fence = math.max(tonumber(redis.call('HGET', KEYS[2], ARGV[1])) or 0,
-                       tonumber(redis.call('HGET', KEYS[3], ARGV[1])) or 0)
-if tonumber(ARGV[3]) < fence then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
-return 1
-"""
-_RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0"
-_RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
+_ROOM = "pairing.fleet"
+_CHANGE = script(_ROOM, "clock", "record", "change_health")
+_CLAIM = script(_ROOM, "clock", "claim_ping")
+_RECORD_PING = script(_ROOM, "record", "record_ping")
+_ACQUIRE = script(_ROOM, "clock", "acquire_lease")
+_RENEW = script(_ROOM, "renew_lease")
+_RELEASE = script(_ROOM, "release_lease")
+_ROTATE = script(_ROOM, "clock", "report_rotation")
+_KEEP_LEDGER = script(_ROOM, "keep_ledger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +96,7 @@ class SharedState:
     def news(self, known: Seen | None) -> News:
         """The health that changed since ``known``; all of it where that is None, or Redis was emptied since.
 
-        Two keys tell that nothing changed; so looking often costs next to nothing, however many entities there are.
+        Two keys show that nothing changed; so looking often costs next to nothing, however many entities there are.
         Whoever looks first at an empty Redis gives it its mark, by which all see when it is emptied again.
         """
         with self.redis.pipeline(transaction=False) as pipeline:
@@ -250,9 +121,9 @@ class SharedState:
         hold: bool = True,
         expires: datetime | None = None,
     ) -> SharedHealth:
-        """Fails the entity over by an operator's word; ``hold`` keeps it so until released or ``expires``."""
+        """Fails the entity over by an operator's decision; ``hold`` keeps it so until released or ``expires``."""
         held_by = operator if hold else None
-        forced = self._word(path, "failed_over", reason, process, held_by, expires if hold else None)
+        forced = self._forced(path, "failed_over", reason, process, held_by, expires if hold else None)
         return self._after("publish", forced)
 
     def hold(self, path: str, *, operator: str, process: str, expires: datetime | None = None) -> SharedHealth:
@@ -284,30 +155,30 @@ class SharedState:
         """The verb for each of these entities, in one transaction; a failover is held. What is true of each then.
 
         Right behind the change of a path its event among ``events`` is reported. Who dies or is cut off before the end
-        has changed none of them and told of none; an error may hide an answer that was on its way.
+        has changed none of them and reported none; an error may hide an answer that was on its way.
         """
-        words = [self._of_verb(verb, path, reason, operator, process, expires) for path in paths]
+        requested = [self._of_verb(verb, path, reason, operator, process, expires) for path in paths]
         with self.redis.pipeline(transaction=True) as pipeline:
-            for word in words:
-                self._send(_STEPS[verb], word, pipeline)
+            for change in requested:
+                self._send(_STEPS[verb], change, pipeline)
                 if events:
-                    _add(pipeline, EVENTS, "event", events[word.path].to_json())
+                    _add(pipeline, EVENTS, "event", events[change.path].to_json())
             answers = pipeline.execute()
         changes = answers[:: 2 if events else 1]
-        return [self._result(word, text) for word, (_, text) in zip(words, changes, strict=True)]
+        return [self._result(change, text) for change, (_, text) in zip(requested, changes, strict=True)]
 
     def _of_verb(
         self, verb: Verb, path: str, reason: str, operator: str, process: str, expires: datetime | None
     ) -> SharedHealth:
         match verb:
             case "fail_over":
-                return self._word(path, "failed_over", reason, process, operator, expires)
+                return self._forced(path, "failed_over", reason, process, operator, expires)
             case "hold":
-                return self._word(path, "failed_over", "", process, operator, expires)
+                return self._forced(path, "failed_over", "", process, operator, expires)
             case "release":
-                return self._word(path, "failed_over", f"released by {operator}", process)
+                return self._forced(path, "failed_over", f"released by {operator}", process)
             case "mark_healthy":
-                return self._word(path, "healthy", f"marked healthy by {operator}", process)
+                return self._forced(path, "healthy", f"marked healthy by {operator}", process)
 
     def publish(self, change: SharedHealth, *, recovers: bool = True) -> SharedHealth | None:
         """A process's own transition, if it is neither stale nor of lower rank; None where it is.
@@ -319,7 +190,7 @@ class SharedState:
         return health if applied else None
 
     def exchange(self, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
-        """``publish``, telling also what stands where it was not applied."""
+        """``publish``, returning also what stands where it was not applied."""
         return self._run("publish", change, recovers=recovers)
 
     def restore(self, known: SharedHealth) -> bool:
@@ -336,7 +207,7 @@ class SharedState:
     def known(self, *, but: int = -1) -> frozenset[str] | None:
         """The entities, in lower case, that are known to have existed; None where there are as many as ``but``.
 
-        None is ever forgotten, so their number tells whether there are new ones.
+        None is ever forgotten, so their number shows whether there are new ones.
         """
         key = self._key("known")
         if self.redis.scard(key) == but:
@@ -367,7 +238,7 @@ class SharedState:
     # The syphon ----------------------------------------------------------------------------------------------------
 
     def pause_syphon(self, target: str | None, *, operator: str, reason: str) -> None:
-        """Pauses the pair's syphon, that of one backlog queue, or the way home to one entity."""
+        """Pauses the pair's syphon, that of one backlog queue, or its sends to one entity."""
         pause = Pause(operator, reason, datetime.now(UTC))
         self.redis.hset(self._key("syphon"), target or "*", pause.to_json())
 
@@ -400,40 +271,40 @@ class SharedState:
         return readable(self._key("pace"), self._hash("pace"), Pace.from_json)
 
     def ledgers(self) -> dict[str, str]:
-        """The books of the backlog queues as JSON, by path, as their syphons have kept them."""
+        """The ledgers of the backlog queues as JSON, by path, as their syphons stored them."""
         return self._hash("ledger")
 
     def ledger(self, queue: str) -> str | None:
-        """The books of one backlog queue as JSON."""
+        """The ledger of one backlog queue as JSON."""
         raw = self.redis.hget(self._key("ledger"), queue)
         return None if raw is None else as_text(raw)
 
-    def keep_ledger(self, queue: str, books: str, *, token: int | None) -> bool:
-        """Keeps the books of a backlog queue for the next syphon, and for people.
+    def keep_ledger(self, queue: str, ledger: str, *, token: int | None) -> bool:
+        """Stores the ledger of a backlog queue for the next syphon, and for people.
 
         ``token`` is that of the lease under which the queue is served. False, and nothing is written, where the lease
         has been given to another since: one step in Redis, so that who was frozen cannot write over its successor.
         """
         keys = [self._key(name) for name in ("ledger", "fence", "ledger-token")]
-        return bool(self._keep_ledger(keys=keys, args=[queue, books, token or 0]))
+        return bool(self._keep_ledger(keys=keys, args=[queue, ledger, token or 0]))
 
     # Rotations ------------------------------------------------------------------------------------------------------
 
     def report_rotation(self, process: str, paths: Iterable[str]) -> None:
-        """Tells which backlog queues a process sends to when it has to; to be repeated every few seconds."""
+        """Reports which backlog queues a process sends to when it has to; to be repeated every few seconds."""
         self._rotate(keys=[self._key("rotations")], args=[process, json.dumps(list(paths))])
 
     def rotations(self, *, within_s: float = 30.0) -> dict[str, list[str]]:
-        """The backlog queues that each process has in its rotation, as told in the last ``within_s`` seconds.
+        """The backlog queues that each process has in its rotation, as reported in the last ``within_s`` seconds.
 
-        Those silent for an hour are forgotten here, not where each of a fleet tells: that would cost its square. What
+        Those silent for an hour are forgotten here, not where each of a fleet reports: that would cost its square. What
         cannot be read is left out.
         """
         key, now_s = self._key("rotations"), self.now().timestamp()
-        told = readable(key, self._hash("rotations"), _rotation)
-        if forgotten := [process for process, (at, _) in told.items() if now_s - at > _FORGOTTEN_S]:
+        reported = readable(key, self._hash("rotations"), _rotation)
+        if forgotten := [process for process, (at, _) in reported.items() if now_s - at > _FORGOTTEN_S]:
             self.redis.hdel(key, *forgotten)
-        return {process: paths for process, (at, paths) in told.items() if now_s - at <= within_s}
+        return {process: paths for process, (at, paths) in reported.items() if now_s - at <= within_s}
 
     # Leases --------------------------------------------------------------------------------------------------------
 
@@ -473,7 +344,7 @@ class SharedState:
         """Appends usage records to the stream of all pairs."""
         self._append(USAGE, "record", [record.to_json() for record in records])
 
-    # In Redis's words ----------------------------------------------------------------------------------------------
+    # Keys and scripts ----------------------------------------------------------------------------------------------
 
     def _key(self, name: str) -> str:
         return self._prefix + name
@@ -492,7 +363,7 @@ class SharedState:
                 _add(pipeline, stream, field, text)
             pipeline.execute()
 
-    def _word(
+    def _forced(
         self,
         path: str,
         state: str,
@@ -513,13 +384,13 @@ class SharedState:
         arguments: _Arguments = [verb, change.path, change.to_json(), change.version, now, int(recovers)]
         return self._change(keys=keys, args=arguments, client=client)
 
-    def _after(self, verb: str, word: SharedHealth) -> SharedHealth:
-        return self._result(word, self._send(verb, word, self.redis)[1])
+    def _after(self, verb: str, change: SharedHealth) -> SharedHealth:
+        return self._result(change, self._send(verb, change, self.redis)[1])
 
-    def _result(self, word: SharedHealth, text: str | bytes | None) -> SharedHealth:
-        """What is true after an operator's word; of an entity that nothing is known of, that it is healthy."""
-        nothing = replace(word, state="healthy", reason="", held_by=None, expires=None, origin="organic")
-        return self._read(word.path, text) or nothing
+    def _result(self, change: SharedHealth, text: str | bytes | None) -> SharedHealth:
+        """What is true after an operator's action; of an entity that nothing is known of, that it is healthy."""
+        nothing = replace(change, state="healthy", reason="", held_by=None, expires=None, origin="organic")
+        return self._read(change.path, text) or nothing
 
     def _read(self, path: str, text: str | bytes | None) -> SharedHealth | None:
         known = {} if text is None else {path: as_text(text)}
@@ -531,7 +402,7 @@ def _add(pipeline: Any, stream: str, field: str, text: str) -> None:
 
 
 def _rotation(written: str) -> tuple[float, list[str]]:
-    """When a process told its rotation, in seconds of Redis's clock, and the paths of its backlog queues."""
+    """When a process reported its rotation, in seconds of Redis's clock, and the paths of its backlog queues."""
     with reading("a rotation"):
         fields = record(written)
         return number(fields, "at") / 1000, texts(fields, "paths")

@@ -1,25 +1,23 @@
-"""Spans of sends, redirections and homecomings, by OpenTelemetry's conventions for messaging.
+"""Spans of sends, redirections and drains, by OpenTelemetry's conventions for messaging.
 
 Imported only where traces are wanted (``pairing.telemetry.trace_context``). A message carries the context of its send,
-through the backlog too, and is received with it; no span tells a body, a property or a credential.
+through the backlog too, and is received with it; no span contains a body, a property or a credential.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from azure.servicebus import ServiceBusMessage
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from pairing.drain.actions import Item, Sent
 from pairing.health.faults import describe
 from pairing.health.flows import Failed
-from pairing.messages.payload import PairedMessageBatch, Payload
 from pairing.telemetry.trace_context import carried, write
 
 BACKLOG_QUEUE, ENTITY, MOVED = "pairing.backlog_queue", "pairing.entity", "pairing.moved"
@@ -30,8 +28,37 @@ _SYSTEM = {"messaging.system": "servicebus", "az.namespace": "Microsoft.ServiceB
 Attributes = Mapping[str, str | int]
 
 
+class Work(Protocol):
+    """What one call sends (``pairing.messages.payload.Payload``)."""
+
+    messages: list[ServiceBusMessage]
+    outgoing: Any
+    path: str
+
+
+class Item(Protocol):
+    """A message that leaves the backlog (``pairing.drain.actions.Item``)."""
+
+    received: Any
+    path: str
+    message: Any
+
+
+class Sent(Protocol):
+    """How a transfer to the primary ended (``pairing.drain.actions.Sent``)."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def why(self) -> str | None: ...
+
+    @property
+    def text(self) -> str: ...
+
+
 class Tracing:
-    """What one paired client tells of its messages."""
+    """The spans of one paired client."""
 
     def __init__(self, primary_host: str, secondary_host: str) -> None:
         self._tracer = trace.get_tracer("pairing")  # of whatever provider the application sets, now or later
@@ -43,16 +70,16 @@ class Tracing:
         with self._span(operation, path, SpanKind.PRODUCER, self._primary, type_="send"):
             yield
 
-    def carry(self, work: Payload) -> None:
+    def carry(self, work: Work) -> None:
         """Let the messages carry the context of the send under way; those that have one already are linked to."""
         span, context = trace.get_current_span(), dict[str, str]()
         _W3C.inject(context)
-        span.set_attributes(_told_of(work.messages))
+        span.set_attributes(_message_attributes(work.messages))
         for message in work.messages:
             own = context_of(message)
             if own is not None:
                 span.add_link(own)
-            elif not isinstance(work.outgoing, PairedMessageBatch):  # which is encoded already
+            elif not isinstance(work.outgoing, ServiceBusMessageBatch):  # which is encoded already
                 write(message, context)
 
     def create(self, message: ServiceBusMessage, path: str) -> None:
@@ -61,15 +88,15 @@ class Tracing:
             with self._span("create", path, SpanKind.PRODUCER, self._primary) as span:
                 context: dict[str, str] = {}
                 _W3C.inject(context)
-                span.set_attributes(_told_of([message]))
+                span.set_attributes(_message_attributes([message]))
             write(message, context)
 
     @contextmanager
-    def redirecting(self, queue: str, work: Payload) -> Iterator[Callable[[Any], None]]:
-        """An attempt on a backlog queue, inside the send; to be told its outcome."""
-        told = {BACKLOG_QUEUE: queue}
-        trace.get_current_span().set_attributes(told)
-        attributes = {ENTITY: work.path, **_told_of(work.messages)}
+    def redirecting(self, queue: str, work: Work) -> Iterator[Callable[[Any], None]]:
+        """An attempt on a backlog queue, inside the send; to be called with its outcome."""
+        found = {BACKLOG_QUEUE: queue}
+        trace.get_current_span().set_attributes(found)
+        attributes = {ENTITY: work.path, **_message_attributes(work.messages)}
         with self._span("send", queue, SpanKind.CLIENT, self._secondary, attributes) as span:
 
             def ended(outcome: Any) -> None:
@@ -79,14 +106,14 @@ class Tracing:
             yield ended
 
     @contextmanager
-    def moving(self, queue: str, path: str, items: list[Item]) -> Iterator[Callable[[Sent], None]]:
-        """Messages on their way home; to be told how it ended.
+    def moving(self, queue: str, path: str, items: Sequence[Item]) -> Iterator[Callable[[Sent], None]]:
+        """Messages on their way from the backlog to the primary; to be called with how it ended.
 
         One span for the transfer, linked to the traces of its messages; and in each of these, one for the message.
         """
         began, contexts = time.time_ns(), [context_of(item.message) for item in items]
         links = [Link(context) for context in contexts if context is not None]
-        attributes = {BACKLOG_QUEUE: queue, **_told_of([item.message for item in items])}
+        attributes = {BACKLOG_QUEUE: queue, **_message_attributes([item.message for item in items])}
         with self._span(
             "send", path, SpanKind.CLIENT, self._primary, attributes, context=Context(), links=links
         ) as span:
@@ -97,12 +124,12 @@ class Tracing:
                     _failed(span, sent.why, sent.text)
                 for item, context in zip(items[: sent.count], contexts, strict=False):
                     if context is not None:
-                        self._came_home(item, context, queue, began, Link(span.get_span_context()))
+                        self._moved(item, context, queue, began, Link(span.get_span_context()))
 
             yield ended
 
-    def _came_home(self, item: Item, context: SpanContext, queue: str, began: int, link: Link) -> None:
-        attributes: dict[str, str | int] = {ENTITY: item.path, **_told_of([item.message])}
+    def _moved(self, item: Item, context: SpanContext, queue: str, began: int, link: Link) -> None:
+        attributes: dict[str, str | int] = {ENTITY: item.path, **_message_attributes([item.message])}
         enqueued = getattr(item.received, "enqueued_time_utc", None)
         if enqueued is not None:
             attributes["messaging.servicebus.message.enqueued_time"] = int(enqueued.timestamp())
@@ -128,11 +155,11 @@ class Tracing:
         type_: str | None = None,
         **given: Any,
     ) -> Iterator[Span]:
-        told = _all(operation, type_ or operation, path, server) | dict(attributes or {})
+        all_attributes = _all(operation, type_ or operation, path, server) | dict(attributes or {})
         with self._tracer.start_as_current_span(
             f"{operation} {path}",
             kind=kind,
-            attributes=told,
+            attributes=all_attributes,
             record_exception=False,  # its text may hold what is secret
             set_status_on_exception=False,
             **given,
@@ -146,8 +173,8 @@ class Tracing:
 
 def context_of(message: ServiceBusMessage) -> SpanContext | None:
     """The context that a message carries, sent or received; None where it carries none that makes sense."""
-    told = carried(message)
-    context = trace.get_current_span(_W3C.extract(told, Context())).get_span_context() if told else None
+    properties = carried(message)
+    context = trace.get_current_span(_W3C.extract(properties, Context())).get_span_context() if properties else None
     return context if context is not None and context.is_valid else None
 
 
@@ -166,7 +193,7 @@ def _all(operation: str, type_: str, path: str, server: Attributes) -> dict[str,
     }
 
 
-def _told_of(messages: list[ServiceBusMessage]) -> dict[str, str | int]:
+def _message_attributes(messages: list[ServiceBusMessage]) -> dict[str, str | int]:
     if len(messages) != 1:
         return {"messaging.batch.message_count": len(messages)}
     found = messages[0].message_id
@@ -175,5 +202,5 @@ def _told_of(messages: list[ServiceBusMessage]) -> dict[str, str | int]:
 
 def _server(host: str) -> dict[str, str | int]:
     where = urlsplit(f"//{host}")
-    told: dict[str, str | int] = {"server.address": where.hostname or host}
-    return told if where.port is None else told | {"server.port": where.port}
+    address: dict[str, str | int] = {"server.address": where.hostname or host}
+    return address if where.port is None else address | {"server.port": where.port}

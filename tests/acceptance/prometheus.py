@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.pace import GUARD
+
 PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "fallback")])
 PROBLEM = "no Prometheus found (apt install prometheus, or run the tests with `make test`, which brings one)"
 
@@ -30,7 +32,7 @@ def program(name: str) -> str:
 def promtool(*arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
     """What promtool says."""
     command = [program("promtool"), *map(str, arguments)]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=300)
 
 
 class Server:
@@ -43,7 +45,7 @@ class Server:
         """The data of an answer; None while it does not answer."""
         url = f"{self._address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return json.load(answer)["data"]
         except OSError:
             return None
@@ -55,7 +57,7 @@ class Server:
 
     def await_value(self, expression: str, seconds: float = 60) -> float:
         """The same, once there is one. Raises AssertionError."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + GUARD * seconds
         while (found := self.value(expression)) is None:
             assert time.monotonic() < until, f"no value of {expression}"
             time.sleep(0.1)
@@ -78,4 +80,4 @@ def running(configuration: Path, port: int) -> Iterator[Server]:
             yield Server(f"http://{listen}")
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)

@@ -25,8 +25,9 @@ import pytest
 from dashboard.demo.stage import PRIMARY, QUEUES, SECONDARY
 from tests.acceptance.test_outage_stories import everything_is_home, fails_over, grows, recovers
 from tests.acceptance.visitor import ROOT, Demo, Visitor, eventually
+from tests.pace import GUARD
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.spark, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.spark, pytest.mark.timeout(900)]
 # What the library calls by purpose, a namespace counts by what it saw.
 SEEN_AS = {
     "send_backlog": "send",
@@ -107,7 +108,7 @@ def by_kind(rows: list[dict[str, Any]], namespace: str) -> Counter[str]:
 
 def agrees_with_the_disk(demo: Demo, namespace: str) -> None:
     """Waits until the last reports have gone through the stream into the files."""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + GUARD * 90
     while by_kind(metered(demo), namespace) != total(counted(demo, namespace)) and time.monotonic() < deadline:
         time.sleep(0.5)
     rows, seen = metered(demo), counted(demo, namespace)

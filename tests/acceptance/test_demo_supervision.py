@@ -23,7 +23,7 @@ STUBBORN = (sys.executable, "-c", DEAF)
 FAREWELL_S = 15  # what the contract grants
 
 
-def eventually(condition: Callable[[], bool], limit_s: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], limit_s: float = 60.0) -> bool:
     deadline = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > deadline:

@@ -11,6 +11,7 @@ import pytest
 from pairing.fleet.coordination import EVENTS, USAGE
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import Fleet, Namespaces, Nursery, RedisServer
+from tests.pace import Stopwatch
 from workers.streams import GROUP
 
 pytestmark = pytest.mark.acceptance
@@ -98,8 +99,9 @@ def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_i
 ) -> None:
     crashing, *closing = fleet.start(MEMBERS, every_s=0.2)
     began = fleet.clock()
-    fleet.until(lambda: plane.used("send").get(crashing.process), 30, "usage is reported by time")
-    assert fleet.clock() - began < REPORTED_EVERY_S + 10
+    with Stopwatch() as watch:
+        fleet.until(lambda: plane.used("send").get(crashing.process), 30, "usage is reported by time")
+    assert watch.took < REPORTED_EVERY_S + 10
     fleet.until(lambda: pending(fleet), 30, "a collector holds usage that it has not written yet")
     for name in ("one", "two"):
         plane.kill(name)
@@ -149,18 +151,17 @@ def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one
     second = "two" if first == "one" else "one"
     fleet.until(lambda: plane.is_at_work(second), 60, "the other worker is there")
     leaving, staying = plane.workers[first].pid, plane.workers[second].pid
-    began = fleet.clock()
-    plane.signal(first, signal.SIGTERM)
-    fleet.until(lambda: holders(fleet) == {staying}, 30, "the other worker holds all leases")
-    handed_over_s = fleet.clock() - began
-    plane.workers.pop(first).wait(15)
+    with Stopwatch() as handed_over:
+        plane.signal(first, signal.SIGTERM)
+        fleet.until(lambda: holders(fleet) == {staying}, 30, "the other worker holds all leases")
+    plane.workers.pop(first).wait(60)
     plane.start(first)
     fleet.until(lambda: plane.is_at_work(first), 60, "it is back")
     fresh = plane.workers[first].pid
-    began = fleet.clock()
-    plane.kill(second)
-    fleet.until(lambda: holders(fleet) == {fresh}, 60, "the survivor holds all leases")
-    taken_over_s = fleet.clock() - began
+    with Stopwatch() as taken_over:
+        plane.kill(second)
+        fleet.until(lambda: holders(fleet) == {fresh}, 60, "the survivor holds all leases")
     plane.start(second)
     assert leaving not in holders(fleet)
-    assert (handed_over_s < 3, taken_over_s < 10) == (True, True), (handed_over_s, taken_over_s)
+    assert handed_over.took < 3
+    assert taken_over.took < 10

@@ -29,7 +29,7 @@ from tests.dashboard.access.test_signin_provider import provider, sign_in
 from tests.dashboard.receivers import Mailbox, Receiver, http_server, smtp_server
 from tests.dashboard.site.test_security_canaries import addresses
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_S = 60.0
 CANARIES = {name: f"canary-{name}-of-gold-5d1be07c" for name in ("hook", "signing-key", "mail", "client", "metrics")}
 SIGNING = "whsec_" + base64.b64encode(CANARIES["signing-key"].encode()).decode()
@@ -223,7 +223,7 @@ def status(demo: Demo) -> dict[str, dict[str, object]]:
     """What `pairing status --json` tells, by entity."""
     command = (sys.executable, "manage.py", "pairing", "status", "--all", "--json")
     ran = subprocess.run(
-        command, cwd=ROOT, env=os.environ | demo.environment, check=True, timeout=60, capture_output=True
+        command, cwd=ROOT, env=os.environ | demo.environment, check=True, timeout=300, capture_output=True
     )
     return {row["entity"]: row for row in json.loads(ran.stdout)}
 

@@ -76,7 +76,7 @@ def test_a_key_to_listen_receives_and_does_not_send(connected, client, queue):
     reader = connected("reader")
     with reader.get_queue_receiver(queue) as receiver:
         assert receiver.peek_messages()
-        [message] = receiver.receive_messages(max_wait_time=5)
+        [message] = receiver.receive_messages(max_wait_time=60)
         receiver.complete_message(message)
     with pytest.raises(ServiceBusAuthorizationError):
         send(reader, queue)

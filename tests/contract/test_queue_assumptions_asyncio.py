@@ -190,7 +190,7 @@ async def test_expired_messages_are_dead_lettered_and_repeated_ones_dropped(aio_
         async with aio_client.get_queue_receiver(queue, **DEAD) as dead_letters:
             (expired,) = await take(dead_letters, 1)
         assert (str(expired), expired.dead_letter_reason) == ("short", "TTLExpiredException")
-        (only,) = await receiver.receive_messages(10, max_wait_time=10)
+        (only,) = await receiver.receive_messages(10, max_wait_time=60)
         assert (str(only), only.message_id) == ("0", "same")
         await receiver.complete_message(only)
 

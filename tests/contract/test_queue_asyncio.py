@@ -39,7 +39,7 @@ async def test_messages_are_sent_received_and_settled_in_every_way(aio_client, m
         await receiver.dead_letter_message(messages[2], reason="why")
         await receiver.defer_message(messages[3])
         await asyncio.gather(*(receiver.complete_message(message) for message in messages[4:]))
-        (again,) = await receiver.receive_messages(1, max_wait_time=10)
+        (again,) = await receiver.receive_messages(1, max_wait_time=60)
         assert (str(again), again.delivery_count) == ("1", 1)
         await receiver.complete_message(again)
         (deferred,) = await receiver.receive_deferred_messages(messages[3].sequence_number)
@@ -50,7 +50,7 @@ async def test_messages_are_sent_received_and_settled_in_every_way(aio_client, m
     async with aio_client.get_queue_receiver(
         queue, sub_queue=ServiceBusSubQueue.DEAD_LETTER, receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE
     ) as dead_letters:
-        (dead,) = await dead_letters.receive_messages(1, max_wait_time=10)
+        (dead,) = await dead_letters.receive_messages(1, max_wait_time=60)
         assert (str(dead), dead.dead_letter_reason) == ("2", "why")
 
 
@@ -61,7 +61,7 @@ async def test_messages_are_scheduled_and_cancelled(aio_client, make_queue):
         cancelled = await sender.schedule_messages(ServiceBusMessage("never"), now + timedelta(seconds=2))
         await sender.schedule_messages(ServiceBusMessage("soon"), now + timedelta(seconds=2))
         await sender.cancel_scheduled_messages(cancelled)
-        (message,) = await receiver.receive_messages(1, max_wait_time=20)
+        (message,) = await receiver.receive_messages(1, max_wait_time=60)
         assert str(message) == "soon"
         await receiver.complete_message(message)
 

@@ -36,7 +36,7 @@ def test_a_scheduled_message_is_seen_but_not_received_before_its_time(sender, re
     (peeked,) = receiver.peek_messages(1, sequence_number=number)
     assert peeked.state.name == "SCHEDULED"
     assert abs(peeked.scheduled_enqueue_time_utc - due) < timedelta(milliseconds=2)
-    (message,) = receiver.receive_messages(1, max_wait_time=20)
+    (message,) = receiver.receive_messages(1, max_wait_time=60)
     assert datetime.now(UTC) >= due - timedelta(milliseconds=50)
     assert str(message) == "later"
     assert message.sequence_number > number
@@ -68,6 +68,6 @@ def test_what_is_not_scheduled_cannot_be_cancelled(sender):
 def test_life_begins_at_the_scheduled_time(sender, receiver):
     lifetime = timedelta(seconds=30)
     sender.schedule_messages(ServiceBusMessage("x", time_to_live=lifetime), in_seconds(1))
-    (message,) = receiver.receive_messages(1, max_wait_time=20)
+    (message,) = receiver.receive_messages(1, max_wait_time=60)
     assert message.expires_at_utc - message.enqueued_time_utc == lifetime
     receiver.complete_message(message)

@@ -12,6 +12,8 @@ from azure.servicebus.exceptions import (
     SessionLockLostError,
 )
 
+from tests.pace import Stopwatch
+
 pytestmark = pytest.mark.contract
 
 LOCK_S = 5
@@ -73,13 +75,13 @@ def test_the_next_available_session_is_one_with_messages(client, queue, sender, 
 
 
 def test_without_a_session_to_be_had_accepting_times_out(client, queue):
-    started = time.monotonic()
     with (
+        Stopwatch() as watch,
         pytest.raises(OperationTimeoutError),
         client.get_queue_receiver(queue, session_id=NEXT_AVAILABLE_SESSION, max_wait_time=1),
     ):
         pass
-    assert time.monotonic() - started < 10
+    assert watch.took < 10
 
 
 def test_a_session_keeps_its_state_between_receivers(client, queue, session):
@@ -97,7 +99,7 @@ def test_closing_gives_the_session_back_without_counting_a_delivery(client, queu
     with client.get_queue_receiver(queue, session_id=session) as receiver:
         assert len(receiver.receive_messages(1, max_wait_time=10)) == 1
     with client.get_queue_receiver(queue, session_id=session) as receiver:
-        (message,) = receiver.receive_messages(1, max_wait_time=10)
+        (message,) = receiver.receive_messages(1, max_wait_time=60)
         assert message.delivery_count == 0
         receiver.complete_message(message)
 
@@ -112,14 +114,14 @@ def test_a_session_lock_can_be_renewed(client, queue, session):
 def test_a_lapsed_session_is_lost_and_its_messages_count_a_delivery(client, queue, sender, session):
     send(sender, session, "slow")
     with client.get_queue_receiver(queue, session_id=session) as receiver:
-        (message,) = receiver.receive_messages(1, max_wait_time=10)
+        (message,) = receiver.receive_messages(1, max_wait_time=60)
         with client.get_queue_receiver(
             queue, session_id=NEXT_AVAILABLE_SESSION, max_wait_time=LOCK_S * 3
         ) as next_receiver:
             assert next_receiver.session.session_id == session
             with pytest.raises(SessionLockLostError):
                 receiver.complete_message(message)
-            (again,) = next_receiver.receive_messages(1, max_wait_time=10)
+            (again,) = next_receiver.receive_messages(1, max_wait_time=60)
             assert again.delivery_count == 1
             next_receiver.complete_message(again)
 
@@ -132,7 +134,7 @@ def test_messages_of_a_session_can_be_deferred_abandoned_and_peeked(client, queu
         first, second = receiver.receive_messages(2, max_wait_time=10)
         receiver.defer_message(first)
         receiver.abandon_message(second)
-        (again,) = receiver.receive_messages(1, max_wait_time=10)
+        (again,) = receiver.receive_messages(1, max_wait_time=60)
         assert (str(again), again.delivery_count) == ("b", 1)
         (deferred,) = receiver.receive_deferred_messages(first.sequence_number)
         assert str(deferred) == "a"

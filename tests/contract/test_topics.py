@@ -311,7 +311,7 @@ def test_a_session_subscription_gives_sessions_and_buries_what_has_none(sender, 
     sender.send_messages([ServiceBusMessage("a", session_id="s"), ServiceBusMessage("none")])
 
     receiver = receive_from(name, session_id="s")
-    [message] = receiver.receive_messages(max_message_count=1, max_wait_time=5)
+    [message] = receiver.receive_messages(max_message_count=1, max_wait_time=60)
     assert body(message) == "a"
     receiver.complete_message(message)
     [buried] = take(name, 1, sub_queue=ServiceBusSubQueue.DEAD_LETTER)
@@ -330,7 +330,7 @@ def test_a_subscription_forwards_to_a_queue(client, sender, subscribe, administr
 
     mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
     with client.get_queue_receiver(target, receive_mode=mode) as receiver:
-        [message] = receiver.receive_messages(max_message_count=2, max_wait_time=1)
+        [message] = receiver.receive_messages(max_message_count=2, max_wait_time=60)
     assert body(message) == "red"
     administration.delete_queue(target)
 

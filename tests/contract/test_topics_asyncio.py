@@ -26,7 +26,7 @@ async def test_a_topic_is_made_filtered_sent_to_received_from_and_deleted(connec
             async with client.get_topic_sender(topic) as sender:
                 await sender.send_messages([ServiceBusMessage(label, subject=label) for label in ("red", "blue")])
             async with client.get_subscription_receiver(topic, "red", receive_mode=mode) as receiver:
-                [message] = await receiver.receive_messages(max_message_count=2, max_wait_time=1)
+                [message] = await receiver.receive_messages(max_message_count=2, max_wait_time=60)
         assert str(message) == "red"
         assert message.application_properties == {b"seen": True, b"RuleName": b"rule"}
 

@@ -11,17 +11,18 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.generation import GenerationMode
 
 from dashboard.access import tokens
-from dashboard.api.site import api
 from dashboard.fleet import projection
 from dashboard.models import AuditEntry, BacklogQueue, Budget, ChargeRun
+from dashboard.routes import api
 from dashboard.wsgi import application
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import event
+from tests.selection import is_nightly
 
 QUEUE = "contoso/x-servicebus-transfer/0"
 ROOT = "/api/v1/"
-EXAMPLES = 3
-"""Drawn for each operation, beside those that every rule of the document is tried with; always the same ones."""
+EXAMPLES = 3 if is_nightly() else 1
+"""Drawn for each operation; at night beside those that every rule of the document is tried with. Always the same."""
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ def headers(people, redis_here, pair, alive, settings, monkeypatch):
 
 config = SchemathesisConfig()
 config.projects.default.generation.update(modes=list(GenerationMode), deterministic=True)
+config.projects.default.phases.coverage.enabled = is_nightly()
 document = schemathesis.openapi.from_dict(
     json.loads(json.dumps(api.get_openapi_schema(path_prefix=ROOT))), config=config
 )

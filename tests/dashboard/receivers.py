@@ -45,7 +45,7 @@ def http_server(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
                 self._trickle()
                 return
             if receiver.hold is not None:
-                receiver.hold.wait(30)
+                receiver.hold.wait(60)
             status, headers = receiver.answers.pop(0) if receiver.answers else (204, {})
             self.send_response(status)
             for name, value in headers.items():
@@ -80,7 +80,7 @@ def http_server(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
             receiver.hold.set()
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)
 
 
 @dataclass

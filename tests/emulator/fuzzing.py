@@ -9,17 +9,17 @@ import contextlib
 from collections.abc import Callable
 from unittest.mock import patch
 
-from emulator import cbs, conversation, signatures
+from emulator import access, conversation, signatures
 from emulator.administration import Administration
 from emulator.administration.messages import AdminRequest
 from emulator.amqp import performatives as p
-from emulator.amqp.codec import encode
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
-from emulator.amqp.types import AmqpError, Array, Described, Long, ULong
 from emulator.broker import message
 from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.namespace import Namespace
 from emulator.broker.sql import SqlError, parse_action, parse_condition
+from emulator.encoding.codec import encode
+from emulator.encoding.types import AmqpError, Array, Described, Long, ULong
 from emulator.host import Host
 from emulator.http import HttpError, RequestReader
 
@@ -102,7 +102,7 @@ def converse(data: bytes, *, opening: bytes) -> None:
     calls: list[Callable[[], None]] = []
     host = Host(namespace, "key", lambda: NOW, lambda delay_s, call: calls.append(call))
     talk = conversation.Conversation(host, Nowhere())
-    talk.granted(cbs.Grant("", NOW * 2))
+    talk.add_grant(access.Grant("", NOW * 2))
     # An error of ours is logged and answered there; here it has to be seen.
     with patch.object(conversation.log, "exception", side_effect=_raise_current):
         talk.receive(opening + data)

@@ -30,6 +30,7 @@ from emulator.broker.descriptions import DescriptionError, QueueDescription
 from emulator.broker.filters import CorrelationFilter
 from emulator.broker.namespace import Namespace
 from emulator.signatures import sign
+from tests.selection import depth
 
 NOW = 1_790_000_000.0
 KEYS = {"Root": "secret"}
@@ -270,7 +271,7 @@ def test_every_property_a_correlation_filter_compares_has_an_element():
     assert set(CORRELATION_PROPERTIES.values()) == {field.name for field in fields(CorrelationFilter)} - {"properties"}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(300), deadline=None)
 @given(st.binary(max_size=400))
 def test_no_bytes_break_the_parser(data):
     with suppress(DocumentError):
@@ -284,14 +285,14 @@ _PIECES = (
 _FRAGMENTS = st.lists(st.sampled_from(_PIECES), max_size=40).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(300), deadline=None)
 @given(_FRAGMENTS, st.sampled_from(["/orders", "/orders/subscriptions/a", "/o/subscriptions/a/rules/r"]))
 def test_no_document_makes_the_administration_raise(fragments, target):
     for body in (fragments, BODY.replace("{}", fragments)):
         assert Client()("PUT", target, body).status in (201, 400, 404, 405)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(300), deadline=None)
 @given(st.text(st.characters(exclude_categories=("Cs",)), max_size=60), st.sampled_from(["GET", "PUT", "DELETE"]))
 def test_no_address_makes_the_administration_raise(address, method):
     assert Client()(method, "/" + address, BODY.format("")).status in (200, 201, 400, 404, 405)

@@ -7,8 +7,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from emulator.amqp.codec import encode, encode_list, encode_map
-from emulator.amqp.types import DecodeError, Raw, Symbol, Timestamp
 from emulator.broker.descriptions import EntityStatus, QueueDescription
 from emulator.broker.errors import (
     BrokerError,
@@ -23,7 +21,10 @@ from emulator.broker.errors import (
 from emulator.broker.message import PING_CONTENT_TYPE, MessageState, encode_delivery, parse, parse_batch
 from emulator.broker.namespace import Namespace, parse_address
 from emulator.broker.schedule import Schedule
+from emulator.encoding.codec import encode, encode_list, encode_map
+from emulator.encoding.types import DecodeError, Raw, Symbol, Timestamp
 from emulator.throttle import Throttle
+from tests.selection import depth
 
 NOW = 1_800_000_000.0
 
@@ -148,57 +149,57 @@ def test_numbers_rise_by_one_and_messages_leave_in_their_order(make):
     queue = make()
     for body in (b"a", b"b", b"c"):
         queue.enqueue(message(body), NOW)
-    assert [queue.receive(NOW).sequence_number for _ in range(3)] == [1, 2, 3]
-    assert queue.receive(NOW) is None
+    assert [queue.deliveries.receive(NOW).sequence_number for _ in range(3)] == [1, 2, 3]
+    assert queue.deliveries.receive(NOW) is None
 
 
 def test_a_message_given_back_is_first_again(make):
     queue = make()
     for _ in range(3):
         queue.enqueue(message(), NOW)
-    first, second = queue.receive(NOW), queue.receive(NOW)
-    queue.release(second.lock_token, NOW)
-    queue.abandon(first.lock_token, NOW)
-    got = [queue.receive(NOW) for _ in range(3)]
+    first, second = queue.deliveries.receive(NOW), queue.deliveries.receive(NOW)
+    queue.deliveries.release(second.lock_token, NOW)
+    queue.deliveries.abandon(first.lock_token, NOW)
+    got = [queue.deliveries.receive(NOW) for _ in range(3)]
     assert [(stored.sequence_number, stored.delivery_count) for stored in got] == [(1, 1), (2, 0), (3, 0)]
 
 
 def test_a_lock_ends_at_its_time_and_not_before(namespace, make):
     queue = make(lock_duration_s=30)
     queue.enqueue(message(), NOW)
-    stored = queue.receive(NOW)
+    stored = queue.deliveries.receive(NOW)
     assert namespace.next_due() == NOW + 30
     namespace.advance(NOW + 29.9)
-    assert queue.receive(NOW + 29.9) is None
+    assert queue.deliveries.receive(NOW + 29.9) is None
     namespace.advance(NOW + 30)
-    again = queue.receive(NOW + 30)
+    again = queue.deliveries.receive(NOW + 30)
     assert (again, again.delivery_count) == (stored, 1)
 
 
 def test_a_lock_that_has_ended_settles_nothing_even_before_anybody_noticed(make):
     queue = make(lock_duration_s=30)
     queue.enqueue(message(), NOW)
-    token = queue.receive(NOW).lock_token
+    token = queue.deliveries.receive(NOW).lock_token
     with pytest.raises(MessageLockLost):
-        queue.complete(token, NOW + 30)
+        queue.deliveries.complete(token, NOW + 30)
 
 
 def test_a_renewed_lock_counts_from_now(namespace, make):
     queue = make(lock_duration_s=30)
     queue.enqueue(message(), NOW)
-    stored = queue.receive(NOW)
-    assert queue.renew(stored.lock_token, NOW + 20) == NOW + 50
+    stored = queue.deliveries.receive(NOW)
+    assert queue.deliveries.renew(stored.lock_token, NOW + 20) == NOW + 50
     namespace.advance(NOW + 30)
-    queue.complete(stored.lock_token, NOW + 49)
+    queue.deliveries.complete(stored.lock_token, NOW + 49)
     assert len(queue) == 0
 
 
 def test_a_lock_is_settled_once(make):
     queue = make()
     queue.enqueue(message(), NOW)
-    token = queue.receive(NOW).lock_token
-    queue.complete(token, NOW)
-    for settle in (queue.complete, queue.abandon, queue.defer, queue.renew):
+    token = queue.deliveries.receive(NOW).lock_token
+    queue.deliveries.complete(token, NOW)
+    for settle in (queue.deliveries.complete, queue.deliveries.abandon, queue.deliveries.defer, queue.deliveries.renew):
         with pytest.raises(MessageLockLost):
             settle(token, NOW)
 
@@ -207,8 +208,8 @@ def test_too_many_deliveries_end_in_the_dead_letter_queue(make):
     queue = make(max_delivery_count=2)
     queue.enqueue(message(b"poison"), NOW)
     for _ in range(2):
-        queue.abandon(queue.receive(NOW).lock_token, NOW)
-    dead = queue.dead_letters.receive(NOW)
+        queue.deliveries.abandon(queue.deliveries.receive(NOW).lock_token, NOW)
+    dead = queue.dead_letters.deliveries.receive(NOW)
     assert dead.message.application_properties["DeadLetterReason"] == "MaxDeliveryCountExceeded"
     assert (dead.dead_letter_source, queue.counters.dead_lettered) == ("orders", 1)
 
@@ -216,12 +217,12 @@ def test_too_many_deliveries_end_in_the_dead_letter_queue(make):
 def test_a_dead_letter_queue_keeps_its_messages_whatever_happens_to_them(namespace, make):
     queue = make(max_delivery_count=1, default_message_time_to_live_s=10)
     queue.enqueue(message(ttl_ms=1000), NOW)
-    queue.dead_letter(queue.receive(NOW).lock_token, "why", None, NOW)
+    queue.deliveries.dead_letter(queue.deliveries.receive(NOW).lock_token, "why", None, NOW)
     dead = queue.dead_letters
     for turn in range(20):
-        dead.abandon(dead.receive(NOW + turn).lock_token, NOW + turn)
+        dead.deliveries.abandon(dead.deliveries.receive(NOW + turn).lock_token, NOW + turn)
     namespace.advance(NOW + 10_000)
-    assert (len(dead), dead.receive(NOW + 10_000).delivery_count) == (1, 20)
+    assert (len(dead), dead.deliveries.receive(NOW + 10_000).delivery_count) == (1, 20)
 
 
 # --- time -----------------------------------------------------------------------------------------------------------
@@ -233,25 +234,25 @@ def test_the_shorter_life_counts(namespace, make, own_ms, entity_s, lives_s):
     stored = queue.enqueue(message(ttl_ms=own_ms), NOW)
     assert stored.expires_at == NOW + lives_s
     namespace.advance(NOW + lives_s)
-    assert (len(queue), queue.counters.expired, queue.active_count) == (0, 1, 0)
+    assert (len(queue), queue.counters.expired, queue.contents.active_count) == (0, 1, 0)
 
 
 def test_an_expired_message_is_not_delivered_even_before_anybody_noticed(make):
     queue = make(dead_lettering_on_message_expiration=True)
     queue.enqueue(message(ttl_ms=1000), NOW)
     queue.enqueue(message(b"next"), NOW)
-    assert queue.receive(NOW + 1).sequence_number == 2
+    assert queue.deliveries.receive(NOW + 1).sequence_number == 2
     assert len(queue.dead_letters) == 1
 
 
 def test_a_locked_message_expires_when_its_lock_ends(namespace, make):
     queue = make(lock_duration_s=30)
     queue.enqueue(message(ttl_ms=1000), NOW)
-    stored = queue.receive(NOW)
+    stored = queue.deliveries.receive(NOW)
     namespace.advance(NOW + 10)
-    queue.complete(stored.lock_token, NOW + 11)
+    queue.deliveries.complete(stored.lock_token, NOW + 11)
     queue.enqueue(message(ttl_ms=1000), NOW)
-    queue.receive(NOW)
+    queue.deliveries.receive(NOW)
     namespace.advance(NOW + 30)
     assert (len(queue), queue.counters.expired) == (0, 1)
 
@@ -261,10 +262,10 @@ def test_a_scheduled_message_becomes_active_with_a_new_number(namespace, make):
     at = Timestamp(int((NOW + 60) * 1000))
     queue.enqueue(message(b"later", annotations={"x-opt-scheduled-enqueue-time": at}), NOW)
     queue.enqueue(message(b"now"), NOW)
-    assert (queue.scheduled_count, queue.active_count, namespace.next_due()) == (1, 1, NOW + 60)
+    assert (queue.contents.scheduled_count, queue.contents.active_count, namespace.next_due()) == (1, 1, NOW + 60)
     namespace.advance(NOW + 60)
-    assert [stored.sequence_number for stored in queue.messages()] == [2, 3]
-    assert list(queue.messages())[1].enqueued_at == NOW + 60
+    assert [stored.sequence_number for stored in queue.contents.messages()] == [2, 3]
+    assert list(queue.contents.messages())[1].enqueued_at == NOW + 60
 
 
 def test_cancelling_is_all_or_nothing(make):
@@ -273,7 +274,7 @@ def test_cancelling_is_all_or_nothing(make):
     number = queue.schedule(later, NOW)
     with pytest.raises(MessageNotFound):
         queue.cancel_scheduled([number, 99])
-    assert queue.scheduled_count == 1
+    assert queue.contents.scheduled_count == 1
     queue.cancel_scheduled([number, number])
     assert len(queue) == 0
 
@@ -283,10 +284,10 @@ def test_an_idle_entity_goes_by_itself(namespace, make):
     make("used", auto_delete_on_idle_s=300).enqueue(message(), NOW + 200)
     received_from = make("received", auto_delete_on_idle_s=300)
     receiver = Receiver()
-    received_from.wait(receiver, NOW)
+    received_from.receivers.wait(receiver, NOW)
     namespace.advance(NOW + 301)
     assert [queue.path for queue in namespace.queues()] == ["received", "used"]
-    received_from.leave(receiver)
+    received_from.receivers.leave(receiver)
     for _ in range(5):
         namespace.advance(namespace.next_due())
     assert namespace.queues() == []
@@ -297,7 +298,7 @@ def test_an_idle_entity_goes_by_itself(namespace, make):
 
 def test_a_full_entity_refuses_pings_too(make):
     queue = make(max_size_in_megabytes=1)
-    while queue.size_bytes + 200_000 < 1024 * 1024:
+    while queue.contents.size_bytes + 200_000 < 1024 * 1024:
         queue.enqueue(message(b"x" * 190_000), NOW)
     for refused in (message(b"x" * 200_000), replace(message(b"x" * 200_000), is_ping=True)):
         with pytest.raises(QuotaExceeded):
@@ -321,7 +322,7 @@ def test_a_disabled_entity_refuses_messages_and_pings(make, status):
 def test_receivers_of_an_entity_that_is_disabled_or_deleted_are_told(namespace, make):
     receivers = {path: Receiver() for path in ("disabled", "deleted")}
     for path, receiver in receivers.items():
-        make(path).wait(receiver, NOW)
+        make(path).receivers.wait(receiver, NOW)
     namespace.update_queue("disabled", QueueDescription("disabled", status=EntityStatus.DISABLED), NOW)
     namespace.delete_queue("deleted")
     assert receivers["disabled"].gone == "com.microsoft:entity-disabled"
@@ -332,7 +333,7 @@ def test_messages_are_given_to_waiting_receivers_in_turn(make):
     queue = make()
     receivers = [Receiver(2), Receiver(1)]
     for receiver in receivers:
-        queue.wait(receiver, NOW)
+        queue.receivers.wait(receiver, NOW)
     for _ in range(4):
         queue.enqueue(message(), NOW)
     assert [[stored.sequence_number for stored in receiver.got] for receiver in receivers] == [[1, 3], [2]]
@@ -354,7 +355,10 @@ def test_chains_of_forwarding_end_after_four_hops(namespace, make):
         make(f"q{number}", forward_to=f"q{number + 1}" if number < 5 else None)
     namespace.queue("q0").enqueue(message(), NOW)
     stuck = namespace.queue("q4").transfer_dead_letters
-    assert stuck.receive(NOW).message.application_properties["DeadLetterReason"] == "MaxTransferHopCountExceeded"
+    assert (
+        stuck.deliveries.receive(NOW).message.application_properties["DeadLetterReason"]
+        == "MaxTransferHopCountExceeded"
+    )
     namespace.queue("q1").enqueue(message(), NOW)
     assert len(namespace.queue("q5")) == 1
 
@@ -383,61 +387,61 @@ def sessions(make):
 
 def test_a_session_has_one_receiver(sessions):
     first, second = Receiver(), Receiver()
-    sessions.accept_session("s", first, NOW)
+    sessions.receivers.accept_session("s", first, NOW)
     with pytest.raises(SessionCannotBeLocked):
-        sessions.accept_session("s", second, NOW)
-    sessions.close_session("s", first, NOW)
-    sessions.accept_session("s", second, NOW)
+        sessions.receivers.accept_session("s", second, NOW)
+    sessions.receivers.close_session("s", first, NOW)
+    sessions.receivers.accept_session("s", second, NOW)
     assert second.session_id == "s"
 
 
 def test_who_waits_for_a_session_gets_the_next_with_messages(sessions):
     waiting = [Receiver(), Receiver()]
     for receiver in waiting:
-        sessions.accept_next_session(receiver, NOW)
+        sessions.receivers.accept_next_session(receiver, NOW)
     sessions.enqueue(message(session="a"), NOW)
     sessions.enqueue(message(session="a"), NOW)
     sessions.enqueue(message(session="b"), NOW)
     assert [receiver.session_id for receiver in waiting] == ["a", "b"]
-    assert not sessions.stop_accepting(waiting[0])
+    assert not sessions.receivers.stop_accepting(waiting[0])
 
 
 def test_messages_of_a_lapsed_session_go_to_the_next_holder_counted(namespace, sessions):
     first, second = Receiver(), Receiver()
     sessions.enqueue(message(session="a"), NOW)
-    sessions.accept_session("a", first, NOW)
-    sessions.wait_in_session("a", NOW)
-    sessions.accept_next_session(second, NOW)
+    sessions.receivers.accept_session("a", first, NOW)
+    sessions.receivers.wait_in_session("a", NOW)
+    sessions.receivers.accept_next_session(second, NOW)
     token = first.got[0].lock_token
     namespace.advance(NOW + 30)
     assert (first.session_id, second.session_id) == (None, "a")
     with pytest.raises(MessageLockLost):
-        sessions.complete(token, NOW + 30)
-    sessions.wait_in_session("a", NOW + 30)
+        sessions.deliveries.complete(token, NOW + 30)
+    sessions.receivers.wait_in_session("a", NOW + 30)
     assert second.got[0].delivery_count == 1
 
 
 def test_state_is_set_and_read_by_the_holder_only(sessions):
     with pytest.raises(SessionLockLost):
-        sessions.set_session_state("a", b"x", NOW)
+        sessions.receivers.set_session_state("a", b"x", NOW)
     holder = Receiver()
-    sessions.accept_session("a", holder, NOW)
-    sessions.set_session_state("a", b"x", NOW)
-    sessions.close_session("a", holder, NOW)
-    assert sessions.sessions.with_state_since(NOW - 1) == ["a"]
-    assert sessions.sessions.with_state_since(NOW) == []
-    assert sessions.sessions.in_use() == ["a"]
+    sessions.receivers.accept_session("a", holder, NOW)
+    sessions.receivers.set_session_state("a", b"x", NOW)
+    sessions.receivers.close_session("a", holder, NOW)
+    assert sessions.contents.sessions.with_state_since(NOW - 1) == ["a"]
+    assert sessions.contents.sessions.with_state_since(NOW) == []
+    assert sessions.contents.sessions.in_use() == ["a"]
 
 
 def test_sessions_that_hold_nothing_are_forgotten(sessions):
     for number in range(100):
         holder = Receiver()
         sessions.enqueue(message(session=str(number)), NOW)
-        sessions.accept_session(str(number), holder, NOW)
-        sessions.wait_in_session(str(number), NOW)
-        sessions.complete(holder.got[0].lock_token, NOW)
-        sessions.close_session(str(number), holder, NOW)
-    assert sessions.sessions._sessions == {}
+        sessions.receivers.accept_session(str(number), holder, NOW)
+        sessions.receivers.wait_in_session(str(number), NOW)
+        sessions.deliveries.complete(holder.got[0].lock_token, NOW)
+        sessions.receivers.close_session(str(number), holder, NOW)
+    assert sessions.contents.sessions._sessions == {}
 
 
 def test_a_message_without_a_session_is_refused(sessions):
@@ -514,7 +518,7 @@ class Accounting(RuleBasedStateMachine):
 
     @rule()
     def receive(self):
-        stored = self.queue.receive(self.now)
+        stored = self.queue.deliveries.receive(self.now)
         if stored is not None:
             self.tokens.append(stored.lock_token)
 
@@ -524,16 +528,18 @@ class Accounting(RuleBasedStateMachine):
             token = self.tokens.pop(data.draw(st.integers(0, len(self.tokens) - 1)))
             reason = ("why", None) if how == "dead_letter" else ()
             try:
-                getattr(self.queue, how)(token, *reason, self.now)
+                getattr(self.queue.deliveries, how)(token, *reason, self.now)
                 self.completed += how == "complete"
             except MessageLockLost:
                 pass
 
     @rule()
     def receive_deferred(self):
-        deferred = [s for s in self.queue.messages() if s.state is MessageState.DEFERRED and s.lock_token is None]
+        deferred = [
+            s for s in self.queue.contents.messages() if s.state is MessageState.DEFERRED and s.lock_token is None
+        ]
         if deferred:
-            (stored,) = self.queue.receive_deferred([deferred[0].sequence_number], self.now, deletes=False)
+            (stored,) = self.queue.deliveries.receive_deferred([deferred[0].sequence_number], self.now, deletes=False)
             self.tokens.append(stored.lock_token)
 
     @rule(seconds=st.sampled_from([0.5, 5, 10, 30]))
@@ -545,27 +551,29 @@ class Accounting(RuleBasedStateMachine):
     def every_message_is_somewhere(self):
         queue = self.queue
         assert self.sent == len(queue) + len(queue.dead_letters) + self.completed + queue.counters.expired
-        assert queue.size_bytes == sum(stored.message.size for stored in queue.messages())
-        states = [stored.state for stored in queue.messages()]
-        assert queue.active_count == states.count(MessageState.ACTIVE)
-        assert queue.scheduled_count == states.count(MessageState.SCHEDULED)
-        assert queue.deferred_count == states.count(MessageState.DEFERRED)
-        assert [s.sequence_number for s in queue.messages()] == sorted(s.sequence_number for s in queue.messages())
-        unlocked = sum(s.state is MessageState.ACTIVE and s.lock_token is None for s in queue.messages())
-        assert queue._ready.count == unlocked
+        assert queue.contents.size_bytes == sum(stored.message.size for stored in queue.contents.messages())
+        states = [stored.state for stored in queue.contents.messages()]
+        assert queue.contents.active_count == states.count(MessageState.ACTIVE)
+        assert queue.contents.scheduled_count == states.count(MessageState.SCHEDULED)
+        assert queue.contents.deferred_count == states.count(MessageState.DEFERRED)
+        assert [s.sequence_number for s in queue.contents.messages()] == sorted(
+            s.sequence_number for s in queue.contents.messages()
+        )
+        unlocked = sum(s.state is MessageState.ACTIVE and s.lock_token is None for s in queue.contents.messages())
+        assert queue.contents.ready().count == unlocked
 
 
 TestNothingIsLost = Accounting.TestCase
-TestNothingIsLost.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestNothingIsLost.settings = settings(max_examples=depth(60), stateful_step_count=40, deadline=None)
 
 
 def test_a_drained_queue_keeps_nothing_of_what_it_held(make):
     queue = make(lock_duration_s=30)
     for _ in range(1000):
         queue.enqueue(message(ttl_ms=60_000), NOW)
-    assert [stored.sequence_number for stored in queue.peek(500, 2, NOW)] == [500, 501]
-    while (stored := queue.receive(NOW)) is not None:
-        queue.complete(stored.lock_token, NOW)
-    assert (len(queue), queue.size_bytes) == (0, 0)
-    assert len(queue._shelf._numbers) < 100
-    assert len(queue._shelf._expiries._heap) < 100
+    assert [stored.sequence_number for stored in queue.contents.peek(500, 2, NOW)] == [500, 501]
+    while (stored := queue.deliveries.receive(NOW)) is not None:
+        queue.deliveries.complete(stored.lock_token, NOW)
+    assert (len(queue), queue.contents.size_bytes) == (0, 0)
+    assert len(queue.contents.index._numbers) < 100
+    assert len(queue.contents.index._expiries._heap) < 100

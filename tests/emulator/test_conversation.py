@@ -7,16 +7,16 @@ import pytest
 
 from emulator import signatures
 from emulator.amqp import performatives as p
-from emulator.amqp.codec import decode, encode
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
-from emulator.amqp.sections import APPLICATION_PROPERTIES, VALUE, split
-from emulator.amqp.types import Array, Described, Long, Symbol, Timestamp, UInt, ULong
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription
 from emulator.broker.message import MessageState
 from emulator.broker.namespace import Namespace
 from emulator.conversation import Conversation
+from emulator.encoding.codec import decode, encode
+from emulator.encoding.sections import APPLICATION_PROPERTIES, VALUE, split
+from emulator.encoding.types import Array, Described, Long, Symbol, Timestamp, UInt, ULong
+from emulator.faults import fault_from_json
 from emulator.host import KEY_NAME, Host
-from emulator.outages import fault_from_json
 from tests.emulator.amqp.peer import OPENING, SASL, SESSION, sent, source, target
 
 KEY = "key"
@@ -356,7 +356,7 @@ def test_one_disposition_settles_a_whole_range(client, namespace):
 def test_outcomes_count_deliveries_as_they_should(client, namespace, state, count, kept, where):
     _, (transfer,) = receiving(client, namespace, 1, credit=1)
     client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, state)))
-    (stored,) = namespace.queue("orders").messages()
+    (stored,) = namespace.queue("orders").contents.messages()
     assert (stored.delivery_count, stored.state) == (count, where)
 
 
@@ -365,7 +365,7 @@ def test_a_rejection_without_our_info_still_tells_its_reason(client, namespace):
     state = p.rejected(p.error("mine:reason", "my description"))
     client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, state)))
     assert p.outcome(client.heard()[0][0].state) == (p.REJECTED, [])
-    (dead,) = namespace.queue("orders").dead_letters.messages()
+    (dead,) = namespace.queue("orders").dead_letters.contents.messages()
     assert dead.message.application_properties == {
         "DeadLetterReason": "mine:reason",
         "DeadLetterErrorDescription": "my description",
@@ -373,7 +373,7 @@ def test_a_rejection_without_our_info_still_tells_its_reason(client, namespace):
 
 
 def test_a_settlement_whose_answer_was_lost_may_be_repeated_over_management(client, namespace, host):
-    host.outages.add(fault_from_json({"operation": "settle", "effect": "lose_ack"}, time.time()))
+    host.faults.add(fault_from_json({"operation": "settle", "effect": "lose_ack"}, time.time()))
     _, (transfer,) = receiving(client, namespace, 1)
     client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, p.accepted())))
     assert client.heard() == []
@@ -390,7 +390,7 @@ def test_a_settlement_whose_answer_was_lost_may_be_repeated_over_management(clie
 def test_dispositions_of_a_detached_link_are_void_and_its_locks_are_not(client, namespace):
     handle, (transfer,) = receiving(client, namespace, 1)
     client.say(sent(p.Detach(handle, closed=True)) + sent(p.Disposition(True, 0, None, False, p.accepted())))
-    (stored,) = namespace.queue("orders").messages()
+    (stored,) = namespace.queue("orders").contents.messages()
     assert stored.lock_token == transfer.delivery_tag
     token = Array([uuid.UUID(bytes_le=transfer.delivery_tag)])
     settle = {"disposition-status": "completed", "lock-tokens": token}

@@ -61,8 +61,8 @@ class Case:
 
     @property
     def watch_s(self) -> float:
-        """How long the test watches before it says that the caller waits for ever."""
-        return 15 if self.patience_s == 2 else 60
+        """How long the test watches before it says that the caller waits for ever: long where that is wrong."""
+        return 15 if self.raises is StillWaiting else 240
 
     @property
     def settle_timeout_s(self) -> float:
@@ -282,7 +282,7 @@ def connect_silenced(client, namespace) -> Exception | None:
         attempt.result(2)
         raise AssertionError("a silent connection was opened")
     namespace.mend()
-    return attempt.exception(10)
+    return attempt.exception(120)
 
 
 # --- the asyncio client ---------------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ async def connect_under_async(namespace: RunningNamespace, operation: str, effec
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_fault_looks_to_the_sdk_as_it_should(outcomes, case, world):
-    raised, stats = outcomes[world, case.id].result(90)
+    raised, stats = outcomes[world, case.id].result(300)
     if case.raises is None:
         assert raised is None
     else:
@@ -386,7 +386,7 @@ def test_a_fault_of_the_connection_looks_to_the_sdk_as_it_should(outcomes, case,
     raises = type(None) if effect == "delay" else ServiceBusConnectionError
     if (effect, world) == ("silent", "asyncio"):
         raises = OperationTimeoutError
-    assert type(outcomes[world, case].result(90)) is raises
+    assert type(outcomes[world, case].result(300)) is raises
 
 
 def test_the_emulators_own_interface_is_answered_whatever_the_faults(namespaces):
@@ -436,12 +436,12 @@ def test_a_fault_strikes_as_often_as_it_says_and_only_its_entity(namespaces):
 
 def test_a_fault_ends_by_itself_after_its_seconds_and_ends_what_it_silenced(namespaces):
     main = namespaces["main"]
-    main.fault("send", "silent", entity="other", seconds=1)
     with (
         ServiceBusClient.from_connection_string(main.connection_string, retry_total=0) as client,
         client.get_queue_sender("other") as sender,
     ):
+        main.fault("send", "silent", entity="other", seconds=3)  # the link is open: only the send has to begin in it
         with pytest.raises(ServiceBusConnectionError):
-            sender.send_messages(ServiceBusMessage("x"), timeout=20)
+            sender.send_messages(ServiceBusMessage("x"), timeout=60)
         sender.send_messages(ServiceBusMessage("x"))
     assert [fault for fault in main.faults() if fault["entity"] == "other"] == []

@@ -8,7 +8,7 @@ import pytest
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.message import parse
 from emulator.broker.namespace import Namespace
-from emulator.outages import fault_from_json
+from emulator.faults import fault_from_json
 from emulator.server import NamespaceServer, is_loopback
 
 GREETING = b"AMQP\x03\x01\x00\x00"
@@ -59,16 +59,16 @@ async def test_a_silenced_connection_ends_with_its_fault(server, connect):
     fault = fault_from_json({"operation": "connect", "effect": "silent"}, time.time())
     server.host.add_fault(fault)
     reader = await connect(GREETING)
-    while not fault.silenced:
+    while not fault.unanswered:
         await asyncio.sleep(0)
-    server.host.outages.remove(fault.id)
+    server.host.faults.remove(fault.id)
     assert await end_of(reader) == b""
 
 
 async def test_a_fault_with_seconds_is_removed_by_the_timer(server, connect):
     server.host.add_fault(fault_from_json({"operation": "connect", "effect": "silent", "seconds": 0.2}, time.time()))
     assert await end_of(await connect(GREETING)) == b""
-    assert list(server.host.outages) == []
+    assert list(server.host.faults) == []
 
 
 async def test_locks_lapse_by_the_timer(server):
@@ -84,7 +84,7 @@ async def test_locks_lapse_by_the_timer(server):
             delivered.put_nowait(stored.delivery_count)
 
     queue = server.host.namespace.queue("orders")
-    queue.wait(Receiver(), time.time())
+    queue.receivers.wait(Receiver(), time.time())
     queue.enqueue(parse(b"\x00\x53\x75\xa0\x01x"), time.time())
     server.host.commit()
     assert [await asyncio.wait_for(delivered.get(), 20) for _ in range(3)] == [0, 1, 2]

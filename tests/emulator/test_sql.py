@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.broker.sql import FilterError, SqlError, parse_action, parse_condition
+from tests.selection import depth
 
 
 class Message:
@@ -364,7 +365,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=depth(600), deadline=None)
 @given(st.one_of(st.lists(WORDS, max_size=30).map(" ".join), st.text(max_size=60)))
 def test_no_text_does_more_than_fail_as_it_should(expression):
     with suppress(SqlError, FilterError):
@@ -398,14 +399,14 @@ EXPRESSIONS = [
 ]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=depth(600), deadline=None)
 @given(st.sampled_from([*EXPRESSIONS, "-a = b", "a IN (b)", "NOT a", "a AND b", "p(a) = b"]), VALUES, VALUES)
 def test_any_values_give_a_truth_unknown_or_a_filter_error(expression, a, b):
     with suppress(FilterError):
         assert value(expression, Message({"a": a, "b": b})) in (True, False, None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(300), deadline=None)
 @given(st.text("ab%_!", max_size=8), st.text("ab%_", max_size=8))
 def test_an_escaped_text_matches_itself_and_nothing_else(text, other):
     escaped = "".join("!" + character if character in "%_!" else character for character in text)
@@ -422,7 +423,7 @@ def is_like(text: str, pattern: str) -> bool:
     return bool(text) and pattern[0] in ("_", text[0]) and is_like(text[1:], pattern[1:])
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=depth(500), deadline=None)
 @given(st.text("ab\n", max_size=8), st.text("ab%_", max_size=6))
 def test_like_agrees_with_its_definition(text, pattern):
     assert value("a LIKE @p", Message({"a": text}), p=pattern) is is_like(text, pattern)

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from emulator.amqp.codec import encode, encode_list, encode_map
-from emulator.amqp.types import Symbol, Timestamp, UInt
 from emulator.broker.descriptions import (
     QueueDescription,
     RuleDescription,
@@ -23,6 +21,8 @@ from emulator.broker.filters import CorrelationFilter, FalseFilter, SqlFilter, S
 from emulator.broker.message import Message, StoredMessage, parse
 from emulator.broker.namespace import Namespace
 from emulator.broker.queue import Queue
+from emulator.encoding.codec import encode, encode_list, encode_map
+from emulator.encoding.types import Symbol, Timestamp, UInt
 from emulator.store import Store, StoreError
 from emulator.store.rows import MESSAGE_FIELDS, STORED_FIELDS
 
@@ -89,8 +89,8 @@ _KEPT = attrgetter("sequence_number", "message", *STORED_FIELDS)
 
 
 def _queue_contents(queue: Queue) -> object:
-    messages = [_KEPT(stored) for stored in queue.messages()]
-    sessions = sorted((session.session_id, session.state) for session in queue.sessions.states())
+    messages = [_KEPT(stored) for stored in queue.contents.messages()]
+    sessions = sorted((session.session_id, session.state) for session in queue.contents.sessions.states())
     times = (queue.created_at, queue.updated_at) if queue.parent is None else ()
     return queue.description, messages, sessions, queue.last_sequence_number, times
 
@@ -135,14 +135,14 @@ def test_messages_come_back_with_everything_known_of_them(disk):
     queue.enqueue(message("b", message_id="2", ttl_ms=60_000), NOW + 1)
     queue.enqueue(message("c", scheduled_at=NOW + 3600), NOW + 2)
     abandoned, deferred, buried = (queue.enqueue(message(text), NOW + 3) for text in "def")
-    taken = [queue.receive(NOW + 4) for _ in range(5)]
+    taken = [queue.deliveries.receive(NOW + 4) for _ in range(5)]
     for stored in taken:
         if stored is abandoned:
-            queue.abandon(stored.lock_token, NOW + 5)
+            queue.deliveries.abandon(stored.lock_token, NOW + 5)
         elif stored is deferred:
-            queue.defer(stored.lock_token, NOW + 5)
+            queue.deliveries.defer(stored.lock_token, NOW + 5)
         elif stored is buried:
-            queue.dead_letter(stored.lock_token, "because", "of it", NOW + 5)
+            queue.deliveries.dead_letter(stored.lock_token, "because", "of it", NOW + 5)
     disk.store.commit()
     before = contents(disk.namespace)
 
@@ -150,11 +150,16 @@ def test_messages_come_back_with_everything_known_of_them(disk):
 
     assert contents(disk.namespace) == before
     queue = disk.namespace.queue("q")
-    assert (queue.active_count, queue.scheduled_count, queue.deferred_count, len(queue.dead_letters)) == (3, 1, 1, 1)
+    assert (
+        queue.contents.active_count,
+        queue.contents.scheduled_count,
+        queue.contents.deferred_count,
+        len(queue.dead_letters),
+    ) == (3, 1, 1, 1)
     assert queue.enqueue(message("again", message_id="1"), NOW + 6) is None
     queue.advance(NOW + 3600)
     assert len(queue.dead_letters) == 2
-    assert [queue.receive(NOW + 3600).message.bare[-1:] for _ in range(3)] == [b"a", b"d", b"c"]
+    assert [queue.deliveries.receive(NOW + 3600).message.bare[-1:] for _ in range(3)] == [b"a", b"d", b"c"]
 
 
 def test_what_was_not_committed_never_happened(disk):
@@ -163,7 +168,7 @@ def test_what_was_not_committed_never_happened(disk):
     disk.store.commit()
     before = contents(disk.namespace)
     queue.enqueue(message("lost"), NOW)
-    queue.receive_and_delete(NOW)
+    queue.deliveries.receive_and_delete(NOW)
     disk.namespace.create_queue("other", QueueDescription("other"), NOW)
 
     disk.crash()
@@ -175,7 +180,7 @@ def test_sequence_numbers_are_never_given_out_twice(disk):
     queue = disk.namespace.create_queue("q", QueueDescription("q"), NOW)
     for _ in range(3):
         queue.enqueue(message(), NOW)
-        queue.receive_and_delete(NOW)
+        queue.deliveries.receive_and_delete(NOW)
     disk.store.commit()
     disk.crash()
     assert disk.namespace.queue("q").enqueue(message(), NOW).sequence_number == 4
@@ -209,13 +214,13 @@ def test_a_topic_keeps_its_scheduled_messages_and_its_subscriptions_theirs(disk)
     assert contents(disk.namespace) == before
     disk.namespace.advance(NOW + 60)
     queue = disk.namespace.topic("t").subscription("s").queue
-    assert [stored.message.bare[-3:] for stored in queue.messages()] == [b"now", b"ter"]
+    assert [stored.message.bare[-3:] for stored in queue.contents.messages()] == [b"now", b"ter"]
 
 
 def test_deleting_an_entity_takes_all_it_held_and_its_successor_begins_anew(disk):
     queue = disk.namespace.create_queue("q", QueueDescription("q", max_delivery_count=1), NOW)
     queue.enqueue(message(), NOW)
-    queue.abandon(queue.receive(NOW).lock_token, NOW)
+    queue.deliveries.abandon(queue.deliveries.receive(NOW).lock_token, NOW)
     queue.enqueue(message(), NOW)
     disk.store.commit()
 
@@ -227,7 +232,7 @@ def test_deleting_an_entity_takes_all_it_held_and_its_successor_begins_anew(disk
     disk.crash()
 
     assert contents(disk.namespace) == before
-    assert [stored.sequence_number for stored in disk.namespace.queue("q").messages()] == [1]
+    assert [stored.sequence_number for stored in disk.namespace.queue("q").contents.messages()] == [1]
     assert len(disk.namespace.queue("q").dead_letters) == 0
     rows = disk.store._database.execute("SELECT count(*) FROM messages").fetchone()
     assert rows == (1,)
@@ -345,11 +350,12 @@ class Operator:
     def _receive(self, namespace: Namespace) -> None:
         queue = self._pick(namespace)
         if queue is not None:
-            (queue.receive if self._random.random() < 0.7 else queue.receive_and_delete)(self.now)
+            deliveries = queue.deliveries
+            (deliveries.receive if self._random.random() < 0.7 else deliveries.receive_and_delete)(self.now)
 
     def _settle(self, namespace: Namespace) -> None:
         queue = self._pick(namespace)
-        stored = queue.receive(self.now) if queue is not None else None
+        stored = queue.deliveries.receive(self.now) if queue is not None else None
         if queue is not None and stored is not None:
             self._settle_in(queue, stored)
 
@@ -357,13 +363,13 @@ class Operator:
         assert stored.lock_token is not None
         match self._random.choice(["complete", "abandon", "defer", "bury"]):
             case "complete":
-                queue.complete(stored.lock_token, self.now)
+                queue.deliveries.complete(stored.lock_token, self.now)
             case "abandon":
-                queue.abandon(stored.lock_token, self.now)
+                queue.deliveries.abandon(stored.lock_token, self.now)
             case "defer":
-                queue.defer(stored.lock_token, self.now)
+                queue.deliveries.defer(stored.lock_token, self.now)
             case _:
-                queue.dead_letter(stored.lock_token, "r", None, self.now)
+                queue.deliveries.dead_letter(stored.lock_token, "r", None, self.now)
 
     def _work_on_a_session(self, namespace: Namespace) -> None:
         if not namespace.exists("s"):
@@ -371,15 +377,15 @@ class Operator:
         queue, session_id, holder = namespace.queue("s"), self._random.choice("xy"), Holder()
         for text in "ab":
             queue.enqueue(message(text, session_id=session_id), self.now)
-        queue.accept_session(session_id, holder, self.now)
+        queue.receivers.accept_session(session_id, holder, self.now)
         for _ in range(self._random.randrange(3)):
-            stored = queue.receive(self.now, queue.sessions.of(session_id))
+            stored = queue.deliveries.receive(self.now, queue.contents.sessions.of(session_id))
             if stored is not None and self._random.random() < 0.8:
                 self._settle_in(queue, stored)
         if self._random.random() < 0.6:
-            queue.set_session_state(session_id, self._random.choice([None, b"", b"state"]), self.now)
+            queue.receivers.set_session_state(session_id, self._random.choice([None, b"", b"state"]), self.now)
         if self._random.random() < 0.8:
-            queue.close_session(session_id, holder, self.now)
+            queue.receivers.close_session(session_id, holder, self.now)
 
     def _advance(self, namespace: Namespace) -> None:
         namespace.advance(self.now)
@@ -410,7 +416,7 @@ def test_times_are_kept_to_the_microsecond(disk):
     disk.namespace.create_queue("q", QueueDescription("q"), at).enqueue(message(), at)
     disk.store.commit()
     disk.crash()
-    [stored] = disk.namespace.queue("q").messages()
+    [stored] = disk.namespace.queue("q").contents.messages()
     assert stored.enqueued_at == at
 
 

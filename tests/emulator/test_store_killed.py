@@ -61,14 +61,14 @@ class Emulator:
     def end(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)
-        self._process.wait(20)
+        self._process.wait(60)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
     def wait(self) -> str:
         """What it said on stderr when it ended by itself, and not with success."""
         assert self._process is not None
-        _, errors = self._process.communicate(timeout=20)
+        _, errors = self._process.communicate(timeout=60)
         assert self._process.returncode == 2
         return errors
 

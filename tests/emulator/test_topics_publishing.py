@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.amqp.codec import encode, encode_list, encode_map
-from emulator.amqp.types import Described, Symbol, Timestamp
 from emulator.broker.descriptions import (
     DescriptionError,
     EntityStatus,
@@ -24,6 +22,8 @@ from emulator.broker.message import PING_CONTENT_TYPE, Message, parse
 from emulator.broker.namespace import Namespace
 from emulator.broker.properties import _SYSTEM, MessageProperties, from_amqp, to_amqp
 from emulator.broker.sql.parser import SETTABLE, SYSTEM_PROPERTIES
+from emulator.encoding.codec import encode, encode_list, encode_map
+from emulator.encoding.types import Described, Symbol, Timestamp
 
 NOW = 1_790_000_000.0
 STANDARD = ("message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type", "content_encoding")
@@ -59,7 +59,7 @@ def publish(namespace, *messages, topic="t", now=NOW) -> None:
 
 
 def stored(queue) -> list[Message]:
-    return [each.message for each in queue.messages()]
+    return [each.message for each in queue.contents.messages()]
 
 
 def test_the_same_bytes_reach_every_subscription(namespace):
@@ -72,7 +72,10 @@ def test_the_same_bytes_reach_every_subscription(namespace):
 def test_copies_know_their_number_in_the_topic_and_have_one_of_their_own(namespace):
     queue = subscribe(namespace, "s", (SqlFilter("n > 1"),))
     publish(namespace, *(message({"n": number}) for number in range(4)))
-    assert [(each.sequence_number, each.enqueue_sequence_number) for each in queue.messages()] == [(1, 3), (2, 4)]
+    assert [(each.sequence_number, each.enqueue_sequence_number) for each in queue.contents.messages()] == [
+        (1, 3),
+        (2, 4),
+    ]
 
 
 def test_a_ping_is_swallowed_by_the_topic(namespace):
@@ -101,7 +104,7 @@ def test_a_topic_is_full_when_its_subscriptions_together_are(namespace):
     with pytest.raises(QuotaExceeded):
         publish(namespace, message(body=b"x" * 100_000))
     for queue in queues:
-        queue.receive_and_delete(NOW)
+        queue.deliveries.receive_and_delete(NOW)
     publish(namespace, message(body=b"x" * 100_000))
 
 
@@ -129,7 +132,7 @@ def test_an_update_of_the_topic_shortens_the_life_of_later_messages(namespace):
     publish(namespace, message())
     namespace.update_topic("t", TopicDescription("t", default_message_time_to_live_s=10.0), NOW)
     publish(namespace, message())
-    assert [each.expires_at - NOW for each in queue.messages()] == [60.0, 10.0]
+    assert [each.expires_at - NOW for each in queue.contents.messages()] == [60.0, 10.0]
 
 
 def test_topics_may_be_chained_but_not_for_ever(namespace):
@@ -210,7 +213,7 @@ def test_an_action_may_change_every_property_it_is_allowed_to(namespace):
         name: ("subject" if name == "label" else name) for name in texts if name != "subject"
     }
     assert (changed.ttl_s, changed.session_id, changed.message_id) == (7.0, "sessionid", "messageid")
-    [kept] = queue.messages()
+    [kept] = queue.contents.messages()
     assert kept.expires_at == NOW + 7
 
 
@@ -297,7 +300,7 @@ def test_a_subscription_nobody_receives_from_goes_by_itself_though_messages_come
     read = subscribe(namespace, "read", auto_delete_on_idle_s=300.0)
     for at in (100, 200, 290):
         publish(namespace, message(), now=NOW + at)
-        assert read.receive_and_delete(NOW + at) is not None
+        assert read.deliveries.receive_and_delete(NOW + at) is not None
     namespace.advance(NOW + 301)
     assert [each.queue for each in namespace.topic("t").subscriptions()] == [read]
     assert left.is_closed
@@ -306,9 +309,9 @@ def test_a_subscription_nobody_receives_from_goes_by_itself_though_messages_come
 def test_a_topic_is_not_idle_while_a_subscription_is_read(namespace):
     namespace.create_topic("idle", TopicDescription("idle", auto_delete_on_idle_s=300.0), NOW)
     queue = subscribe(namespace, topic="idle")
-    queue.receive_and_delete(NOW + 200)
+    queue.deliveries.receive_and_delete(NOW + 200)
     publish(namespace, message(), topic="idle", now=NOW + 10)
-    queue.receive_and_delete(NOW + 200)
+    queue.deliveries.receive_and_delete(NOW + 200)
     namespace.advance(NOW + 311)
     assert namespace.exists("idle")
     namespace.advance(NOW + 501)

@@ -49,7 +49,7 @@ class LocalNamespace:
         """End the process; its messages are gone."""
         self.process.send_signal(signal.SIGCONT)
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         self.process.stdout.close()
 
     def freeze(self) -> None:
@@ -79,7 +79,7 @@ class LocalNamespace:
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data, method=method)
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             text = response.read()
         return json.loads(text) if text else None
 
@@ -203,7 +203,7 @@ class World:
         """The kinds of the events so far."""
         return [event.kind for event in self.events]
 
-    async def until(self, condition: Callable[[], Any], within_s: float = 10.0) -> Any:
+    async def until(self, condition: Callable[[], Any], within_s: float = 60.0) -> Any:
         """What the condition says once it is true; fails where it does not become true in time."""
         deadline = time.monotonic() + within_s
         while not (said := condition()):

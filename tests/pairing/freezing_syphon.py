@@ -10,9 +10,10 @@ from typing import Any
 
 from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 from pairing.drain.actions import Keep, Send, Sent, Settle
-from pairing.syphon import Hands
+from pairing.drain.operations import DrainOperations
+from pairing.drive import Operation, Reply
 
-perform = Hands.perform
+perform = DrainOperations.perform
 
 
 def step_of(action: object) -> str:
@@ -30,17 +31,17 @@ def told(outcome: Any) -> str:
     return f"{outcome.count} {outcome.why}" if isinstance(outcome, Sent) else str(outcome)
 
 
-def freeze_and_perform(hands: Hands, action: Any) -> Any:
+def freeze_and_perform(operations: DrainOperations, action: Any) -> Operation[Reply]:
     if step_of(action) not in ahead:
-        return perform(hands, action)
+        return (yield from perform(operations, action))
     ahead.clear()
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this thread: another would let it run on a little
-    outcome = perform(hands, action)
+    outcome = yield from perform(operations, action)
     print(told(outcome), flush=True)
     return outcome
 
 
-Hands.perform = freeze_and_perform
+DrainOperations.perform = freeze_and_perform
 primary, secondary, pair, redis_url, *ahead = sys.argv[1:]
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *told: stop.set())

@@ -53,7 +53,7 @@ class Gateway:
         self._call(self._start())
 
     def _call(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _start(self) -> None:
         application = web.Application()
@@ -71,7 +71,7 @@ class Gateway:
         """End everything."""
         self._call(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     async def _stop(self) -> None:

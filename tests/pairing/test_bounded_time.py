@@ -13,19 +13,17 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus import exceptions as sdk
 
 from pairing import BacklogUnavailableError
+from tests.pace import Stopwatch, slowed
 from tests.pairing import leftovers
 
 TIMEOUT = 3.0
-SLACK = 1.0  # of a machine that does other things, too
+SLACK = 1.0  # for what happens beside waiting
 
 
-class Stopwatch:
-    def __enter__(self):
-        self.began = time.monotonic()
-        return self
-
-    def __exit__(self, *_):
-        self.took = time.monotonic() - self.began
+@pytest.fixture
+def allowed() -> float:
+    """A timeout in which two links open, as fast as this machine opens them just now."""
+    return slowed(TIMEOUT)
 
 
 SILENCES = {
@@ -59,9 +57,10 @@ WARM = {
 }
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize(("fault", "is_warm"), (COLD | WARM).values(), ids=(COLD | WARM).keys())
 async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_the_message(
-    world, primary, secondary, queue, fault, is_warm
+    world, primary, secondary, queue, fault, is_warm, allowed
 ):
     client = await world.open(enable_pings=False, backlog_queue_count=1)
     sender = client.get_queue_sender(queue)
@@ -69,45 +68,47 @@ async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_
         await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(**named(fault, queue))
     with Stopwatch() as watch:
-        await world(sender.send_messages, ServiceBusMessage("during"), timeout=2 * TIMEOUT)  # two links open in it
-    assert watch.took < 2 * TIMEOUT + SLACK
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=2 * allowed)  # two links open in it
+    assert watch.took < 2 * allowed + SLACK
     assert client.entity_health(queue).state == "failed_over"
     assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("fault", SILENCES.values(), ids=SILENCES.keys())
-async def test_a_silent_backlog_too_ends_within_the_timeout(world, primary, secondary, queue, fault):
+async def test_a_silent_backlog_too_ends_within_the_timeout(world, primary, secondary, queue, fault, allowed):
     client = await world.open(enable_pings=False, backlog_queue_count=1)
     primary.fault(entity=queue, operation="send", effect="reject")
     secondary.fault(**named(fault, client.backlog_paths[0]))
     with Stopwatch() as watch, pytest.raises(BacklogUnavailableError) as raised:
-        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
-    assert watch.took < TIMEOUT + SLACK
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=allowed)
+    assert watch.took < allowed + SLACK
     assert isinstance(raised.value.__cause__, sdk.ServiceBusError)
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("link", ["cold", "warm"])
-async def test_a_frozen_server_ends_within_the_timeout(world, primary, secondary, queue, link):
+async def test_a_frozen_server_ends_within_the_timeout(world, primary, secondary, queue, link, allowed):
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)
     if link == "warm":
         await world(sender.send_messages, ServiceBusMessage("before"))
     primary.freeze()
     with Stopwatch() as watch:
-        await world(sender.send_messages, ServiceBusMessage("during"), timeout=2 * TIMEOUT)  # two links open in it
-    assert watch.took < 2 * TIMEOUT + SLACK
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=2 * allowed)  # two links open in it
+    assert watch.took < 2 * allowed + SLACK
     assert client.entity_health(queue).state == "failed_over"
 
 
-async def test_both_servers_frozen_raise_within_the_timeout(world, primary, secondary, queue):
+async def test_both_servers_frozen_raise_within_the_timeout(world, primary, secondary, queue, allowed):
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     primary.freeze()
     secondary.freeze()
     with Stopwatch() as watch, pytest.raises((BacklogUnavailableError, sdk.ServiceBusError)):
-        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
-    assert watch.took < TIMEOUT + SLACK
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=allowed)
+    assert watch.took < allowed + SLACK
 
 
 async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do(world, primary, secondary, queue):
@@ -123,17 +124,17 @@ async def test_closing_takes_five_seconds_at_most_whatever_the_namespaces_do(wor
         await world(client.close)
     assert watch.took < 5.0 + SLACK
     with pytest.raises(Exception, match=r".+"):
-        await asyncio.wait_for(stuck, 15)
+        await asyncio.wait_for(stuck, 60)
 
 
-async def test_an_answer_that_comes_far_too_late_is_not_waited_for(world, primary, queue):
+async def test_an_answer_that_comes_far_too_late_is_not_waited_for(world, primary, queue, allowed):
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(entity=queue, operation="send", effect="delay", delay_s=60)
     with Stopwatch() as watch:
-        await world(sender.send_messages, ServiceBusMessage("during"), timeout=TIMEOUT)
-    assert watch.took < TIMEOUT + SLACK
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=allowed)
+    assert watch.took < allowed + SLACK
 
 
 async def test_waiting_for_a_busy_server_is_cut_short_by_a_failover_that_another_sender_engaged(
@@ -162,39 +163,41 @@ def _refused_sends(client):
 async def test_repeating_a_torn_send_is_cut_short_by_a_failover_that_another_sender_engaged(
     world, primary, secondary, queue
 ):
+    allowed = slowed(8.0)
     client = await world.open(enable_pings=False, backlog_queue_count=1)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(entity=queue, operation="send", effect="silent")
-    slow = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("silent"), timeout=8.0))
+    slow = asyncio.ensure_future(world(sender.send_messages, ServiceBusMessage("silent"), timeout=allowed))
     await asyncio.sleep(0)
     client.fail_over(queue, "seen by another")
     attaches = primary.stats(queue)["operations"]
     with Stopwatch() as watch:
         await slow
-    assert watch.took < 4.0 + SLACK
+    assert watch.took < allowed / 2 + SLACK
     assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
     assert primary.stats(queue)["operations"] <= attaches + 1  # the one that hangs, and no second one
 
 
 async def test_a_long_timeout_is_kept_by_the_watchdog_on_a_warm_link(world, primary, secondary, queue):
+    allowed = slowed(5.0)
     client = await world.open(enable_pings=False)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(entity=queue, operation="send", effect="silent")
     primary.fault(entity=queue, operation="attach", effect="silent")
     with Stopwatch() as watch:
-        await world(sender.send_messages, ServiceBusMessage("during"), timeout=5.0)
-    assert watch.took < 5.0 / 2 + SLACK
+        await world(sender.send_messages, ServiceBusMessage("during"), timeout=allowed)
+    assert watch.took < allowed / 2 + SLACK
     assert client.entity_health(queue).state == "failed_over"
 
 
-async def test_while_failures_are_accepted_they_are_told_within_half_of_the_timeout(world, primary, queue):
+async def test_while_failures_are_accepted_they_are_told_within_half_of_the_timeout(world, primary, queue, allowed):
     client = await world.open(enable_pings=False, failover_interval=timedelta(minutes=1))
     primary.fault(entity=queue, operation="attach", effect="silent")
     with Stopwatch() as watch, pytest.raises(sdk.OperationTimeoutError):
-        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
-    assert watch.took < TIMEOUT / 2 + SLACK
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=allowed)
+    assert watch.took < allowed / 2 + SLACK
 
 
 # One failure of a link that had been open is no evidence
@@ -214,6 +217,7 @@ async def test_a_server_that_restarted_while_the_sender_was_idle_is_healthy(worl
     assert world.told == []
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("effect", ["reset", "detach", "close", "end"])
 async def test_a_link_torn_down_in_the_middle_of_a_send_is_tried_once_more(world, primary, queue, effect):
     client = await world.open(enable_pings=False)
@@ -236,12 +240,14 @@ async def test_an_ambiguous_failure_that_hides_a_refusal_is_the_refusal(world, p
     assert client.entity_health(queue).state == "healthy"
 
 
-async def test_after_a_lost_acknowledgement_the_same_message_id_is_sent_again(world, primary, secondary, queue):
+async def test_after_a_lost_acknowledgement_the_same_message_id_is_sent_again(
+    world, primary, secondary, queue, allowed
+):
     client = await world.open(enable_pings=False, backlog_queue_count=1)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(entity=queue, operation="send", effect="lose_ack", count=1)
-    await world(sender.send_messages, ServiceBusMessage("twice", message_id="m"), timeout=TIMEOUT)
+    await world(sender.send_messages, ServiceBusMessage("twice", message_id="m"), timeout=allowed)
     stored = primary.receive(queue, 2) + secondary.receive(client.backlog_paths[0], 1)
     assert [message.message_id for message in stored[1:]] == ["m", "m"]
 
@@ -249,7 +255,7 @@ async def test_after_a_lost_acknowledgement_the_same_message_id_is_sent_again(wo
 # Nothing left behind
 
 
-async def test_nothing_is_left_behind(world, primary, secondary, queue, open_sockets):
+async def test_nothing_is_left_behind(world, primary, secondary, queue, open_sockets, allowed):
     def left():
         return leftovers.threads(), leftovers.tasks()
 
@@ -260,7 +266,7 @@ async def test_nothing_is_left_behind(world, primary, secondary, queue, open_soc
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("x"))
     primary.fault(entity=queue, operation="attach", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=allowed)
     primary.mend()
     receiver = client.get_queue_receiver(queue)
     await world(receiver.peek_messages)

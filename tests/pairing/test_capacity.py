@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pairing.backlog.capacity import Fill, seen
-from pairing.backlog.shared import QueueNews, SharedBacklog
 from pairing.fleet.coordination import RedisCoordination
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_state import SharedState
 
 MB = 1024 * 1024
@@ -36,7 +36,7 @@ def test_the_time_until_full_follows_from_two_looks():
 def test_a_queue_worries_at_eighty_percent_or_half_an_hour_before_it_is_full(size, rate, worrying, told):
     fill = Fill(size, 1000, 0.0, rate)
     assert fill.is_worrying is worrying
-    assert fill.told() == told
+    assert fill.describe() == told
 
 
 def test_a_draining_queue_is_never_full():
@@ -73,7 +73,7 @@ def news(process: str, *, pulled: bool = True) -> QueueNews:
     return QueueNews(Q0, "no answer", process, datetime.now(UTC) + timedelta(minutes=1) if pulled else None)
 
 
-def until(holds, within_s=10.0):
+def until(holds, within_s=60.0):
     deadline, pause = time.monotonic() + within_s, threading.Event()
     while not holds():
         assert time.monotonic() < deadline

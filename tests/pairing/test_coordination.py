@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from pairing.backlog.shared import QueueNews, SharedBacklog
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS, RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
+from tests.pace import Stopwatch
 from tests.pairing import leftovers
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -65,7 +66,7 @@ class Process:
             self.told.append(change)
             self._news.notify_all()
 
-    def hears(self, state: str, timeout_s: float = 20) -> bool:
+    def hears(self, state: str, timeout_s: float = 120) -> bool:
         with self._news:
             return self._news.wait_for(lambda: bool(self.told) and self.told[-1].state == state, timeout_s)
 
@@ -93,7 +94,7 @@ def join(server):
     assert not leftovers.threads()
 
 
-def eventually(holds: Callable[[], bool], timeout_s: float = 20) -> None:
+def eventually(holds: Callable[[], bool], timeout_s: float = 120) -> None:
     deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while not holds():
         assert time.monotonic() < deadline
@@ -157,12 +158,12 @@ def test_with_redis_killed_nothing_blocks_and_the_news_is_told_when_it_is_back(s
     one, two = join("one"), join("two")
     server.kill()
     eventually(lambda: not one.coordination.is_connected)
-    began = time.monotonic()
-    for number in range(1000):
-        one.coordination.publish(change("failed_over"))
-        one.coordination.report(event(number))
-    assert one.coordination.claim_ping("orders", 60) is None
-    assert time.monotonic() - began < 1
+    with Stopwatch() as watch:
+        for number in range(1000):
+            one.coordination.publish(change("failed_over"))
+            one.coordination.report(event(number))
+        assert one.coordination.claim_ping("orders", 60) is None
+    assert watch.took < 1
     server.start()
     assert two.hears("failed_over")
     client = redis.Redis.from_url(server.url, decode_responses=True)
@@ -186,10 +187,10 @@ def test_a_redis_that_comes_back_empty_is_told_what_the_fleet_knows(server, join
 def test_a_frozen_redis_blocks_nobody_and_goes_on_where_it_was(server, join):
     one, two = join("one"), join("two")
     server.freeze()
-    began = time.monotonic()
-    one.coordination.publish(change("failed_over"))
-    one.coordination.report(event(1))
-    assert time.monotonic() - began < 0.5
+    with Stopwatch() as watch:
+        one.coordination.publish(change("failed_over"))
+        one.coordination.report(event(1))
+    assert watch.took < 0.5
     eventually(lambda: not one.coordination.is_connected)
     assert one.coordination.claim_ping("orders", 60) is None
     server.thaw()
@@ -213,7 +214,7 @@ def test_a_word_of_a_queue_that_cannot_be_read_costs_no_later_one(server, join, 
     eventually(lambda: store.pubsub_numsub(backlog.channel)[0][1] == 1)
     store.hset(backlog.channel, "backlog/9", word)
     store.publish(backlog.channel, word)
-    backlog.tell(QueueNews("backlog/0", "it is back", "two", None))  # only said, and not written anywhere
+    backlog.report(QueueNews("backlog/0", "it is back", "two", None))  # only said, and not written anywhere
     eventually(lambda: [news.path for news in heard] == ["backlog/0"])
     assert backlog.pulled() == []
 
@@ -234,7 +235,7 @@ def test_a_recovery_that_waits_in_the_outbox_is_not_lost_to_a_failure_after_it(s
     one.publish(change("healthy", version=held.version))
     one.publish(change("failing", version=held.version))
     one.publish(change("healthy", version=held.version), recovers=False)
-    one._tell()
+    one._report_all()
     one.close()
     assert store.health()["orders"].state == "healthy"
 
@@ -253,9 +254,9 @@ def test_closing_does_not_wait_for_a_redis_that_is_frozen(server, join):
     one = join("one")
     server.freeze()
     one.coordination.report(event(1))
-    began = time.monotonic()
-    one.coordination.close()
-    assert time.monotonic() - began < 5
+    with Stopwatch() as watch:
+        one.coordination.close()
+    assert watch.took < 5
 
 
 def test_the_claim_is_the_fleet_s_not_the_process_s(server, join):

@@ -40,7 +40,7 @@ def test_a_change_is_stored_announced_and_given_a_version(shared, redis_client):
     stored = shared.publish(saw("failed_over"))
     assert stored == replace(saw("failed_over"), version=stored.version)
     assert shared.health() == {"orders": stored}
-    assert SharedHealth.from_json(pubsub.get_message(timeout=5)["data"]) == stored
+    assert SharedHealth.from_json(pubsub.get_message(timeout=60)["data"]) == stored
     pubsub.close()
 
 

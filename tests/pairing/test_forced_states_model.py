@@ -19,14 +19,15 @@ from redis.exceptions import ConnectionError as RedisIsAwayError
 from pairing import SendAvailabilityOptions
 from pairing.fleet import shared_state
 from pairing.fleet.coordination import RedisCoordination
-from pairing.fleet.membership import Fleet
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
-from pairing.health.pair import GuardedEntity, Pair
+from pairing.membership import Fleet
+from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
+from tests.selection import depth
 
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
 ENTITY, PAIR = "orders", "model"
 HEALTH = f"pairing:{{{PAIR}}}:health"
 OPTIONS = SendAvailabilityOptions(
@@ -63,7 +64,7 @@ class Process:
         self.pair = Pair(OPTIONS, PAIR, name, clock)
         self.coordination = RedisCoordination("redis://127.0.0.1:1/0", PAIR, name)
         self.coordination.shared = clocked(SharedState(client, PAIR))
-        self.coordination._presences.tell = lambda process, presence: None
+        self.coordination._presences.report = lambda process, presence: None
         self.coordination._backlog.pulled = list
         self.fleet = Fleet(self.pair, None)
         self.fleet.join(self.coordination)
@@ -202,7 +203,7 @@ class FleetLife(RuleBasedStateMachine):
             process.coordination.shared.exchange = lambda *a, **k: (exchange(*a, **k), self.no_answer())
         try:
             with suppress(RedisIsAwayError):
-                process.coordination._tell()
+                process.coordination._report_all()
                 process.by_hand = process.by_ping = False
         finally:
             process.coordination.shared.exchange = exchange
@@ -276,6 +277,7 @@ class FleetLife(RuleBasedStateMachine):
                 assert machine.held_by == stands.held_by or not self.is_held(stands), (process.pair.process, stands)
 
 
+@pytest.mark.slow
 def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client, monkeypatch):
     monkeypatch.setattr(shared_state, "datetime", ModelTime)
     FleetLife.redis = redis_client

@@ -22,6 +22,7 @@ import pairing.aio.administration
 from pairing import BacklogCreationError, SendAvailabilityOptions, ends
 from pairing.backlog import administration
 from pairing.backlog.administration import CreateQueue, ListQueues
+from tests.selection import depth
 
 PRIMARY = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
 ATOM = "http://www.w3.org/2005/Atom"
@@ -182,6 +183,7 @@ def test_what_makes_sense_is_read(stranger):
     assert (queue.active, queue.size_bytes, queue.max_size_bytes) == (1, 17, 5120 * 2**20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [pairing, pairing.aio], ids=["sync", "asyncio"])
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_opening_says_which_namespace_answers_rubbish(stranger, module, name):
@@ -234,7 +236,9 @@ def spoilt(draw: st.DrawFn) -> bytes:
 
 
 thoroughly = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=depth(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

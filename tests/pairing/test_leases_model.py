@@ -1,7 +1,7 @@
 """Every life of a lease in a bounded world, all of them: two processes want one backlog queue, each is frozen, cut off
 from Redis or not answered at any step, an operator pauses and resumes, time passes, Redis comes back empty or with its
-clock behind. What decides is the real thing: ``Tenure`` and the scripts in a real Redis; only the clocks are models
-(docs/design/leases-and-fencing.md).
+clock behind. What decides is the real thing: ``LeaseHolder`` and the scripts in a real Redis; only the clocks are
+models (docs/design/leases-and-fencing.md).
 
 The bound: one queue, two processes, time in ticks of 2 s and at most ``MOST`` disturbances in a life, or in ticks of
 1.25 s, by which a look comes between two renewals, and one disturbance less. A disturbance is: being cut off or not
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
-from pairing.drain.lease_holder import LEASE_S, Tenure, _Post
+from pairing.drain.lease_holder import LEASE_S, LeaseHolder, _QueueLease
 from pairing.fleet import shared_state
 from pairing.fleet.shared_health import Pause
 from pairing.fleet.shared_state import SharedState
@@ -46,7 +46,7 @@ class Member(NamedTuple):
     is_held: bool = False
     is_served: bool = False
     is_paused: bool = False
-    has_told: bool = False
+    has_reported: bool = False
     renewed: int = OVER
     looked: int | None = None
     """None where it never has."""
@@ -61,7 +61,7 @@ class Member(NamedTuple):
         awake = self.looked != OVER
         return self._replace(
             token=self.token if self.is_held or self.serves else None,
-            has_told=False,  # of pauses, to people
+            has_reported=False,  # of pauses, to people
             renewed=self.renewed if self.is_held and awake else OVER,
             alone=self.alone if awake else None,
         )
@@ -251,7 +251,7 @@ class World:
         return state._replace(members=members, content=content, lease_age=age, emptied=emptied)
 
     def look(self, state: State, which: int, how: str) -> State:
-        after = self.does(state, which, how, "look", Tenure.look)
+        after = self.does(state, which, how, "look", LeaseHolder.look)
         member = after.members[which]
         if state.content.owner is None and after.content.owner is not None:
             fence = after.content.fence
@@ -297,7 +297,7 @@ class World:
         return after if counts else self.end(after, which, leaving=False)
 
     def end(self, state: State, which: int, *, leaving: bool = True) -> State:
-        end = partial(Tenure.end, queue=QUEUE, leaving=leaving)
+        end = partial(LeaseHolder.end, queue=QUEUE, leaving=leaving)
         after = self.does(state, which, "", f"end, leaving: {leaving}", end, serves=None, works=False)
         mine = state.content.owner == NAMES[which]
         assert after.content.owner == state.content.owner or mine, "another's lease was given up"
@@ -307,7 +307,7 @@ class World:
         """Whether Redis has answered and remembered everybody for a lease's time; else two may believe they hold."""
         return state.emptied >= OVER and all(m.alone is None for m in state.members)
 
-    def does(self, state: State, which: int, how: str, name: str, deed: Callable[[Tenure], None], **more) -> State:
+    def does(self, state: State, which: int, how: str, name: str, deed: Callable[[LeaseHolder], None], **more) -> State:
         """The world after a deed. What comes of it follows from the memory, Redis and the line: asked once."""
         known = name, which, how, state.members[which], state.content, state.lease_age, state.is_paused
         if known not in self.done:
@@ -321,27 +321,29 @@ class World:
 
     # Into the real things, and back --------------------------------------------------------------------------------
 
-    def tenure(self, state: State, which: int, how: str) -> tuple[Tenure, Line]:
+    def tenure(self, state: State, which: int, how: str) -> tuple[LeaseHolder, Line]:
         member, line = state.members[which], Line(self.redis, state, how)
         never = float("inf")
-        tenure = Tenure(SimpleNamespace(shared=line), NAMES[which], lambda: [QUEUE], lambda *told: None, lambda: 0.0)
-        post = tenure._posts[QUEUE] = _Post()
+        tenure = LeaseHolder(
+            SimpleNamespace(shared=line), NAMES[which], lambda: [QUEUE], lambda *told: None, lambda: 0.0
+        )
+        post = tenure._leases[QUEUE] = _QueueLease()
         post.token, post.is_held, post.is_served = member.token, member.is_held, member.is_served
-        post.is_paused, post.has_told = member.is_paused, member.has_told
+        post.is_paused, post.has_reported = member.is_paused, member.has_reported
         post.renewed_at = -TICK_S * member.renewed
         tenure._looked_at = never if member.looked is None else -TICK_S * member.looked
         tenure._alone_since = None if member.alone is None else -TICK_S * member.alone
         return tenure, line
 
-    def after(self, state: State, which: int, tenure: Tenure, line: Line, **more) -> State:
-        post = tenure._posts[QUEUE]
+    def after(self, state: State, which: int, tenure: LeaseHolder, line: Line, **more) -> State:
+        post = tenure._leases[QUEUE]
         looked = tenure._looked_at
         member = state.members[which]._replace(
             token=post.token,
             is_held=post.is_held,
             is_served=post.is_served,
             is_paused=post.is_paused,
-            has_told=post.has_told,
+            has_reported=post.has_reported,
             renewed=min(round(-post.renewed_at / TICK_S), OVER),
             looked=None if looked == float("inf") else round(-looked / TICK_S),
             alone=None if tenure._alone_since is None else round(-tenure._alone_since / TICK_S),
@@ -395,8 +397,11 @@ class Explored:
         return " | ".join(reversed(steps))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("tick_s", "most"), [(2.0, MOST), (1.25, MOST - 1)], ids=["coarse", "fine"])
+@pytest.mark.parametrize(
+    ("tick_s", "most"), [(2.0, MOST), pytest.param(1.25, MOST - 1, marks=pytest.mark.nightly)], ids=["coarse", "fine"]
+)
 def test_of_all_lives_of_a_lease_none_has_two_holders_whose_books_count(redis_client, monkeypatch, tick_s, most):
     over, alone = ceil(LEASE_S / tick_s), ceil(2 * LEASE_S / tick_s)
     for name, value in (("TICK_S", tick_s), ("OVER", over), ("ALONE", alone)):

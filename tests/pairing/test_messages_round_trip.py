@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
@@ -13,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pairing.messages.rewriting import RESERVED, as_message, copy_for_send, restore, to_backlog
+from tests.selection import depth
 
 
 def encoded(message: ServiceBusMessage) -> bytes:
@@ -118,7 +120,8 @@ def messages(draw: st.DrawFn) -> ServiceBusMessage:
     return as_message(raw)
 
 
-@settings(max_examples=600, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=depth(600), deadline=None)
 @given(messages())
 @example(ServiceBusMessage(b"", scheduled_enqueue_time_utc=datetime(6430, 1, 1, 0, 0, 0, 106985, tzinfo=UTC)))
 def test_a_message_comes_home_from_a_backlog_queue_byte_for_byte(message):
@@ -128,7 +131,7 @@ def test_a_message_comes_home_from_a_backlog_queue_byte_for_byte(message):
     assert restored_sent == sent
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=depth(200), deadline=None)
 @given(messages())
 def test_going_through_the_backlog_leaves_the_senders_message_as_it_was(message):
     untouched, _ = encoded_in_the_same_second(message, message)
@@ -139,7 +142,8 @@ def test_going_through_the_backlog_leaves_the_senders_message_as_it_was(message)
         assert untouched == after
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=depth(200), deadline=None)
 @given(messages())
 def test_a_received_message_that_is_sent_on_can_be_encoded_where_its_body_can(message):
     try:

@@ -20,6 +20,7 @@ from pairing import BacklogUnavailableError, SendAvailabilityOptions
 from pairing.backlog.rotation import Rotation
 from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
+from tests.selection import depth
 
 ENTITIES = ["orders", "payments"]
 OUTAGES = [
@@ -38,7 +39,7 @@ KINDS = {
     "queue_pulled",
     "queue_returned",
 }
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
 entities = st.sampled_from(ENTITIES)
 
 

@@ -12,6 +12,7 @@ from pairing import BacklogUnavailableError, PairingError, ScheduledInBacklogErr
 from pairing.messages.payload import payload
 from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient
+from tests.pace import slowed
 
 
 def bodies(messages) -> list[str]:
@@ -279,7 +280,7 @@ async def test_refused_credentials_do_not_fail_over(world, primary, queue):
     client = await world.open()
     primary.fault(entity=queue, operation="cbs", effect="status", status=401)
     with pytest.raises(sdk.ServiceBusAuthenticationError) as refused:
-        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=8)
+        await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(8))
     assert "Check the connection string" in refused.value.__notes__[0]
     health = client.entity_health(queue)
     assert (health.state, "wrong key" in health.reason) == ("healthy", True)
@@ -411,7 +412,7 @@ async def test_a_released_entity_is_pinged_at_once(world, queue):
     client = await world.open(ping_primary_interval=timedelta(minutes=30))
     client.fail_over(queue, "maintenance", operator="ann")
     client.release(queue, operator="bob")
-    await world.until(lambda: client.entity_health(queue).state == "healthy", within_s=5)
+    await world.until(lambda: client.entity_health(queue).state == "healthy")
     assert world.told == ["forced", "released", "recovered"]
 
 

@@ -114,7 +114,7 @@ def test_a_forked_process_makes_ids_of_its_own():
         "import os; from pairing.messages.payload import new_id; new_id(); child = os.fork(); "
         "os.write(1, f'{new_id()}\\n'.encode()); child and os.waitpid(child, 0)"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert len(set(told.stdout.split())) == 2
 
 

@@ -5,7 +5,9 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from pairing.sessions import shared as shared_sessions
-from pairing.sessions.shared import SharedSessions, session_key
+from pairing.sessions.rulings import session_key
+from pairing.sessions.shared import SharedSessions
+from tests.pace import slowed
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +51,7 @@ async def test_a_message_that_the_primary_may_have_is_told_of_when_it_goes_to_th
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, message("0"))
     primary.fault(entity=queue, operation="send", effect="lose_ack")
-    await world(sender.send_messages, message("1"), timeout=8)
+    await world(sender.send_messages, message("1"), timeout=slowed(8))
     assert (queue, "session s: a message was sent again although the first attempt may have been stored") in risks(
         world
     )
@@ -67,7 +69,7 @@ async def test_a_message_that_a_backlog_queue_may_have_is_told_of_when_it_goes_t
     secondary.fault(entity=deaf, operation="send", effect="lose_ack")
     for number in range(30):  # queues are chosen at random
         text = ServiceBusMessage(str(number), session_id=f"s{number}", message_id=str(number))
-        await world(sender.send_messages, text, timeout=8)
+        await world(sender.send_messages, text, timeout=slowed(8))
         if risks(world):
             break
     secondary.mend()
@@ -81,7 +83,7 @@ async def test_a_redis_that_has_forgotten_the_sessions_is_told_of(world, queue, 
     client.fail_over(queue, "drill")
     await world(sender.send_messages, message("0"))
     redis_client.flushall()
-    reason = "Redis has forgotten which sessions have messages in the backlog; they are told again"
+    reason = "Redis has forgotten which sessions have messages in the backlog; they are reported again"
     await world.until(lambda: ("*", reason) in risks(world))
     key = session_key(queue, "s")
     sessions = SharedSessions(client.coordination.shared)

@@ -18,7 +18,7 @@ from pairing.sessions.shared import SharedSessions
 HERE = Path(__file__).parent
 
 
-def eventually(holds: Callable[[], object], within_s: float = 40) -> None:
+def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
     until, pause = time.monotonic() + within_s, threading.Event()
     while not holds():
         assert time.monotonic() < until, "not in time"

@@ -9,6 +9,7 @@ import os
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -20,17 +21,18 @@ from hypothesis.stateful import (
 )
 
 from pairing.drain.actions import Item, Peek, Receive, Send, Sent, Settle
+from pairing.drain.session_order import Bar, Barred, InTurn, Lift
 from pairing.errors import Fault
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import DONE, Failed, ToBacklog, ToPrimary
 from pairing.messages.rewriting import PATH, SESSION_ID
 from pairing.sessions import shared as shared_sessions
-from pairing.sessions.drain import Bar, Barred, InTurn, Lift
 from pairing.sessions.gates import SessionGates
 from pairing.sessions.order import Consult, Move, Pause, SessionSend
 from pairing.sessions.shared import SharedSessions
+from tests.selection import depth
 
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", "150"))
+RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
 ENTITY, SESSION = "orders", "s"
 QUEUES = ("backlog/0", "backlog/1")
 LOCK_S = 60.0
@@ -164,7 +166,7 @@ class FleetLife(RuleBasedStateMachine):
             lambda e: False,
             self.clock.now,
         )
-        self.flow = send.run([(SESSION, "part")], tried=False)
+        self.flow = send.run([(SESSION, "part")])
         self.advance_flow(None)
 
     def advance_flow(self, outcome):
@@ -220,7 +222,7 @@ class FleetLife(RuleBasedStateMachine):
         """Its thread's work, which may be late."""
         gates = self.processes[which].gates
         gates.refresh()
-        gates._tell_ended()
+        gates._report_ended()
 
     @rule(which=st.sampled_from([0, 1]), is_down=st.booleans())
     def a_process_sees_the_entity(self, which, is_down):
@@ -324,6 +326,7 @@ class FleetLife(RuleBasedStateMachine):
         assert all(not self.sessions.barred(queue) for queue in QUEUES)
 
 
+@pytest.mark.slow
 def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies(redis_client):
     FleetLife.redis = redis_client
     run_state_machine_as_test(

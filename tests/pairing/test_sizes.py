@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pairing.messages.rewriting import to_backlog
 from pairing.messages.sizes import NEAR, STEP, backlog_overhead, encoded_size, message_size, size_bound
+from tests.selection import depth
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 simple = st.one_of(st.none(), st.booleans(), st.integers(-(2**31), 2**31 - 1), st.floats(), texts, st.uuids())
@@ -33,7 +34,7 @@ def size_on_the_wire(message: ServiceBusMessage) -> int:
     return len(encode_payload(bytearray(), PyamqpTransport.to_outgoing_amqp_message(message.raw_amqp_message)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(300), deadline=None)
 @given(messages)
 def test_the_bound_is_never_below_the_size_and_never_a_kilobyte_above(message):
     exact = size_on_the_wire(message)
@@ -41,7 +42,7 @@ def test_the_bound_is_never_below_the_size_and_never_a_kilobyte_above(message):
     assert exact <= size_bound(message) < exact + 1024
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(300), deadline=None)
 @given(messages, texts.map("e".__add__))
 def test_the_rewriting_never_adds_more_than_its_overhead(message, path):
     before, overhead = size_on_the_wire(message), backlog_overhead(message, path)

@@ -19,17 +19,19 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from pairing.drain.ledger import Ledger
 from pairing.fleet.coordination import EVENTS, USAGE, SharedState
 from pairing.messages.rewriting import to_backlog
+from tests.pace import Stopwatch
 
 PROGRAM = Path(__file__).with_name("serving_syphon.py")
 
 
-def eventually(holds: Callable[[], object], within_s: float = 40) -> float:
+def eventually(holds: Callable[[], object], within_s: float = 120) -> Stopwatch:
     """How long it took."""
     began, pause = time.monotonic(), threading.Event()
-    while not holds():
-        assert time.monotonic() < began + within_s, "not in time"
-        pause.wait(0.02)
-    return time.monotonic() - began
+    with Stopwatch() as watch:
+        while not holds():
+            assert time.monotonic() < began + within_s, "not in time"
+            pause.wait(0.02)
+    return watch
 
 
 class Fleet:
@@ -87,15 +89,15 @@ def test_queues_are_handed_over_on_a_stop_and_taken_over_after_a_kill(fleet, pri
     eventually(lambda: primary.stats(queue).get("enqueued") == 20)
     assert fleet.owners() == {first.pid}
     first.terminate()
-    assert eventually(lambda: fleet.owners() == {second.pid}) < 3
-    assert first.wait(20) == 0
+    assert eventually(lambda: fleet.owners() == {second.pid}).took < 3
+    assert first.wait(60) == 0
     fleet.store(1, queue, 20)
     eventually(lambda: primary.stats(queue).get("enqueued") == 40)
 
     third = fleet.start()
     eventually(lambda: fleet.has_joined(third))
     second.kill()
-    assert eventually(lambda: fleet.owners() == {third.pid}) < 10
+    assert eventually(lambda: fleet.owners() == {third.pid}).took < 10
     fleet.store(0, queue, 20)
     eventually(lambda: primary.stats(queue).get("enqueued") == 60)
 
@@ -160,7 +162,7 @@ def test_a_holder_that_was_frozen_past_its_lease_does_no_harm(fleet, primary, qu
     assert first.stdout.readline() == f"{becomes}\n"
     eventually(lambda: books(fleet).count("restored") == 10)  # what the first had locked comes again
     first.terminate()
-    assert first.wait(20) == 0
+    assert first.wait(60) == 0
     assert books(fleet).reporter.split(":")[1] == str(second.pid)
     assert books(fleet).balance(0).missing == 0
     found = [message.message_id for message in primary.receive(queue, 10 * arrive)]
@@ -182,7 +184,9 @@ def test_what_a_holder_holds_that_stays_frozen_comes_home_lock_by_lock_and_the_r
     eventually(lambda: 5 <= books(fleet).count("restored") < 10)
     os.kill(first.pid, signal.SIGCONT)
     assert first.stdout.readline() == "False\n"
-    assert eventually(lambda: books(fleet).count("restored") == 10) < 8, "its link holds messages until their locks end"
+    assert eventually(lambda: books(fleet).count("restored") == 10).took < 8, (
+        "its link holds messages until their locks end"
+    )
     assert first.poll() is None
     assert books(fleet).balance(0).missing == 0
 
@@ -212,9 +216,9 @@ def test_a_pace_set_by_an_operator_is_obeyed_within_two_seconds(fleet, primary, 
     threading.Event().wait(2)  # what is promised, not a synchronisation
     fleet.store(0, queue, 100)
     eventually(lambda: primary.stats(queue).get("enqueued", 0) >= 10)
-    assert eventually(lambda: primary.stats(queue)["enqueued"] >= 40) > 2
+    assert eventually(lambda: primary.stats(queue)["enqueued"] >= 40).elapsed > 2
     fleet.shared.pace_syphon(queue, None, "ada", "they can again")
-    assert eventually(lambda: primary.stats(queue)["enqueued"] == 100) < 5
+    assert eventually(lambda: primary.stats(queue)["enqueued"] == 100).took < 5
 
 
 def is_stopped(process: subprocess.Popen) -> bool:

@@ -31,16 +31,15 @@ from pairing.drain.actions import (
     Settle,
 )
 from pairing.drain.destinations import Destinations
-from pairing.drain.flow import Homecoming
+from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
 from pairing.drain.pacing import Pacing
 from pairing.messages.rewriting import to_backlog
+from tests.selection import depth
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 PATHS = ("orders", "payments", "gone")
 LOCK_S = 60.0
-RUNS = settings.default.max_examples
-"""As many as the profile says, and no fewer than each test wants."""
 
 
 class Killed(BaseException):
@@ -192,17 +191,17 @@ class World:
                 self.dead[stored.number] = self.queue.pop(stored.number).message.message_id
 
 
-def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, pacing=None) -> Homecoming:
+def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, pacing=None) -> DrainFlow:
     left = [steps]
 
     def may_work() -> bool:
         left[0] -= 1
         return left[0] > 0 and bool(world.queue or world.trouble or ledger.pending)
 
-    return Homecoming(
+    return DrainFlow(
         Progress("queue-0", ledger),
         Destinations(world.failed_over.__contains__, pacing=pacing),
-        SimpleNamespace(tell=lambda *told: None),
+        SimpleNamespace(report=lambda *told: None),
         may_work=may_work,
         now=lambda: world.now,
         utc_now=lambda: START + timedelta(seconds=world.now),
@@ -210,7 +209,7 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
     )
 
 
-def drive(world: World, homecoming: Homecoming) -> None:
+def drive(world: World, homecoming: DrainFlow) -> None:
     flow = homecoming.run()
     outcome = None
     try:
@@ -226,7 +225,7 @@ TROUBLE = [
 ]
 
 
-@settings(max_examples=max(RUNS, 1500), deadline=None)
+@settings(max_examples=depth(1500), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), st.booleans(), st.booleans()), min_size=1, max_size=25),
     st.lists(st.sampled_from(TROUBLE), max_size=40),
@@ -271,6 +270,7 @@ def dying(at: int, *, before: bool) -> tuple[World, dict[str, str]]:
     return world, accepted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_power_may_fail_at_every_step_and_nothing_is_lost(before):
     """Every step of the flow in turn is its last; the next process has only what the brokers and the books tell."""
@@ -289,7 +289,7 @@ def test_power_may_fail_at_every_step_and_nothing_is_lost(before):
     assert steps > 30
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=depth(300), deadline=None)
 @given(st.lists(st.sampled_from(("orders", "payments")), min_size=1, max_size=40), st.sets(st.sampled_from(PATHS)))
 def test_without_trouble_each_destination_gets_its_messages_once_and_in_order(paths, failed_over):
     world = World([], failed_over=failed_over)
@@ -333,7 +333,7 @@ def test_an_empty_receive_is_no_proof_of_an_empty_queue():
     world.queue[1].state = "NEVER DELIVERED"
     told = []
     homecoming = syphon(world, Ledger("queue-0"), steps=3000)
-    homecoming._listener = SimpleNamespace(tell=lambda *event: told.append((world.now, *event)))
+    homecoming._listener = SimpleNamespace(report=lambda *event: told.append((world.now, *event)))
     drive(world, homecoming)
     assert told[0][0] > 900
     assert told[0][1:] == ("set_aside", "queue-0", "receives nothing, 1 waiting")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.selection import depth
 from workers.census import Census
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
@@ -153,7 +154,7 @@ def test_a_queue_that_was_made_anew_is_found_out():
     assert queue.told(census) == {"payments": 100}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=depth(60))
 @given(st.data())
 def test_when_nothing_changes_any_more_the_counts_become_right(data: st.DataObject):
     queue, census = Queue(), Census()

@@ -60,7 +60,7 @@ def join(fleet: redis.Redis, redis_url: str) -> Iterator[Callable[[str, float], 
         process.coordination.close()
 
 
-def eventually(holds: Callable[[], object], within_s: float = 20) -> None:
+def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
     until, pause = time.monotonic() + within_s, threading.Event()
     while not holds():
         assert time.monotonic() < until

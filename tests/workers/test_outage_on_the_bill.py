@@ -52,7 +52,7 @@ class Namespaces:
         assert host is not None
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"http://{host[1]}/$emulator/{path}", data, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read() or b"null")
 
     def billed(self, name: str) -> Counter[str]:
@@ -73,7 +73,7 @@ def namespaces() -> Iterator[Namespaces]:
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
@@ -106,7 +106,7 @@ def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
             receive(client, 8)
         finally:
             stop.set()
-            syphon.join(30)
+            syphon.join(60)
     return told
 
 

@@ -75,13 +75,13 @@ def fault(strings: Strings, name: str, **told: object) -> None:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", json.dumps(told).encode(), method="POST"
     )
-    urllib.request.urlopen(request, timeout=5).close()
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 def mend(strings: Strings) -> None:
     for name in strings:
         request = urllib.request.Request(f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", method="DELETE")
-        urllib.request.urlopen(request, timeout=5).close()
+        urllib.request.urlopen(request, timeout=60).close()
 
 
 def enqueued(strings: Strings) -> int:

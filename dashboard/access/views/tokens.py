@@ -93,7 +93,7 @@ def _visible(request: HttpRequest) -> QuerySet[ApiToken]:
 
 
 def _may_give(request: HttpRequest, scope: str) -> bool:
-    return may(request.user, ApiToken(scope=scope).right)
+    return may(request.user, tokens.RIGHTS[scope])
 
 
 def _person(request: HttpRequest) -> User:

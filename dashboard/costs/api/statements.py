@@ -16,8 +16,9 @@ from dashboard.api import authentication as signing_in
 from dashboard.api.fields import Month
 from dashboard.api.problems import PROBLEMS, ApiError
 from dashboard.costs.reconciliation import READERS, read_bounded, take_statement
-from dashboard.costs.statements import LARGEST_BYTES, Parsed, StatementError
+from dashboard.costs.statements import Parsed, StatementError
 from dashboard.models import Statement
+from dashboard.site.bodies import LARGEST_BYTES
 
 router = Router(tags=["charges"])
 REST_OF_A_FORM = 64 * 1024

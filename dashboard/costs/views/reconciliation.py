@@ -13,9 +13,10 @@ from dashboard.access.rights import Right, require
 from dashboard.costs import measured_connections
 from dashboard.costs import report as cost_report
 from dashboard.costs.reconciliation import against_bill, against_metrics, read_bounded, take_statement
-from dashboard.costs.statements import LARGEST_BYTES, StatementError
+from dashboard.costs.statements import StatementError
 from dashboard.costs.views.report import MONTH, no_month
 from dashboard.models import Statement
+from dashboard.site.bodies import LARGEST_BYTES
 
 TOO_LARGE = f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time."
 FORM_BYTES = 64 * 1024

@@ -12,33 +12,15 @@ from dashboard.access.rights import Right, may
 from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
+from dashboard.api.schemas import PaceLimit, Pause
 from dashboard.fleet.boards import last_heartbeat, status_counts, status_of, watched_pairs
+from dashboard.fleet.forms import STATES
 from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, headline, is_silent, verbs
 from dashboard.models import EntityHealth, Heartbeat, Pair
-from dashboard.site.forms import STATES
 
 router = Router(tags=["health"])
 Looks = Literal["failed-over", "held", "failing", "unknown", "draining", "healthy"]
-
-
-class Pause(Schema):
-    """A syphon that stands still: of one backlog queue, or (`*`) of the whole pair."""
-
-    queue: str
-    by: str
-    reason: str
-    at: datetime
-
-
-class PaceLimit(Schema):
-    """How fast the syphon may bring messages home: of the pair (`*`), of a queue, or to an entity."""
-
-    target: str
-    messages_per_s: float
-    by: str
-    reason: str
-    at: datetime
 
 
 class PairState(Schema):

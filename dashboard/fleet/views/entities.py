@@ -1,6 +1,8 @@
 """One entity: what is known of it, and what happened to it."""
 
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -13,24 +15,24 @@ from dashboard.fleet.event_lines import together
 from dashboard.fleet.paces import limits
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.status import is_silent
-from dashboard.incidents.folding import drain
-from dashboard.incidents.views import of_entity
 from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.site.charts import Point
 from dashboard.site.pages import page_or_part
 
 MOST_SUBSCRIPTIONS = 50
+OutagesOf = Callable[[EntityHealth, Sequence[Point], datetime], dict[str, Any]]
+"""What the page shows of an entity's outages: `incidents`, and how long the drain of the last may take (`left`)."""
 
 
 @require_GET
-def detail(request: HttpRequest, pair: str, path: str) -> HttpResponse:
+def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) -> HttpResponse:
     """The entity's page; htmx gets the live part alone."""
     entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=path)
     now = timezone.now()
     samples = waiting_samples([entity], now - HOUR)
     window, points = last_hour(now, samples), samples.get(entity.pk, ())
     span = SPANS.get(request.GET.get("span", ""), SPANS[""])
-    found = of_entity(entity, now - timedelta(days=7))
     pauses = list(entity.pair.pauses.filter(queue__in=(path, WHOLE_PAIR)).order_by("queue"))
     context = {
         "entity": entity,
@@ -43,8 +45,7 @@ def detail(request: HttpRequest, pair: str, path: str) -> HttpResponse:
         "pauses": pauses,
         "subscriptions": _subscriptions(entity),
         "own_pause": any(pause.queue == path for pause in pauses),
-        "incidents": found,
-        "left": None if pauses or not found else drain(found[0], points, now).left,
+        **outages_of(entity, [] if pauses else points, now),
         "events": together(FailoverEvent.objects.filter(pair=pair, entity=path)[:200])[:50],
     }
     return page_or_part(request, "fleet/entity.html", context)

@@ -7,9 +7,9 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
+from dashboard.fleet.forms import EventFilter
 from dashboard.models import FailoverEvent, Pair
 from dashboard.site.cells import cell
-from dashboard.site.forms import EventFilter
 from dashboard.site.pages import page_or_part, query_without_page
 
 PAGE = 100

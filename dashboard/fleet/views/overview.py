@@ -6,25 +6,25 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.boards import board, watched_pairs
+from dashboard.fleet.boards import PanelOf, board, watched_pairs
 from dashboard.fleet.event_lines import recent_events
 from dashboard.fleet.folders import folders
+from dashboard.fleet.forms import EntityFilter
 from dashboard.models import EntityHealth
-from dashboard.site.forms import EntityFilter
 from dashboard.site.pages import page_or_part, query_without_page
 
 PAGE = 50
 
 
 @require_GET
-def overview(request: HttpRequest) -> HttpResponse:
+def overview(request: HttpRequest, panel_of: PanelOf) -> HttpResponse:
     """All pairs; htmx gets the live part alone."""
     form = EntityFilter(request.GET)
     entities = form.apply(worst_first())
     grouped = folders(entities) if form.is_grouped else None
     page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
     context = {
-        "board": board(timezone.now(), watched_pairs(timezone.now()), page.object_list),
+        "board": board(timezone.now(), watched_pairs(timezone.now()), page.object_list, panel_of),
         "folders": grouped,
         "events": recent_events(),
         "form": form,

@@ -6,19 +6,19 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.boards import board, watched_pairs
+from dashboard.fleet.boards import PanelOf, board, watched_pairs
 from dashboard.fleet.depth import pair_chart_over
 from dashboard.fleet.event_lines import recent_events
 from dashboard.fleet.folders import folders
+from dashboard.fleet.forms import EntityFilter
 from dashboard.fleet.paces import paces
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.views.overview import PAGE, worst_first
-from dashboard.site.forms import EntityFilter
 from dashboard.site.pages import page_or_part, query_without_page
 
 
 @require_GET
-def detail(request: HttpRequest, pair: str) -> HttpResponse:
+def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
     """The pair's page; htmx gets the live part alone."""
     row = get_object_or_404(watched_pairs(timezone.now()), name=pair)
     form = EntityFilter(request.GET)
@@ -26,7 +26,7 @@ def detail(request: HttpRequest, pair: str) -> HttpResponse:
     grouped = folders(entities) if form.is_grouped else None
     page = Paginator(entities.none() if form.is_grouped else entities, PAGE).get_page(request.GET.get("page"))
     now = timezone.now()
-    shown = board(now, [row], page.object_list)
+    shown = board(now, [row], page.object_list, panel_of)
     span = SPANS.get(request.GET.get("span", ""), SPANS[""])
     context = {
         "board": shown,

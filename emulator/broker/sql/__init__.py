@@ -1,4 +1,4 @@
-"""The SQL of rules: conditions over a message's properties, and statements that change them."""
+"""The SQL of rules: conditions on the properties of a message, and statements that change them."""
 
 from emulator.broker.sql.lexer import SqlError
 from emulator.broker.sql.nodes import Assignment, Node, Removal, Statement, Subject, SystemProperty, UserProperty

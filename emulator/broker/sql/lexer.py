@@ -1,4 +1,4 @@
-"""The words of Service Bus SQL: identifiers in three spellings, constants, parameters and operators."""
+"""The tokens of Service Bus SQL: identifiers in three forms, constants, parameters and operators."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class SqlError(DescriptionError):
-    """An expression that cannot be understood; the text says where."""
+    """A syntax error; the text gives its position."""
 
 
 class Kind(Enum):
-    """What sort of word a token is."""
+    """The kinds of tokens."""
 
     KEYWORD = auto()
     NAME = auto()
@@ -37,7 +37,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word: `text` as it is meant (unquoted, keywords in capitals), `position` counted from 1."""
+    """One token: `text` is unquoted, keywords are in capitals, `position` counts from 1."""
 
     kind: Kind
     text: str
@@ -57,7 +57,7 @@ _WORDS = re.compile(
 
 
 def tokens(expression: str) -> list[Token]:
-    """Return the words of the expression, an END token last. Raises SqlError."""
+    """Return the tokens of the expression, with END as the last. Raises SqlError."""
     if len(expression) > MAX_EXPRESSION:
         raise SqlError(f"The expression is longer than {MAX_EXPRESSION} characters.")
     return [*_tokens(expression), Token(Kind.END, "the end", len(expression) + 1)]

@@ -1,4 +1,4 @@
-"""Parsed expressions. Each node says its value for one message; None stands for unknown."""
+"""Parsed expressions. Each node computes its value for a message; None is unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Subject(Protocol):
         """The application property, None if there is none."""
 
     def has_user(self, name: str) -> bool:
-        """Whether there is such an application property, its value null or not."""
+        """Whether the message has this application property, possibly with the value null."""
 
     def system(self, name: str) -> Value:
         """The system property, None if the message does not have it."""
@@ -83,7 +83,7 @@ class NamedProperty:
 
 @dataclass(frozen=True, slots=True)
 class NewId:
-    """`newid()`: another GUID at each evaluation."""
+    """`newid()`: a new GUID at each evaluation."""
 
     def value(self, subject: Subject) -> Value:
         return uuid4()

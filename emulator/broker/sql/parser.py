@@ -32,7 +32,7 @@ SETTABLE = frozenset(
 
 
 def parse_condition(expression: str, parameters: Mapping[str, PropertyValue] | None = None) -> nodes.Node:
-    """Return the condition an SQL filter asks for. Raises SqlError, which says at which position."""
+    """Parse the condition of an SQL filter. Raises SqlError with the position."""
     parser = _Parser(expression, parameters or {})
     condition = parser.condition()
     parser.expect_end()
@@ -40,7 +40,7 @@ def parse_condition(expression: str, parameters: Mapping[str, PropertyValue] | N
 
 
 def parse_action(expression: str, parameters: Mapping[str, PropertyValue] | None = None) -> tuple[nodes.Statement, ...]:
-    """Return the statements of a rule's action. Raises SqlError."""
+    """Parse the statements of a rule action. Raises SqlError."""
     parser = _Parser(expression, parameters or {})
     statements = parser.statements()
     parser.expect_end()
@@ -54,7 +54,7 @@ class _Parser:
         self._depth = 0
         self._parameters = {name.lstrip("@").casefold(): value for name, value in parameters.items()}
 
-    # --- words -----------------------------------------------------------------------------------------------------
+    # --- tokens ----------------------------------------------------------------------------------------------------
 
     @property
     def _next(self) -> Token:

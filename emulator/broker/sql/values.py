@@ -1,4 +1,4 @@
-"""What the operators do with values: C#'s promotions, and None for what is unknown."""
+"""The operators on values, with the type promotions of C# and None for unknown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uuid import UUID
 
 Value = Any  # str, int, float, bool, datetime, timedelta, UUID, bytes; None is unknown
 
-# Nothing a message or a rule holds may cost more than a message itself could.
+# Limits the cost of evaluating an expression.
 MAX_TEXT = 256 * 1024
 MAX_PATTERN = 1024
 
@@ -51,7 +51,7 @@ def compare(sign: str, left: Value, right: Value) -> bool | None:
 
 
 def same(left: Value, right: Value) -> bool:
-    """Return whether two values are equal, as a correlation filter asks: other types are simply not equal."""
+    """Return whether two values are equal, as in a correlation filter: values of different types are not equal."""
     try:
         return compare("=", left, right) is True
     except FilterError:
@@ -59,7 +59,7 @@ def same(left: Value, right: Value) -> bool:
 
 
 def calculate(sign: str, left: Value, right: Value) -> Value:
-    """Return `left sign right`; None if either is unknown. Raises FilterError for values that do not calculate."""
+    """Return `left sign right`; None if either is unknown. Raises FilterError for types without this operator."""
     if left is None or right is None:
         return None
     if sign == "+" and (isinstance(left, str) or isinstance(right, str)):
@@ -141,7 +141,7 @@ def is_like(value: Value, pattern: Value, escape: Value) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """What stands between two `%`: characters and `_`, of a fixed width."""
+    """The part of a pattern between two `%`: characters and `_`, of a fixed width."""
 
     expression: re.Pattern[str]
     width: int
@@ -149,7 +149,7 @@ class _Segment:
 
 @lru_cache(maxsize=1024)
 def _segments(pattern: str, escape: str | None) -> tuple[_Segment, ...]:
-    """The pattern, cut at its `%`. Raises FilterError if it ends with its escape character."""
+    """The pattern, split at `%`. Raises FilterError if it ends with its escape character."""
     segments: list[list[str]] = [[]]
     characters = iter(pattern)
     for character in characters:
@@ -166,7 +166,7 @@ def _segments(pattern: str, escape: str | None) -> tuple[_Segment, ...]:
 
 
 def _matches(value: str, segments: tuple[_Segment, ...]) -> bool:
-    """The first segment begins the text, the last ends it, each other is taken where it is first found."""
+    """The first segment must begin the text, the last end it; the others match at their first occurrence."""
     first, *others = segments
     if not others:
         return first.expression.fullmatch(value) is not None
@@ -183,7 +183,7 @@ def _matches(value: str, segments: tuple[_Segment, ...]) -> bool:
 
 
 def to_text(value: Value) -> str:
-    """The value as C# would print it into a text."""
+    """The value as C# formats it in a text."""
     match value:
         case bool():
             return "True" if value else "False"
@@ -196,7 +196,7 @@ def to_text(value: Value) -> str:
 
 
 def convert_like(value: Value, existing: Value) -> Value:
-    """Return the value in the type of the one it replaces, where C# could; otherwise as it is."""
+    """Return the value converted to the type of the one it replaces, where C# could; otherwise unchanged."""
     if value is None or existing is None or _family(value) == _family(existing) == "text":
         return value
     try:

@@ -51,5 +51,5 @@ def test_it_ends_when_it_is_told_to(tmp_path):
         assert process.stdout is not None
         assert process.stdout.readline() == b"looked\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
         guard.cancel()

@@ -6,8 +6,8 @@ from html import unescape
 
 import pytest
 
-from dashboard.alerts.open_alerts import Standing, standing
 from dashboard.models import Alert, BacklogQueue
+from dashboard.site.open_alerts import Standing, standing
 from tests.dashboard.conftest import NOW
 
 HTMX = {"HX-Request": "true"}

@@ -32,7 +32,7 @@ def at_once(work):
     gate = threading.Barrier(AT_ONCE)
 
     def one(_: int):
-        gate.wait(20)
+        gate.wait(60)
         try:
             return work()
         finally:
@@ -97,7 +97,7 @@ def test_no_alert_is_left_out_of_a_message_that_is_written_while_it_joins(pair):
             later = NOW + (20 * number + 4) * S
             waits = [pool.submit(_closing, look, later), pool.submit(_closing, _send, later, send)]
             for wait in waits:
-                wait.result(30)
+                wait.result(60)
     _send(NOW + 1000 * S, send)
 
     text = "\n".join(told)

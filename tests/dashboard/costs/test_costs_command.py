@@ -99,7 +99,7 @@ def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, monkeypa
 def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "compute_charges", "--month", "2026-10", "--usage", str(tmp_path / "none")]
     environment = os.environ | {"STATE_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is no folder: name the one that holds usage/."
 

@@ -16,8 +16,9 @@ from dashboard.models import AuditEntry
 from tests.dashboard.costs.test_costs_connections import answer, point
 from tests.dashboard.costs.test_costs_statements import MONTH, RESOURCE, SPELLINGS, metric
 from tests.dashboard.costs.test_costs_statements import line as billed
+from tests.selection import depth
 
-few = settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=depth(120), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 HEAD = SPELLINGS["EA"][0].split(",")
 GOOD = [billed(), billed("Standard Base Unit", "1/Hour", "24"), billed(quantity="0.25", date="10/04/2026")]
 WILD = st.sampled_from(

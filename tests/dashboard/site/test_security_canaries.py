@@ -54,7 +54,7 @@ COMMANDS = (
 )
 MAKE_TOKEN = ("pairing", "make-token", "search", "--user", "administrator", "--scope", "administer")
 AT_ONCE = 6  # requests: most of their time they wait for namespaces that do not answer
-pytestmark = pytest.mark.timeout(400)  # many processes, each started anew
+pytestmark = pytest.mark.timeout(900)  # many processes, each started anew
 
 
 def canary(name: str) -> str:
@@ -132,7 +132,7 @@ def aviary(tmp_path_factory) -> Iterator[Aviary]:
     }
     yield Aviary(environment, secrets, folder, environment["REDIS_URL"])
     server.terminate()
-    server.wait(10)
+    server.wait(60)
 
 
 @contextmanager
@@ -146,10 +146,10 @@ def running(aviary: Aviary, name: str, *command: str, **changed: str) -> Iterato
         finally:
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(10)
+                process.wait(60)
     aviary.hear(f"the log of {name}", log.read_text(errors="replace"))
 
 

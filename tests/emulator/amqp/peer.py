@@ -3,7 +3,7 @@
 from emulator.amqp import performatives as p
 from emulator.amqp.connection import Connection
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer, frame
-from emulator.amqp.types import Described, ULong
+from emulator.encoding.types import Described, ULong
 
 
 def sent(performative, payload=b"", channel=1):

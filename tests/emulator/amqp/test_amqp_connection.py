@@ -9,7 +9,7 @@ from emulator.amqp import performatives as p
 from emulator.amqp.connection import MAX_FRAME_SIZE, Connection
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.amqp.link import SENDER_CREDIT
-from emulator.amqp.types import AmqpError, Described, Symbol, ULong
+from emulator.encoding.types import AmqpError, Described, Symbol, ULong
 from tests.emulator.amqp.peer import OPENING, RECEIVER, SASL, SENDER, SESSION, Peer, sent, source, target
 
 

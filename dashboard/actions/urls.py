@@ -1,0 +1,7 @@
+"""The dialog of an operator's action."""
+
+from django.urls import path
+
+from dashboard.actions import views
+
+urlpatterns = [path("pairs/<slug:pair>/actions/<slug:verb>/", views.action, name="pair-action")]

@@ -1,0 +1,24 @@
+"""Parts of requests and answers that the operations of several rooms share."""
+
+from datetime import datetime
+
+from ninja import Schema
+
+
+class Pause(Schema):
+    """A syphon that stands still: of one backlog queue, or (`*`) of the whole pair."""
+
+    queue: str
+    by: str
+    reason: str
+    at: datetime
+
+
+class PaceLimit(Schema):
+    """How fast the syphon may bring messages home: of the pair (`*`), of a queue, or to an entity."""
+
+    target: str
+    messages_per_s: float
+    by: str
+    reason: str
+    at: datetime

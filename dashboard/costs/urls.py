@@ -1,0 +1,18 @@
+"""The month's costs, forecasts, reconciliation with the bill."""
+
+from django.urls import path
+
+from dashboard.costs.views import forecast, reconciliation, report
+
+urlpatterns = [
+    path("costs/", report.report, name="costs"),
+    path("costs/run/", report.run, name="costs-run"),
+    path("costs/compute/", report.compute, name="costs-compute"),
+    path("costs/forecast/", forecast.page, name="costs-forecast"),
+    path("costs/failover/", forecast.before_failover, name="costs-before-failover"),
+    path("costs/budget/", report.budget, name="costs-budget"),
+    path("costs/reconcile/", reconciliation.page, name="costs-reconcile"),
+    path("costs/reconcile/upload/", reconciliation.upload, name="costs-reconcile-upload"),
+    path("costs.parquet", report.as_parquet, name="costs-parquet"),
+    path("costs.csv", report.as_csv, name="costs-csv"),
+]

@@ -1,0 +1,71 @@
+"""A drill's canary of each kind: how it is made, sent to and received from, and by what a drill knows its messages.
+
+The subscription of a topic is the drills'.
+
+Which messages of a queue with sessions are a drill's needs no look: they are in a session that bears its id.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+from azure.core.exceptions import ResourceExistsError
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
+
+from dashboard.drills.canary import CANARY, MARK
+from dashboard.models import Drill
+from pairing import PairedSender, PairedServiceBusClient
+
+
+def make_canary(connected: PairedServiceBusClient, row: Drill) -> None:
+    """Make what is missing of it; needs the Manage claim. Raises AzureError."""
+    administration = connected.primary.administration
+    with suppress(ResourceExistsError):
+        if row.kind == Drill.Kind.TOPIC:
+            administration.create_topic(row.path)
+        else:
+            administration.create_queue(row.path, requires_session=row.kind == Drill.Kind.SESSIONS)
+    if row.kind == Drill.Kind.TOPIC:
+        with suppress(ResourceExistsError):
+            administration.create_subscription(row.path, CANARY)
+
+
+def sender(connected: PairedServiceBusClient, row: Drill) -> PairedSender:
+    """Where its messages go in."""
+    if row.kind == Drill.Kind.TOPIC:
+        return connected.get_topic_sender(row.path)
+    return connected.get_queue_sender(row.path)
+
+
+def receiver(connected: PairedServiceBusClient, row: Drill, identity: str) -> ServiceBusReceiver:
+    """Where its messages come out."""
+    if row.kind == Drill.Kind.TOPIC:
+        return connected.get_subscription_receiver(row.path, CANARY)
+    if row.kind == Drill.Kind.SESSIONS:
+        return connected.get_queue_receiver(row.path, session_id=identity)
+    return connected.get_queue_receiver(row.path)
+
+
+def message_of(row: Drill, identity: str, number: int, total: int) -> ServiceBusMessage:
+    """One numbered message of a drill."""
+    session: dict[str, Any] = {"session_id": identity} if row.kind == Drill.Kind.SESSIONS else {}
+    return ServiceBusMessage(
+        f"message {number} of {total} of a drill",
+        message_id=f"drill-{identity}-{number}",
+        subject="pairing drill",
+        application_properties={MARK: identity, "number": number},
+        **session,
+    )
+
+
+def mark_of(message: ServiceBusReceivedMessage) -> str | None:
+    """Which drill sent a message; None where none did."""
+    value = (message.application_properties or {}).get(MARK.encode())
+    if value is None:
+        return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def number_of(message: ServiceBusReceivedMessage) -> int:
+    """Its number in its drill; 0 where it has none."""
+    value = (message.application_properties or {}).get(b"number")
+    return int(value) if isinstance(value, int) else 0

@@ -1,0 +1,47 @@
+"""Failover events."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+
+from dashboard.api.fields import Word
+from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
+from dashboard.api.problems import PROBLEMS
+from dashboard.models import FailoverEvent
+
+router = Router(tags=["records"])
+
+
+class Event(Schema):
+    """One fact, told once. `id` is its identity across redelivery."""
+
+    id: str
+    time: datetime
+    pair: str
+    entity: str
+    kind: str
+    reason: str
+    process: str
+    operator: str | None
+
+
+class EventQuery(Between):
+    """Which events. `entity` is a whole path."""
+
+    entity: Word = ""
+    kind: Word = ""
+
+
+@router.get("/events", response={200: Page[Event], **PROBLEMS}, operation_id="events")
+def events(request: HttpRequest, query: Annotated[EventQuery, Query()]) -> dict[str, Any]:
+    """Failover events, the newest first."""
+    rows = query.of(FailoverEvent.objects.all(), "time")
+    given = {name: value for name in ("entity", "kind") if (value := getattr(query, name))}
+    return page(rows.filter(**given), NEWEST_FIRST, query, _event)
+
+
+def _event(row: FailoverEvent) -> dict[str, Any]:
+    names = ("time", "pair", "entity", "kind", "reason", "process", "operator")
+    return {"id": row.event_id} | {name: getattr(row, name) for name in names}

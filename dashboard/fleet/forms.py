@@ -1,0 +1,68 @@
+"""Filters of the overview and of the events page. They never refuse: a link from yesterday still shows something."""
+
+from django import forms
+from django.db.models import Q, QuerySet
+
+from dashboard.models import EntityHealth, FailoverEvent
+
+STATES = {
+    "failed-over": Q(state="failed_over", held_by__isnull=True),
+    "held": Q(state="failed_over", held_by__isnull=False),
+    "failing": Q(state="failing"),
+    "draining": Q(state__in=("healthy", "unknown"), waiting__gt=0),
+    "healthy": Q(state__in=("healthy", "unknown")) & (Q(waiting=0) | Q(waiting__isnull=True)),
+}
+
+
+class EntityFilter(forms.Form):
+    """Search and state of the overview. What makes no sense is ignored, so that a link never breaks."""
+
+    q = forms.CharField(required=False, max_length=260)
+    state = forms.ChoiceField(required=False, choices=[("", "any state"), *((state, state) for state in STATES)])
+    under = forms.CharField(required=False, max_length=260, strip=False)
+    group = forms.ChoiceField(required=False, choices=[("", "worst first"), ("folder", "by folder")])
+
+    def apply(self, entities: QuerySet[EntityHealth]) -> QuerySet[EntityHealth]:
+        self.is_valid()
+        if text := self.cleaned_data.get("q"):
+            entities = entities.filter(Q(path__icontains=text) | Q(pair__name__icontains=text))
+        if state := self.cleaned_data.get("state"):
+            entities = entities.filter(STATES[state])
+        if folder := self.cleaned_data.get("under"):
+            entities = entities.filter(path__startswith=folder)
+        return entities
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether folders are asked for, and not the entities themselves."""
+        return self.cleaned_data.get("group") == "folder"
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.values())
+
+
+class EventFilter(forms.Form):
+    """Filters of the events page: pair, entity, kind, and the first and last moment (UTC)."""
+
+    pair = forms.CharField(required=False, max_length=260)
+    entity = forms.CharField(required=False, max_length=260)
+    kind = forms.ChoiceField(required=False, choices=[("", "any kind"), *FailoverEvent.Kind.choices])
+    since = forms.DateTimeField(required=False)
+    until = forms.DateTimeField(required=False)
+
+    def apply(self, events: QuerySet[FailoverEvent]) -> QuerySet[FailoverEvent]:
+        self.is_valid()
+        given = {name: value for name, value in self.cleaned_data.items() if value}
+        lookups = {
+            "pair": "pair",
+            "entity": "entity__icontains",
+            "kind": "kind",
+            "since": "time__gte",
+            "until": "time__lt",
+        }
+        return events.filter(**{lookups[name]: value for name, value in given.items()})
+
+    @property
+    def is_used(self) -> bool:
+        return any(self.cleaned_data.values())

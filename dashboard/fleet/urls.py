@@ -1,0 +1,25 @@
+"""The overview, pairs, entities, events, workers."""
+
+from django.urls import URLPattern, path
+
+from dashboard.fleet.boards import PanelOf
+from dashboard.fleet.views import entities, events, live, overview, pairs, workers
+from dashboard.fleet.views.entities import OutagesOf
+
+
+def urls(*, panel_of: PanelOf, outages_of: OutagesOf) -> list[URLPattern]:
+    """The room's addresses. What other rooms add to its pages is passed in: this one knows none of them."""
+    return [
+        path("", overview.overview, {"panel_of": panel_of}, name="overview"),
+        path("pairs/<slug:pair>/", pairs.detail, {"panel_of": panel_of}, name="pair-detail"),
+        path(
+            "pairs/<slug:pair>/entities/<path:path>/",
+            entities.detail,
+            {"outages_of": outages_of},
+            name="entity-detail",
+        ),
+        path("events/", events.listing, name="events"),
+        path("events.csv", events.as_csv, name="events-csv"),
+        path("workers/", workers.listing, name="workers"),
+        path("live/", live.stream, name="live"),
+    ]

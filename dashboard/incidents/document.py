@@ -1,0 +1,134 @@
+"""Everything that is known of one incident, as JSON takes it: for a ticket, a post-mortem, or the API."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from dashboard.actions.entities import SEPARATOR
+from dashboard.fleet.ledgers import during
+from dashboard.fleet.paces import limits
+from dashboard.incidents.estimates import estimate
+from dashboard.incidents.estimates import told as price_told
+from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
+from dashboard.incidents.folding import Drain, Incident, drain
+from dashboard.models import AuditEntry, EntityHealth, SyphonLedger, SyphonPause
+from dashboard.models.syphon import WHOLE_PAIR
+from dashboard.site.charts import Point
+from pairing.backlog.rotation import parse_backlog_path
+from pairing.fleet.shared_health import Pace
+
+ENTRY_TO_EVENT = timedelta(seconds=5)
+"""An action is audited before it is carried out: so much later, at most, is the event of the failover it forced."""
+
+
+def document(pair: str, event_id: str) -> dict[str, Any]:
+    """The incident that an event belongs to, as JSON takes it; raises Http404."""
+    entity, incident, samples = find(pair, event_id)
+    now = timezone.now()
+    progress = drain(incident, samples, now)
+    summary = _document(incident, progress, samples, now)
+    price = estimate(entity, incident, progress, now)
+    books = during(entity.pair, incident.began_at, incident.ended_at(now))
+    cost = price_told(price) if price else None
+    return {
+        **summary,
+        **_slowed(entity, incident),
+        "cost": cost,
+        "pings": pings(entity, incident),
+        "ledgers": [_ledger(one) for one in books],
+    }
+
+
+def actions_during(incident: Incident, now: datetime) -> list[AuditEntry]:
+    """What operators did to the entity, or to the whole pair, meanwhile."""
+    since = incident.began_at - (ENTRY_TO_EVENT if incident.forced_by else timedelta())
+    entries = AuditEntry.objects.filter(pair=incident.pair, at__range=(since, incident.ended_at(now)))
+    meant = {incident.entity, WHOLE_PAIR}
+    return [entry for entry in entries.order_by("at")[:MOST_EVENTS] if meant & set(entry.target.split(SEPARATOR))]
+
+
+def pause_of(entity: EntityHealth) -> SyphonPause | None:
+    """What keeps its messages from coming home: the pair's pause, its own, or one of a queue, which may hold some."""
+    pauses = {pause.queue: pause for pause in entity.pair.pauses.all()}
+    others = (pauses[queue] for queue in sorted(pauses) if parse_backlog_path(queue) is not None)
+    return pauses.get(WHOLE_PAIR) or pauses.get(entity.path) or next(others, None)
+
+
+def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any] | None:
+    """The last ping of this failover, and how many there were; None where those of a later one have replaced them."""
+    at = entity.last_ping_at
+    if at is None or at < incident.failed_over_at:
+        return {"count": 0, "last_at": None, "accepted": None, "reason": ""}
+    if (later := next_failover(incident)) and at >= later:
+        return None
+    return {
+        "count": entity.ping_count,
+        "last_at": at.isoformat(),
+        "accepted": entity.last_ping_accepted,
+        "reason": entity.last_ping_reason,
+    }
+
+
+def _slowed(entity: EntityHealth, incident: Incident) -> dict[str, Any]:
+    """What operators hold up its messages with, while these come home."""
+    is_draining = incident.recovered_at is not None and not incident.is_over
+    pause = pause_of(entity) if is_draining else None
+    paces = limits(entity.pair.name, entity.path) if is_draining else []
+    return {
+        "pause": {"queue": pause.queue, **_by_whom(pause)} if pause else None,
+        "paces": [{"target": target, "messages_per_s": pace.rate, **_by_whom(pace)} for target, pace in paces],
+    }
+
+
+def _by_whom(of: SyphonPause | Pace) -> dict[str, str]:
+    return {"by": of.by, "reason": of.reason, "at": of.at.isoformat()}
+
+
+def _ledger(books: SyphonLedger) -> dict[str, Any]:
+    return {
+        "queue": books.queue,
+        "began_at": books.began_at.isoformat(),
+        "ended_at": books.ended_at.isoformat() if books.ended_at else None,
+        "enqueued": books.enqueued,
+        "fates": books.fates,
+        "missing": books.missing,
+    }
+
+
+def _document(incident: Incident, drain: Drain, samples: list[Point], now: datetime) -> dict[str, Any]:
+    times = ("began_at", "failed_over_at", "recovered_at", "drained_at")
+    return {
+        "id": incident.id,
+        "pair": incident.pair,
+        "entity": incident.entity,
+        "reason": incident.reason,
+        "forced_by": incident.forced_by,
+        **{name: at.isoformat() if (at := getattr(incident, name)) else None for name in times},
+        "lasted_s": (incident.ended_at(now) - incident.began_at).total_seconds(),
+        "peak_messages": drain.peak,
+        "waiting_messages": drain.waiting,
+        "drain_rate_per_s": drain.rate,
+        "events": [
+            {
+                "time": event.time.isoformat(),
+                "kind": event.kind,
+                "reason": event.reason,
+                "process": event.process,
+                "operator": event.operator,
+            }
+            for event in incident.events
+        ],
+        "actions": [
+            {
+                "time": entry.at.isoformat(),
+                "operator": entry.operator,
+                "verb": entry.verb,
+                "target": entry.target,
+                "reason": entry.reason,
+                "outcome": entry.outcome,
+            }
+            for entry in actions_during(incident, now)
+        ],
+        "depth": [[at.isoformat(), waiting] for at, waiting in samples if at <= incident.ended_at(now)],
+    }

@@ -1,0 +1,10 @@
+"""Readiness of failover."""
+
+from django.urls import path
+
+from dashboard.readiness import views
+
+urlpatterns = [
+    path("readiness/", views.listing, name="readiness"),
+    path("readiness/<slug:pair>/<path:path>/", views.entity, name="readiness-entity"),
+]

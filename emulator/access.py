@@ -1,0 +1,114 @@
+"""What clients may do: keys, the rights they give, and the tokens put on a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from emulator import signatures
+from emulator.broker.descriptions import AuthorizationRule
+from emulator.broker.namespace import strip_host
+
+CBS_NODE = "$cbs"
+SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
+EVERY_RIGHT = frozenset({SEND, LISTEN, MANAGE})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """Keys by name with the same rights: those of the namespace (`entity` is None) or of an entity's rule."""
+
+    keys: Mapping[str, str] = field(repr=False)
+    rights: frozenset[str] = EVERY_RIGHT
+    entity: str | None = None
+
+
+def rule_rings(entity: str, rules: Iterable[AuthorizationRule]) -> Iterator[KeyRing]:
+    """The keys of an entity's authorization rules; the right Manage includes the others."""
+    for rule in rules:
+        rights = EVERY_RIGHT if MANAGE in rule.rights else frozenset(rule.rights)
+        for key in filter(None, (rule.primary_key, rule.secondary_key)):
+            yield KeyRing({rule.key_name: key}, rights, entity)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The rights a token gives to a path in lower case and everything below it (empty: all), until a unix time.
+
+    `entity` is the entity whose rule the key belongs to: the token gives no right to other entities below the path.
+    """
+
+    path: str
+    until: float
+    rights: frozenset[str] = EVERY_RIGHT
+    entity: str | None = None
+
+    def covers(self, path: str, now: float) -> bool:
+        """Whether this grant applies to an entity or one of its nodes."""
+        path = path.lower()
+        if now >= self.until or (self.entity is not None and not _belongs(path, self.entity)):
+            return False
+        return not self.path or path == self.path or path.startswith(self.path + "/")
+
+
+def _belongs(path: str, entity: str) -> bool:
+    """Whether a path is that of an entity, its dead-letter queues or subscriptions; not of another entity below it."""
+    rest = path.removeprefix(entity.lower())
+    return path.startswith(entity.lower()) and (not rest or rest.startswith(("/$", "/subscriptions/")))
+
+
+def grant(token: Any, audience: str, rings: Iterable[KeyRing], now: float) -> Grant:
+    """The grant of a token put for this audience, by the first ring that verifies it. Raises signatures.TokenError."""
+    refused = signatures.TokenError("There is no key.")
+    for ring in rings:
+        try:
+            checked = signatures.verify(str(token), ring.keys, now)
+        except signatures.TokenError as error:
+            refused = error
+            continue
+        if not checked.covers(audience):
+            raise signatures.TokenError("The token is for another audience.")
+        return Grant(audience.lower(), checked.expires_at, ring.rights, ring.entity)
+    raise refused
+
+
+def audience_path(name: Any) -> str:
+    """The entity path of the audience of a token."""
+    return strip_host(name).strip("/") if isinstance(name, str) else ""
+
+
+class Expiring(Protocol):
+    """A connection whose grants expire."""
+
+    def expire(self, now: float) -> None:
+        """Some of its grants have expired."""
+
+    def __hash__(self) -> int:
+        """Connections are compared by identity."""
+
+
+class Grants:
+    """The grants of the tokens put on one connection."""
+
+    __slots__ = ("_granted",)
+
+    def __init__(self) -> None:
+        self._granted: dict[str, Grant] = {}
+
+    def add(self, granted: Grant) -> None:
+        """Add a grant; it replaces the one before it for the same audience, as a renewed token does."""
+        self._granted[granted.path] = granted
+
+    def rights(self, path: str, now: float) -> frozenset[str]:
+        """The rights to an entity or one of its nodes."""
+        covering = [granted.rights for granted in self._granted.values() if granted.covers(path, now)]
+        return frozenset().union(*covering)
+
+    def drop_expired(self, now: float) -> None:
+        """Remove expired grants."""
+        self._granted = {path: granted for path, granted in self._granted.items() if now < granted.until}
+
+    def next_end(self) -> float:
+        """When the first grant expires; infinity if there is none."""
+        return min((granted.until for granted in self._granted.values()), default=float("inf"))

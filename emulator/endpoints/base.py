@@ -1,0 +1,91 @@
+"""The endpoint of a link, and what it needs of the connection it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from emulator.access import Grant
+from emulator.amqp import events as e
+from emulator.amqp.link import Link
+from emulator.broker.errors import MessageTooLarge
+from emulator.broker.namespace import parse_address
+from emulator.faults import Fault
+from emulator.host import MAX_MESSAGE_SIZE, Host
+
+
+class ClientConnection(Protocol):
+    """The connection of a client, as the endpoints of its links see it."""
+
+    host: Host
+    is_paused: bool
+
+    def request_flush(self) -> None:
+        """Have the output written at the end of this turn."""
+
+    def authorize(self, path: str, *rights: str) -> None:
+        """Raise Unauthorized unless a token put on this connection gives one of these rights to the entity."""
+
+    def add_grant(self, grant: Grant) -> None:
+        """Record what a token that was put allows, and until when."""
+
+    def attempt(
+        self,
+        operation: str,
+        entity: str | None,
+        link: Link | None,
+        perform: Callable[[bool], Any],
+        refuse: Callable[[str, str], Any],
+        status: Callable[[Fault], Any] | None = None,
+        outcome: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        """Perform an operation, unless a fault is triggered by it.
+
+        `perform` is told whether to answer; the others answer with a condition, a status or another encoded outcome.
+        """
+
+    def apply_fault(
+        self,
+        fault: Fault,
+        link: Link | None,
+        perform: Callable[[bool], Any],
+        refuse: Callable[[str, str], Any],
+        status: Callable[[Fault], Any] | None = None,
+        outcome: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        """Apply the effect of a triggered fault."""
+
+
+class Endpoint:
+    """Our side of a link. Subclasses implement a kind of node."""
+
+    def __init__(self, client: ClientConnection, link: Link) -> None:
+        self.client = client
+        self.host = client.host
+        self.link = link
+        self.entity = parse_address(link.address).path
+
+    def open(self) -> None:
+        """Answer the attach. Raises BrokerError if the link must be refused."""
+        self.link.accept()
+
+    def message(self, event: e.MessageReceived) -> None:
+        """A message arrived."""
+
+    def credit(self, event: e.CreditGranted) -> None:
+        """The receiver set its credit."""
+
+    def settled(self, event: e.Settled) -> None:
+        """The receiver sent the outcome of a delivery."""
+
+    def detached(self) -> None:
+        """The link has ended."""
+
+    def resumed(self) -> None:
+        """The client reads again, or its session window opened."""
+
+
+def check_size(size: int) -> None:
+    """Raise MessageTooLarge for a message beyond the limit of the Standard tier."""
+    if size > MAX_MESSAGE_SIZE:
+        raise MessageTooLarge(f"The message has {size} bytes; the limit is {MAX_MESSAGE_SIZE}.")

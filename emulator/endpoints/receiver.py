@@ -1,0 +1,184 @@
+"""Links on which a client receives from an entity without sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.amqp import events as e
+from emulator.amqp import performatives as p
+from emulator.broker.errors import ArgumentError, BrokerError, EntityDisabled, NotAllowed, ServerBusy
+from emulator.broker.message import StoredMessage, encode_delivery
+from emulator.broker.queue import Queue
+from emulator.encoding.codec import encode
+from emulator.endpoints.base import Endpoint
+from emulator.host import MAX_MESSAGE_SIZE
+
+SETTLED_BY_SENDER = 1
+_ACCEPTED, _REJECTED, _RELEASED = encode(p.accepted()), encode(p.rejected()), encode(p.released())
+
+
+class ReceiverEndpoint(Endpoint):
+    """A link on which a client receives from an entity without sessions."""
+
+    queue: Queue
+    deletes = False
+    _is_fresh = False  # credit was granted, and nothing delivered since
+
+    def open(self) -> None:
+        self._find()
+        if self.queue.description.requires_session:
+            raise NotAllowed("The entity requires sessions: receive from one of its sessions.")
+        self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
+
+    def _find(self) -> None:
+        """Find the entity. Raises BrokerError if it does not allow receiving."""
+        self.queue = self.host.namespace.resolve_receiver(self.link.address)
+        self.entity = self.queue.owner_path
+        if not self.queue.description.status.accepts_receives:
+            raise EntityDisabled
+        if self.queue.description.forward_to is not None:
+            raise NotAllowed("The entity forwards its messages: there is nothing to receive.")
+        self.deletes = self.link.attach.snd_settle_mode == SETTLED_BY_SENDER
+
+    # --- credit ----------------------------------------------------------------------------------------------------
+
+    def credit(self, event: e.CreditGranted) -> None:
+        self._end_grant()
+        if event.drain:
+            self._is_fresh = self.link.credit > 0
+            self._offer()
+            self._end_grant()
+            self.link.drain()
+        elif self.link.credit > 0:
+            self._grant()
+        else:
+            self._withdraw()
+
+    def _grant(self) -> None:
+        """Deliver what is available; a throttled namespace detaches the link as server busy instead."""
+        try:
+            self.host.admit(0)
+        except ServerBusy as busy:
+            self.entity_gone(busy.condition, str(busy))
+            return
+        self._is_fresh = True
+        self.client.attempt(
+            "receive", self.entity, self.link, lambda answered: self._offer(), lambda condition, text: None
+        )
+
+    def _end_grant(self) -> None:
+        """Meter credit that ended without a delivery as an empty receive."""
+        if self._is_fresh:
+            self._is_fresh = False
+            self.host.meter.call(self.entity, "receive_empty")
+
+    def resumed(self) -> None:
+        self._offer()
+
+    def _offer(self) -> None:
+        if self.link.is_open and self.link.credit > 0:
+            self._wait()
+
+    def _wait(self) -> None:
+        self.queue.receivers.wait(self, self.host.clock())
+
+    def _withdraw(self) -> None:
+        self.queue.receivers.leave(self)
+
+    # --- broker.ready_messages.Consumer ------------------------------------------------------------------------------
+
+    def accepts(self, now: float) -> bool:
+        link = self.link
+        if link.credit <= 0 or not link.is_open or not link.session.has_room or self.client.is_paused:
+            return False
+        return not self.host.faults or self._is_free_of_faults()
+
+    def _is_free_of_faults(self) -> bool:
+        """Whether no fault applies to this delivery. A delay applies when credit is granted, not to each message."""
+        fault = self.host.faults.trigger("receive", self.entity, self.host.clock(), excluding="delay")
+        if fault is not None:
+            self.client.apply_fault(fault, self.link, lambda answered: None, lambda condition, text: None)
+        return fault is None
+
+    def deliver(self, stored: StoredMessage, now: float) -> None:
+        payload = encode_delivery(stored, locked=not self.deletes)
+        tag = stored.lock_token or stored.sequence_number.to_bytes(16, "little")
+        self._is_fresh = False
+        self.host.meter.message(self.entity, "receive", stored.message.size)
+        self.host.charge(1)
+        self.link.deliver(payload, tag, settled=self.deletes)
+        self.client.request_flush()
+
+    def entity_gone(self, condition: str, text: str) -> None:
+        self.link.detach(condition, text)
+        self.detached()
+        self.client.request_flush()
+
+    def detached(self) -> None:
+        self._end_grant()
+        self._withdraw()
+
+    # --- settlement ------------------------------------------------------------------------------------------------
+
+    def settled(self, event: e.Settled) -> None:
+        if not self.host.faults:
+            self._settle(event, True)
+            return
+        self.client.attempt(
+            "settle",
+            self.entity,
+            self.link,
+            lambda answered: self._settle(event, answered),
+            lambda condition, text: self._answer(event, encode(p.rejected(p.error(condition, text)))),
+            outcome=lambda state: self._answer(event, state),
+        )
+
+    def _settle(self, event: e.Settled, answered: bool) -> None:
+        try:
+            answer = self._apply(event)
+        except BrokerError as error:
+            answer = encode(p.rejected(p.error(error.condition, str(error))))
+        if answered:
+            self._answer(event, answer)
+        else:
+            self.queue.deliveries.remember_unanswered(event.tag)
+
+    def _apply(self, event: e.Settled) -> bytes:
+        """Apply an outcome; returns the encoded outcome to confirm. Raises BrokerError."""
+        token, now, queue = event.tag, self.host.clock(), self.queue
+        if event.outcome == p.RELEASED:
+            queue.deliveries.release(token, now)
+            return _RELEASED
+        self.host.meter.call(self.entity, "settle")
+        if event.outcome == p.ACCEPTED:
+            queue.deliveries.complete(token, now)
+            return _ACCEPTED
+        if event.outcome == p.REJECTED:
+            queue.deliveries.dead_letter(token, *_dead_letter_reason(event.fields), now)
+            return _REJECTED
+        failed, undeliverable, annotations = [*event.fields, None, None, None][:3]
+        if annotations is not None and not isinstance(annotations, dict):
+            raise ArgumentError("The annotations of a modified outcome must be a map.")
+        if undeliverable:
+            queue.deliveries.defer(token, now)
+        elif failed:
+            queue.deliveries.abandon(token, now)
+        else:
+            queue.deliveries.release(token, now)
+        return encode(p.modified(bool(failed), bool(undeliverable)))
+
+    def _answer(self, event: e.Settled, answer: bytes) -> None:
+        if not event.settled and self.link.is_open:
+            self.link.session.settle(event.delivery_id, answer, role=False)
+
+
+def _dead_letter_reason(fields: list[Any]) -> tuple[str | None, str | None]:
+    condition, description, info = p.error_parts(fields[0] if fields else None)
+    reason, text = info.get("DeadLetterReason"), info.get("DeadLetterErrorDescription")
+    if reason is None and condition and condition != "com.microsoft:dead-letter":
+        reason, text = condition, text or description or None
+    return _text(reason), _text(text)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

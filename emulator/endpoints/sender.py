@@ -1,0 +1,70 @@
+"""Links on which a client sends to an entity."""
+
+from __future__ import annotations
+
+from emulator.amqp import events as e
+from emulator.amqp import performatives as p
+from emulator.broker.errors import BrokerError, EntityDisabled, EntityNotFound
+from emulator.broker.message import BATCH_FORMAT, parse, parse_batch
+from emulator.encoding.codec import encode
+from emulator.encoding.types import AmqpError
+from emulator.endpoints.base import Endpoint, check_size
+from emulator.host import MAX_MESSAGE_SIZE
+
+
+class SenderEndpoint(Endpoint):
+    """A link on which a client sends to an entity."""
+
+    def open(self) -> None:
+        self.queue = self.host.namespace.resolve_sender(self.link.address)
+        self.entity = self.queue.path
+        if not self.queue.description.status.accepts_sends:
+            raise EntityDisabled
+        self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
+
+    def message(self, event: e.MessageReceived) -> None:
+        if not self.host.faults:
+            self._store(event, True)
+            return
+        self.client.attempt(
+            "send",
+            self.entity,
+            self.link,
+            lambda answered: self._store(event, answered),
+            lambda condition, text: self._reject(event, condition, text),
+            outcome=lambda state: self._refuse(event, state),
+        )
+
+    def _store(self, event: e.MessageReceived, answered: bool) -> None:
+        try:
+            self._enqueue(event)
+        except (BrokerError, AmqpError) as error:
+            self._reject(event, error.condition, str(error))
+            return
+        if answered and not event.settled:
+            self.link.session.accept(event.delivery_id)
+
+    def _reject(self, event: e.MessageReceived, condition: str, text: str) -> None:
+        self._refuse(event, encode(p.rejected(p.error(condition, text))))
+
+    def _refuse(self, event: e.MessageReceived, state: bytes) -> None:
+        self.host.meter.refused(self.entity, "send")
+        if not event.settled:
+            self.link.session.settle(event.delivery_id, state)
+
+    def _enqueue(self, event: e.MessageReceived) -> None:
+        """Store one message, or a whole batch or nothing of it. Raises BrokerError or AmqpError."""
+        check_size(len(event.payload))
+        queue, now, meter = self.queue, self.host.clock(), self.host.meter
+        if queue.is_closed:
+            raise EntityNotFound(f"The messaging entity '{self.entity}' was deleted.")
+        if event.message_format != BATCH_FORMAT:
+            messages = [parse(event.payload)]
+        else:
+            messages = parse_batch(event.payload)
+            queue.check(messages)
+        self.host.admit(len(messages))
+        self.host.charge(len(messages) * queue.rules_evaluated)
+        for message in messages:
+            queue.enqueue(message, now)
+            meter.message(self.entity, "ping" if message.is_ping else "send", message.size)

@@ -1,0 +1,327 @@
+"""The operations of a syphon on the two namespaces, written once; ``World`` carries them out blocking or in asyncio.
+
+What happens to a message is decided in ``pairing.drain.flow``. Here its actions are performed, on links that never
+hang, and metered.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from azure.core.exceptions import ResourceNotFoundError
+from azure.servicebus.exceptions import (
+    MessageLockLostError,
+    MessageNotFoundError,
+    MessageSizeExceededError,
+    ServiceBusAuthenticationError,
+    ServiceBusError,
+)
+
+from pairing.drain.actions import (
+    BATCH,
+    Count,
+    DrainAction,
+    Failed,
+    Fetch,
+    Item,
+    Keep,
+    Peek,
+    Receive,
+    Renew,
+    Rest,
+    Send,
+    Sent,
+    Settle,
+    Settled,
+    Why,
+)
+from pairing.drain.host import SyphonHost, SyphonLink, World
+from pairing.drain.refusals import require_lease, why_refused
+from pairing.drain.session_order import Bar, Barred, Lift, SessionAction
+from pairing.drain.shared_sessions import session_outcome
+from pairing.drain.stored_ledger import StoredLedger
+from pairing.drain.usage import Tally
+from pairing.drive import Operation, Reply, call
+from pairing.health.faults import describe, is_ambiguous
+from pairing.links import LinkFailure
+from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
+
+R = TypeVar("R")
+PAGE = 100
+OPEN_S, SEND_S, SETTLE_S = 10.0, 10.0, 15.0
+
+
+class DrainOperations:
+    """Performs the actions of one queue's drain, and meters them."""
+
+    def __init__(
+        self,
+        host: SyphonHost,
+        world: World,
+        queue: str,
+        sender: Callable[[str], SyphonLink],
+        rest: Callable[[float], object],
+        holds: Callable[[], bool],
+    ) -> None:
+        self._host, self._world, self._queue = host, world, queue
+        self._sender, self._rest, self._holds = sender, rest, holds
+        self.stored: StoredLedger | None = None
+        self._tally = Tally(host, queue)
+        self._link = self._new_link()
+
+    def perform(self, action: DrainAction | SessionAction) -> Operation[Reply]:
+        """The outcome of one action; nothing is raised but cancellation."""
+        match action:
+            case Receive():
+                return action.reply((yield from self._receive(action)))
+            case Send():
+                return action.reply((yield from self._send(action)))
+            case Settle():
+                return action.reply((yield from self._settle(action)))
+            case Fetch():
+                return action.reply((yield from self._fetch(action.numbers)))
+            case Peek():
+                return action.reply((yield from self._peek(action.number)))
+            case Count():
+                return action.reply((yield from self._count()))
+            case Keep():
+                return action.reply((yield from self._keep(action)))
+            case Renew():
+                yield from self._renew(action.items)
+                return action.reply(None)
+            case Rest():
+                yield from call(self._rest, action.seconds)
+                return action.reply(None)
+            case Barred() | Bar() | Lift():
+                return (yield from call(self._world.block, partial(session_outcome, self._host, self._queue, action)))
+
+    def created_at(self) -> Operation[str]:
+        """When the queue was created, which with its path is its identity; empty where the namespace does not say."""
+        try:
+            return str((yield from self._properties()).created_at_utc)
+        except Exception:
+            return ""
+
+    def close(self) -> Operation[None]:
+        """Gives the link up: what was granted and not delivered goes back to the queue."""
+        self._tally.grant_ended()
+        yield from call(self._link.close, 1.0)
+
+    def _keep(self, action: Keep) -> Operation[bool]:
+        if self.stored is None or self._host.coordination is None:
+            return True
+        return (yield from call(self._world.block, partial(self.stored.keep, action.ledger)))
+
+    # The backlog queue ---------------------------------------------------------------------------------------------
+
+    def _new_link(self) -> SyphonLink:
+        return self._world.link(self._make_receiver)
+
+    def _make_receiver(self) -> Any:
+        """With prefetch the SDK grants credit once, for a whole batch, and waits for it without sending anything."""
+        return self._host.secondary.sdk.get_queue_receiver(self._queue, prefetch_count=BATCH - 1, keep_alive=0)
+
+    def _with_receiver(
+        self, operation: Callable[[Any, float], Operation[R]], timeout_s: float
+    ) -> Operation[R | Failed]:
+        """What the operation, given the receiver and the time that is left, returns; or Failed."""
+        opening_s = 0.0 if self._link.sender is not None else OPEN_S
+        answers, failure = yield from self._attempt(self._link, operation, timeout_s + opening_s)
+        return Failed(describe(failure.error)) if failure is not None else answers[0]
+
+    def _attempt(
+        self, link: SyphonLink, operation: Callable[[Any, float], Operation[R]], timeout_s: float
+    ) -> Operation[tuple[list[R], LinkFailure | None]]:
+        """What the operation returned on the link, in a list, and why it failed, where it did."""
+        answers: list[R] = []
+
+        def answered(sdk: Any, left_s: float) -> Operation[None]:
+            answers.append((yield from operation(sdk, left_s)))
+
+        def attempt(sdk: Any, left_s: float) -> Any:
+            return self._world.run(answered(sdk, left_s))
+
+        failure = yield from call(cast("Callable[..., LinkFailure | None]", link.attempt), attempt, timeout_s)
+        return answers, failure
+
+    def _receive(self, action: Receive) -> Operation[list[Any] | Failed]:
+        if self._tally.grant_is_over:
+            yield from self._open_anew()
+        used: list[Any] = []
+        began = time.monotonic()
+
+        def receive(receiver: Any, left_s: float) -> Operation[list[Any]]:
+            used.append(receiver)
+            self._tally.granted(receiver)
+            return call(receiver.receive_messages, max_message_count=action.count, max_wait_time=action.wait_s)
+
+        received = yield from self._with_receiver(receive, action.wait_s + 5.0)
+        messages = [] if isinstance(received, Failed) else received
+        self._tally.received(messages)
+        found = undecoded(used[0], messages) if used else []
+        stumbled = not messages and time.monotonic() - began < action.wait_s / 2
+        if isinstance(received, Failed) or stumbled:
+            yield from self._open_anew()
+        return messages + found or received
+
+    def _open_anew(self) -> Operation[None]:
+        yield from self.close()
+        self._link = self._new_link()
+
+    def _fetch(self, numbers: list[int]) -> Operation[list[Any] | Failed]:
+        found: list[Any] = []
+        for part in by_partition(numbers):
+            fetched = yield from self._with_receiver(partial(_fetch_all, numbers=part), SETTLE_S)
+            if isinstance(fetched, Failed):
+                return fetched
+            found += fetched
+        self._tally.received(found)
+        return found
+
+    def _peek(self, number: int) -> Operation[list[Any] | Failed]:
+        self._tally.managed()
+
+        def peek(receiver: Any, left_s: float) -> Operation[list[Any]]:
+            return call(receiver.peek_messages, PAGE, sequence_number=number, timeout=left_s)
+
+        return (yield from self._with_receiver(peek, SETTLE_S))
+
+    def _renew(self, items: list[Item]) -> Operation[None]:
+        for item in items:
+            self._tally.managed()
+            renewed = yield from self._with_receiver(partial(_renew, message=item.received), SETTLE_S)
+            if isinstance(renewed, Failed):
+                return
+
+    def _settle(self, action: Settle) -> Operation[list[Settled]]:
+        outcomes: list[Settled] = ["unknown"] * len(action.items)
+
+        def settle(receiver: Any, left_s: float) -> Operation[None]:
+            if action.verb != "abandon":  # what takes messages away, or aside; giving them back is always right
+                require_lease(self._holds)
+            if isinstance(action.items[0].received, Undecoded):
+                yield from _set_aside(receiver, action)
+                outcomes[0] = "done"
+            else:
+                yield from call(self._world.settle, receiver, action, outcomes, left_s)
+
+        yield from self._with_receiver(settle, SETTLE_S)
+        self._tally.settled(action.items, outcomes)
+        return outcomes
+
+    def _count(self) -> Operation[int | Failed]:
+        try:
+            properties = yield from self._properties()
+        except Exception as error:
+            return Failed(describe(error))
+        return properties.active_message_count or 0
+
+    def _properties(self) -> Operation[Any]:
+        self._tally.managed()
+        look = self._host.secondary.administration.get_queue_runtime_properties
+        return (yield from call(self._world.ask, look, self._queue))
+
+    # The primary ---------------------------------------------------------------------------------------------------
+
+    def _send(self, action: Send) -> Operation[Sent]:
+        tracing = self._host.tracing
+        if tracing is None:
+            return (yield from self._transfer(action))
+        with tracing.moving(self._queue, action.path, action.items) as ended:
+            sent = yield from self._transfer(action)
+            ended(sent)
+            return sent
+
+    def _transfer(self, action: Send) -> Operation[Sent]:
+        link = self._sender(action.path)
+        counts, failure = yield from self._send_some(link, action.items)
+        if failure is not None and failure.reused and is_ambiguous(failure.error):  # a stale link says nothing of it
+            counts, failure = yield from self._send_some(link, action.items)
+        if failure is not None:
+            self._tally.refused(action.path)
+            why = yield from self._why(failure.error, action.path)
+            return Sent(0, why, describe(failure.error))
+        self._tally.sent(action.path, action.items[: counts[0]])
+        return Sent(counts[0])
+
+    def _send_some(self, link: SyphonLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:
+        """As many as one transfer takes, from the first on: how many these were, or why they failed."""
+
+        def send(sender: Any, left_s: float) -> Operation[int]:
+            outgoing, count = items[0].message, 1
+            if len(items) > 1:
+                outgoing, count = filled((yield from call(sender.create_message_batch)), items)
+            require_lease(self._holds)
+            yield from call(sender.send_messages, outgoing, timeout=left_s)
+            return count
+
+        return self._attempt(link, send, SEND_S)
+
+    def _why(self, error: Exception, path: str) -> Operation[Why]:
+        """Whose fault it is; the service refuses the token for an entity that is gone as it refuses a wrong key."""
+        why = why_refused(error)
+        if isinstance(error, ServiceBusAuthenticationError) and (yield from self._is_gone(path)):
+            return "final"
+        return why
+
+    def _is_gone(self, path: str) -> Operation[bool]:
+        """Whether the primary's administration says that there is no such entity; False where it says nothing."""
+        self._tally.asked(path, 2)
+        try:
+            administration = self._host.primary.administration
+        except ServiceBusError:  # that end is closed
+            return False
+        for look in (administration.get_queue, administration.get_topic):
+            try:
+                yield from call(self._world.ask, look, path)
+            except ResourceNotFoundError:
+                continue
+            except Exception:
+                return False
+            return False
+        return True
+
+
+def _set_aside(receiver: Any, action: Settle) -> Operation[None]:
+    """Dead-letters, by its lock, what could not be decoded."""
+    found: Undecoded = action.items[0].received
+    arguments = dead_lettering(found, action.reason, action.description)
+    yield from call(receiver._settle_message_via_mgmt_link, **arguments)
+
+
+def _renew(receiver: Any, timeout_s: float, *, message: Any) -> Operation[None]:
+    with contextlib.suppress(MessageLockLostError):  # the others' locks may still stand
+        yield from call(receiver.renew_message_lock, message, timeout=timeout_s)
+
+
+def _fetch_all(receiver: Any, timeout_s: float, *, numbers: list[int]) -> Operation[list[Any]]:
+    """Those deferred messages that are still there: one that is gone makes the service refuse them all."""
+    try:
+        fetched: list[Any] = yield from call(receiver.receive_deferred_messages, numbers, timeout=timeout_s)
+    except MessageNotFoundError:
+        if len(numbers) == 1:
+            return []
+        half = len(numbers) // 2
+        first = yield from _fetch_all(receiver, timeout_s, numbers=numbers[:half])
+        return first + (yield from _fetch_all(receiver, timeout_s, numbers=numbers[half:]))
+    return fetched
+
+
+def by_partition(numbers: list[int]) -> list[list[int]]:
+    """Sequence numbers in lists of one partition each, as a fetch takes them."""
+    parts: dict[int, list[int]] = {}
+    for number in numbers:
+        parts.setdefault(number >> 48, []).append(number)
+    return list(parts.values())
+
+
+def filled(batch: Any, items: list[Item]) -> tuple[Any, int]:
+    """What one transfer takes of these messages, from the first on, and how many they are."""
+    for item in items:
+        try:
+            batch.add_message(item.message)
+        except MessageSizeExceededError:
+            break
+    return (batch, len(batch)) if len(batch) else (items[0].message, 1)

@@ -1,0 +1,169 @@
+"""The drain of a queue in the order of its sessions: a flow around the flow, that does no I/O either.
+
+It holds back a message as long as the queue holds an older one of its session, for whatever reason: refused, deferred,
+or locked by a syphon that died. And it lifts the barrier of a session once it has proved, by peeking to the end of the
+queue, that nothing of it is left there. A pair none of whose processes keeps the order costs one look a second.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, TypeVar
+
+from pairing.drain.actions import DrainAction, Failed, Fetch, Peek, Receive, Send, Sent, Settle, Steps
+from pairing.drain.sorting import path_of
+from pairing.drive import Action, Reply
+from pairing.messages.rewriting import SCHEDULED_ENQUEUE_TIME, SESSION_ID
+from pairing.sessions.rulings import session_key
+from pairing.sessions.turns import Turns
+
+_LOOK_S = 1.0
+_DOUBT_S, _LONGEST_DOUBT_S = 5.0, 600.0
+_PAGES = 10
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Barred(Action[dict[str, int] | Failed | None]):
+    """The generations, by key, of the sessions whose barrier names the queue; None where no order is kept."""
+
+
+@dataclass(slots=True)
+class Bar(Action[Failed | None]):
+    """Raise barriers for sessions found in the queue."""
+
+    keys: list[str]
+
+
+@dataclass(slots=True)
+class Lift(Action[int | Failed | None]):
+    """Lift the barriers of these sessions, unless somebody sent since; how many were."""
+
+    drained: dict[str, int]
+
+
+SessionAction = Barred | Bar | Lift
+OrderedSteps = Generator[DrainAction | SessionAction, Reply, T]
+
+
+class InTurn:
+    """Drives the flow of a drain, action by action."""
+
+    def __init__(
+        self, *, may_work: Callable[[], bool], now: Callable[[], float], note: Callable[[Iterable[Any]], None]
+    ) -> None:
+        self._may_work, self._now, self._note = may_work, now, note
+        self._turns = Turns()
+        self._is_kept = False
+        self._has_begun = False
+        self._look_at = float("-inf")
+        self._doubt_at, self._doubt_s = float("-inf"), _DOUBT_S
+
+    def run(self, flow: Steps) -> OrderedSteps[None]:
+        """The same flow, its messages in their sessions' order."""
+        try:
+            action = next(flow)
+            while True:
+                if isinstance(action, Receive | Fetch) and self._now() >= self._look_at:
+                    yield from self._look()
+                action = flow.send((yield from self._performed(action)))
+        except StopIteration:
+            return
+        finally:
+            flow.close()
+
+    def _performed(self, action: DrainAction) -> OrderedSteps[Reply]:
+        match action:
+            case Send():
+                return action.reply((yield from self._send(action)))
+            case Receive() | Fetch():
+                found = yield from action
+                self._see([] if isinstance(found, Failed) else found)
+                return action.reply(found)
+            case Settle():
+                outcomes = yield from action
+                if action.verb in ("complete", "dead_letter"):
+                    for item, settled in zip(action.items, outcomes, strict=True):
+                        if settled == "done":
+                            self._turns.gone(item.number)
+                return action.reply(outcomes)
+            case _:
+                return (yield action)
+
+    def _see(self, received: list[Any]) -> None:
+        for message in received:
+            if message.sequence_number:
+                self._turns.see(message.sequence_number, key_of(message))
+
+    def _send(self, action: Send) -> OrderedSteps[Sent]:
+        """What is in turn is sent; the rest waits, which is nobody's fault.
+
+        A group may hold messages of its session that appear at a time of their own: these keep no order.
+        """
+        ready = len(action.items)
+        if self._is_kept:
+            key = key_of(action.items[0].received)
+            alike = list(takewhile(lambda item: key_of(item.received) == key, action.items))
+            ready = self._turns.ready([item.number for item in alike], key)
+        if not ready:
+            return Sent(0, "turn", "an older message of its session is still in the backlog")
+        sent = yield from Send(action.path, action.items[:ready])
+        for item in action.items[: sent.count]:
+            self._turns.sent(item.number)
+        if sent.count:
+            self._doubt_s = _DOUBT_S
+        return sent
+
+    def in_turn(self, numbers: list[int]) -> list[int]:
+        """Which of these messages in the queue wait for no older one of their session."""
+        return self._turns.in_turn(numbers) if self._is_kept else numbers
+
+    # Barriers ------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> OrderedSteps[None]:
+        """What the fleet waits for, and whether this queue still holds it."""
+        began = self._now()
+        barred = yield from Barred()
+        self._is_kept = barred is not None and (self._is_kept or not isinstance(barred, Failed))
+        if isinstance(barred, dict) and (barred or self._turns.sessions() or not self._has_begun):
+            yield from self._survey(barred)
+        took = self._now() - began
+        self._look_at = self._now() + max(_LOOK_S, 5 * took)
+
+    def _survey(self, barred: dict[str, int]) -> OrderedSteps[None]:
+        """Peek to the end of the queue; all of it before the first message under a lease is sent."""
+        turns = self._turns
+        turns.is_whole = False
+        self._doubt_what_stays()
+        pages = _PAGES if self._has_begun else None
+        while not turns.is_whole and pages != 0 and self._may_work():
+            found = yield from Peek(turns.look_from)
+            if isinstance(found, Failed):
+                return
+            self._note(found)
+            turns.page([(message.sequence_number, key_of(message)) for message in found])
+            pages = None if pages is None else pages - 1
+        self._has_begun = self._has_begun or turns.is_whole
+        missing = sorted(turns.sessions() - barred.keys())
+        if missing:
+            yield from Bar(missing)
+        drained = turns.drained(key for key, generation in barred.items() if generation)
+        if drained:
+            yield from Lift({key: barred[key] for key in drained})
+
+    def _doubt_what_stays(self) -> None:
+        """What is believed to be in the queue may be gone by other hands: look again, ever more seldom."""
+        if self._turns.sessions() and self._now() >= self._doubt_at:
+            self._turns.doubt()
+            self._doubt_at = self._now() + self._doubt_s
+            self._doubt_s = min(2 * self._doubt_s, _LONGEST_DOUBT_S)
+
+
+def key_of(message: Any) -> str | None:
+    """The session of a message from the backlog, None where it has none or appears at a time of its own."""
+    properties = message.application_properties or {}
+    path, session = path_of(message), properties.get(SESSION_ID.encode())
+    if not path or session is None or SCHEDULED_ENQUEUE_TIME.encode() in properties:
+        return None
+    return session_key(path, session.decode(errors="replace") if isinstance(session, bytes) else str(session))

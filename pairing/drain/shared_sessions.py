@@ -1,0 +1,32 @@
+"""The barriers of sessions, asked for and changed by the syphon of a backlog queue through Redis."""
+
+from pairing.drain.actions import Failed
+from pairing.drain.host import SyphonHost
+from pairing.drain.session_order import Bar, Barred, Lift, SessionAction
+from pairing.drive import Reply
+from pairing.health.faults import describe
+from pairing.sessions.shared import SharedSessions
+
+
+def session_outcome(host: SyphonHost, queue: str, action: SessionAction) -> Reply:
+    """The outcome of an action about barriers; Failed where Redis does not answer. May take 2 s."""
+    coordination = host.coordination
+    if coordination is None or coordination.shared is None:
+        return action.reply(None)
+    if not getattr(coordination, "is_connected", True):
+        return action.reply(Failed("Redis is away"))
+    try:
+        return _answer(SharedSessions(coordination.shared), queue, action)
+    except Exception as error:
+        return action.reply(Failed(describe(error)))
+
+
+def _answer(sessions: SharedSessions, queue: str, action: SessionAction) -> Reply:
+    match action:
+        case Barred():
+            return action.reply(sessions.barred(queue))
+        case Bar():
+            sessions.bar(queue, action.keys)
+            return action.reply(None)
+        case Lift():
+            return action.reply(sessions.lift(queue, action.drained))

@@ -1,0 +1,14 @@
+"""The scripts that Redis runs for the fleet: files of Lua beside the module that registers them, each read once."""
+
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def script(package: str, *names: str) -> str:
+    """The text of a script made of these parts, in their order: ``lua/<name>.lua`` in the package.
+
+    A file is no script by itself where it uses what another one defines, such as ``now`` of ``clock``.
+    """
+    folder = files(package) / "lua"
+    return "\n".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)

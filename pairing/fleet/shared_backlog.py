@@ -1,0 +1,98 @@
+"""How full the backlog queues are, and which of them are out of order, as the processes of a fleet share it.
+
+One process looks at the queues for all, at most so often; a warning is given to exactly one of them to report.
+Blocking; every call may raise ``redis.RedisError``.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pairing.backlog.capacity import Fill, seen
+from pairing.stored_json import hash_of, moment_or_none, number, readable, reading, record, text, whole
+
+if TYPE_CHECKING:
+    from pairing.fleet.shared_state import SharedState
+
+
+@dataclass(frozen=True, slots=True)
+class QueueNews:
+    """A backlog queue left the rotation of a process, or came back to it."""
+
+    path: str
+    reason: str
+    process: str
+    until: datetime | None
+    """When its probation ends; None: it is back."""
+
+    def to_json(self) -> str:
+        """The record as hash and channel carry it."""
+        return json.dumps(asdict(self) | {"until": self.until and self.until.isoformat()})
+
+    @classmethod
+    def from_json(cls, written: str | bytes) -> "QueueNews":
+        """The record that ``to_json`` wrote; ValueError where the text is none."""
+        with reading("news of a backlog queue"):
+            fields = record(written)
+            until = moment_or_none(fields, "until")
+            return cls(text(fields, "path"), text(fields, "reason"), text(fields, "process"), until)
+
+
+class SharedBacklog:
+    """What a fleet knows of a pair's backlog queues."""
+
+    def __init__(self, shared: "SharedState") -> None:
+        self._redis, prefix = shared.redis, f"pairing:{{{shared.pair}}}:"
+        self._fills, self._warned, self._look = prefix + "fills", prefix + "fills-warned", prefix + "fills-look"
+        self._pulled, self.channel = prefix + "queues", prefix + "queues"
+
+    # Capacity ------------------------------------------------------------------------------------------------------
+
+    def claim_look(self, every_s: float) -> bool:
+        """Whether the caller shall look at the queues now: of a fleet one process, once per interval."""
+        return bool(self._redis.set(self._look, "1", nx=True, px=max(int(every_s * 1000), 1)))
+
+    def record(self, sizes: Mapping[str, tuple[int, int]], at: float) -> dict[str, Fill]:
+        """Keep what was seen: size and limit in bytes by path, ``at`` in seconds of Unix time.
+
+        Returns the queues that the caller, and nobody else, shall warn of now.
+        """
+        before, warnings = self.fills(), dict[str, Fill]()
+        for path, (size, limit) in sizes.items():
+            fill = seen(before.get(path), size, limit, at)
+            self._redis.hset(self._fills, path, json.dumps(asdict(fill)))
+            if not fill.is_worrying:
+                self._redis.hdel(self._warned, path)
+            elif self._redis.hsetnx(self._warned, path, "1"):
+                warnings[path] = fill
+        return warnings
+
+    def fills(self) -> dict[str, Fill]:
+        """How full each queue is, by path; what cannot be read hides no other queue."""
+        return readable(self._fills, hash_of(self._redis, self._fills), _fill)
+
+    # The rotation --------------------------------------------------------------------------------------------------
+
+    def report(self, news: QueueNews) -> None:
+        """Report to the fleet that a queue left a rotation, or came back."""
+        with self._redis.pipeline(transaction=True) as pipeline:
+            if news.until is None:
+                pipeline.hdel(self._pulled, news.path)
+            else:
+                pipeline.hset(self._pulled, news.path, news.to_json())
+            pipeline.publish(self.channel, news.to_json())
+            pipeline.execute()
+
+    def pulled(self) -> list[QueueNews]:
+        """The queues that are out of some process's rotation now; what cannot be read hides no other queue."""
+        found, now = readable(self._pulled, hash_of(self._redis, self._pulled), QueueNews.from_json), datetime.now(UTC)
+        return [news for news in found.values() if news.until is not None and news.until > now]
+
+
+def _fill(written: str) -> Fill:
+    with reading("the fill of a queue"):
+        fields = record(written)
+        size, limit = whole(fields, "size"), max(whole(fields, "limit"), 1)
+        return Fill(size, limit, number(fields, "at"), number(fields, "rate"))

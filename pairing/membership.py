@@ -1,0 +1,151 @@
+"""A paired client's connection to its fleet: it adopts what others know and reports what it sees, without waiting.
+
+Without coordination every call does nothing, and the process decides alone.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from pairing.fleet.shared_health import SharedHealth
+from pairing.health.availability import News, State
+from pairing.health.flows import PingResult
+from pairing.pair import Change, Pair
+from pairing.telemetry.metering import UsageRecord
+
+if TYPE_CHECKING:
+    from pairing.fleet.coordination import Coordination
+    from pairing.fleet.shared_state import SharedState
+    from pairing.sessions.gates import SessionGates
+
+
+class Fleet:
+    """The other processes of a pair."""
+
+    def __init__(self, pair: Pair, url: str | None) -> None:
+        self._pair = pair
+        self.coordination: Coordination | None = None
+        self.sessions: SessionGates | None = None
+        """Which sessions have messages in the backlog, where their order is kept."""
+        if url is not None:
+            from pairing.fleet.coordination import RedisCoordination  # redis is an extra of the package
+            from pairing.fleet.presence import Presence
+            from pairing.fleet.shared_backlog import QueueNews
+
+            def rotated(path: str, reason: str, until: float | None) -> None:
+                ends = None if until is None else pair.clock.utc(until)
+                coordination.publish_queue(QueueNews(path, reason, pair.process, ends))
+
+            coordination = RedisCoordination(url, pair.name, pair.process)
+            coordination.rotation = lambda: pair.rotation.paths
+            coordination.presence = lambda: Presence(pair.sends, pair.disputed())
+            coordination.on_queue = lambda news: pair.adopt_queue(news.path, news.until)
+            coordination.on_known = pair.know
+            pair.on_rotation = rotated
+            self.join(cast("Coordination", coordination))
+
+    def join(self, coordination: "Coordination") -> None:
+        """Use this coordination; before ``start``."""
+        self.coordination = coordination
+        self._pair.on_change = self._publish
+        self._pair.on_report = coordination.report
+        if self._pair.options.preserve_session_order and coordination.shared is not None:
+            self.sessions = self._session_gates(coordination.shared)
+
+    def _session_gates(self, shared: "SharedState") -> "SessionGates":
+        from pairing.sessions.gates import SessionGates  # only where order is kept
+
+        def endangered() -> list[str]:
+            return [machine.path for machine in self._pair.entities() if machine.state is not State.HEALTHY]
+
+        def at_risk(entity: str, reason: str) -> None:
+            self._pair.emit("order_at_risk", entity, reason)
+
+        return SessionGates(shared, self._pair.process, endangered=endangered, at_risk=at_risk)
+
+    def start(self) -> None:
+        """Begin to listen and to report."""
+        if self.coordination is not None:
+            self.coordination.start(self._adopt)
+        if self.sessions is not None:
+            self.sessions.start()
+
+    def close(self) -> None:
+        """Tell what is left, then leave."""
+        if self.sessions is not None:
+            self.sessions.close()
+        if self.coordination is not None:
+            self.coordination.close()
+
+    def record(self, records: Iterable[UsageRecord]) -> None:
+        """Hand usage over to the cost pipeline."""
+        if self.coordination is not None:
+            self.coordination.record_usage(records)
+
+    @property
+    def takes_usage(self) -> bool:
+        """Whether usage finds its way; else it is better left in its meter."""
+        return self.coordination is not None and bool(getattr(self.coordination, "is_connected", True))
+
+    def claim_ping(self, path: str, interval_s: float, grace_s: float) -> bool:
+        """Whether this process shall ping; a process cut off from its fleet pings for itself."""
+        if self.coordination is None:
+            return True
+        return self.coordination.claim_ping(path, interval_s, grace_s) is not False
+
+    def record_ping(self, result: PingResult, next_due: datetime | None) -> None:
+        """Note a ping for people to see; may take two seconds."""
+        if self.coordination is not None and self.coordination.shared is not None:
+            with contextlib.suppress(Exception):
+                self.coordination.shared.record_ping(
+                    result.path, accepted=result.accepted, reason=result.reason, next_due=next_due
+                )
+
+    def release(self, path: str, operator: str) -> None:
+        """Tell the fleet of a release, which makes a ping due at once, on a thread of its own."""
+        process = self._pair.process
+        self._do(lambda shared: shared.release(path, operator=operator, process=process))
+
+    def _do(self, action: "Callable[[SharedState], object]") -> None:
+        shared = self.coordination.shared if self.coordination is not None else None
+        if shared is not None:
+            threading.Thread(target=_quietly, args=(action, shared), name="pairing-reporting", daemon=True).start()
+
+    def _publish(self, change: Change) -> None:
+        assert self.coordination is not None
+        self.coordination.publish(
+            SharedHealth(
+                path=change.path,
+                state=change.state.value,
+                since=change.since,
+                reason=change.reason,
+                held_by=change.held_by,
+                expires=change.expires,
+                origin=change.origin,
+                version=change.version,
+                process=self._pair.process,
+            ),
+            recovers=change.recovers,
+        )
+
+    def _adopt(self, health: SharedHealth) -> None:
+        clock = self._pair.clock
+        self._pair.adopt(
+            health.path,
+            News(
+                state=State(health.state),
+                since=clock.at(health.since),
+                reason=health.reason,
+                version=health.version,
+                origin=health.origin,
+                held_by=health.held_by,
+                expires=None if health.expires is None else clock.at(health.expires),
+            ),
+        )
+
+
+def _quietly(action: "Callable[[SharedState], object]", shared: "SharedState") -> None:
+    with contextlib.suppress(Exception):
+        action(shared)

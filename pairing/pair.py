@@ -1,0 +1,373 @@
+"""What a paired client knows, in either world: the health of its entities, its rotation, its events. No network.
+
+The pure machines are guarded by one lock here, for senders, pings, ticks and the fleet's news meet in them from many
+threads. What they decide goes into the fleet's outbox, which never blocks, in its order; callbacks are called after the
+lock is released.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import Random
+from uuid import NAMESPACE_URL, uuid4, uuid5
+
+from pairing.backlog.rotation import Rotation, RotationEvent
+from pairing.clock import Clock, seconds
+from pairing.errors import Fault
+from pairing.events import Event
+from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, News, Origin, PathAvailability, State, Transition
+from pairing.health.faults import classify, describe
+from pairing.health.flows import PingResult
+from pairing.options import SendAvailabilityOptions
+
+_LOGGER = logging.getLogger("pairing")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityHealth:
+    """Where an entity stands, as this process sees it."""
+
+    path: str
+    state: State
+    since: datetime
+    reason: str
+    held_by: str | None
+    expires: datetime | None = None
+    """When the hold ends by itself."""
+    last_ping: str = ""
+    """What the last ping of a failed-over entity learnt."""
+    ping_interval: timedelta | None = None
+    """Time between two pings, which flap damping may have stretched."""
+    disputed: bool = False
+    """Whether the fleet calls it failed over while this process's sends are accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The state of an entity after a transition of this process, for the fleet."""
+
+    path: str
+    state: State
+    since: datetime
+    reason: str
+    held_by: str | None
+    expires: datetime | None
+    origin: Origin
+    version: int
+    recovers: bool = True
+    """Whether ``healthy`` ends a failover: an accepted send after some failures does not."""
+
+
+class Pair:
+    """The state of one paired client."""
+
+    def __init__(
+        self, options: SendAvailabilityOptions, name: str, process: str, clock: Clock, random: Random | None = None
+    ) -> None:
+        self.options = options
+        self.name = name
+        self.process = process
+        self.clock = clock
+        self.condition = threading.Condition()
+        """Held for every change; notified after each."""
+        self.rotation = Rotation((), probation_s=seconds(options.backlog_probation), random=random)
+        self.on_change: Callable[[Change], None] = lambda change: None
+        """Told of each state that this process brought about, in their order; must not block."""
+        self.on_report: Callable[[Event], None] = lambda event: None
+        """Told of each event that the fleet does not know yet."""
+        self.on_rotation: Callable[[str, str, float | None], None] = lambda path, reason, until: None
+        """Told of each backlog queue that left the rotation, until when at the latest, or came back (None)."""
+        self.sends = False
+        """Whether this process has had a sender."""
+        self._machines: dict[str, PathAvailability] = {}
+        self._known: frozenset[str] = frozenset()
+        self._callbacks: list[Callable[[Event], None]] = []
+        self._classify = options.classify or classify
+
+    # Entities ------------------------------------------------------------------------------------------------------
+
+    def availability(self, path: str) -> PathAvailability:
+        """The state machine of an entity; the service ignores case, and so does this."""
+        machine = self._machines.get(path) or self._machines.get(path.lower())
+        if machine is None:
+            with self.condition:
+                machine = self._machines.setdefault(path.lower(), self._new(path))
+        return machine
+
+    def _new(self, path: str) -> PathAvailability:
+        return PathAvailability(
+            path,
+            failover_interval_s=seconds(self.options.failover_interval),
+            ping_interval_s=seconds(self.options.ping_primary_interval),
+            flap_damping=self.options.flap_damping,
+            now=self.clock.now(),
+        )
+
+    def entities(self) -> list[PathAvailability]:
+        """Every entity that was ever asked for."""
+        with self.condition:
+            return list(self._machines.values())
+
+    def health(self, path: str) -> EntityHealth:
+        """Where an entity stands now."""
+        machine = self.availability(path)
+        self.expire(machine)
+        with self.condition:
+            return EntityHealth(
+                path=machine.path,
+                state=machine.state,
+                since=self.clock.utc(machine.since),
+                reason=self._reported_reason(machine),
+                held_by=machine.held_by,
+                expires=None if machine.expires is None else self.clock.utc(machine.expires),
+                last_ping=machine.last_ping_reason,
+                ping_interval=timedelta(seconds=machine.ping_interval_s),
+                disputed=machine.disputed,
+            )
+
+    def disputed(self) -> tuple[str, ...]:
+        """The entities that the fleet calls failed over while this process's sends are accepted."""
+        return tuple(machine.path for machine in self.entities() if machine.disputed)
+
+    def _reported_reason(self, machine: PathAvailability) -> str:
+        if machine.state is HEALTHY and machine.refused_since is not None:
+            worked = "worked before" if machine.known else "never worked"
+            return f"{machine.refusal}, since {self.clock.utc(machine.refused_since):%Y-%m-%d %H:%M:%S} UTC; {worked}"
+        return machine.reason
+
+    # What time, senders and pings change ----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Apply what is due for every entity and backlog queue, and report it."""
+        now = self.clock.now()
+        for machine in self.entities():
+            if machine.state is FAILING or machine.expires is not None:
+                self.expire(machine)
+        with self.condition:
+            returned = self.rotation.expire(now)
+        self.report(returned)
+
+    def expire(self, machine: PathAvailability) -> None:
+        """Let the time pass for one entity."""
+        self.apply(machine, lambda now: machine.expire(now))
+
+    def apply(self, machine: PathAvailability, step: Callable[[float], list[Transition]]) -> None:
+        """Do one step of a machine under the lock, then report it."""
+        with self.condition:
+            was_failing = machine.state is FAILING
+            transitions = step(self.clock.now())
+            if transitions:
+                self.condition.notify_all()
+            if not all(transition.adopted for transition in transitions):  # in their order, so under the lock
+                self.on_change(self._change(machine, transitions, recovers=not was_failing))
+        for transition in transitions:
+            self._announce(transition)
+
+    def _change(self, machine: PathAvailability, transitions: list[Transition], *, recovers: bool) -> Change:
+        by_hand = any(transition.operator is not None for transition in transitions)
+        by_time = any(transition.everywhere for transition in transitions)  # and so no action of an operator
+        return Change(
+            path=machine.path,
+            state=machine.state,
+            since=self.clock.utc(machine.since),
+            reason=machine.reason,
+            held_by=machine.held_by,
+            expires=None if machine.expires is None else self.clock.utc(machine.expires),
+            origin="forced" if by_hand else "organic" if by_time else machine.origin,
+            version=machine.version,
+            recovers=recovers,
+        )
+
+    def pinged(self, result: PingResult) -> None:
+        """A ping was answered."""
+        machine = self.availability(result.path)
+        self.apply(machine, lambda now: machine.pinged(result.accepted, result.reason, now, busy=result.busy))
+
+    def classify(self, error: BaseException, path: str) -> Fault:
+        """What an error means for sends to an entity, by the user's rule or ours."""
+        is_known = self.availability(path).known or path.lower() in self._known
+        fault: Fault = self._classify(error, known=is_known)
+        return fault
+
+    def know(self, paths: frozenset[str]) -> None:
+        """The control plane has seen these entities, whose paths are in lower case."""
+        self._known |= paths
+
+    def classify_backlog(self, error: BaseException) -> Fault:
+        """What an error of a backlog queue means; one that is missing is out of order, not the caller's fault."""
+        fault: Fault = self._classify(error, known=True)
+        return fault
+
+    # What operators and the fleet change ----------------------------------------------------------------------------
+
+    def fail_over(self, path: str, reason: str, hold: bool, expires: timedelta | datetime | None, by: str) -> None:
+        """Fail an entity over by hand; ValueError for the end of a hold that there is not."""
+        if expires is not None and not hold:
+            raise ValueError("expires says when a hold ends: give it with hold=True, or leave it out")
+        machine = self.availability(path)
+        until = self._moment(expires)
+        self.apply(machine, lambda now: machine.force(reason, now, operator=by, hold=hold, expires=until))
+
+    def _moment(self, expires: timedelta | datetime | None) -> float | None:
+        if isinstance(expires, timedelta):
+            return self.clock.now() + seconds(expires)
+        return None if expires is None else self.clock.at(expires)
+
+    def hold(self, path: str, by: str) -> None:
+        """Keep a failed-over entity from returning by itself."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.hold(now, operator=by))
+
+    def release(self, path: str, by: str) -> None:
+        """End a hold; a ping is due at once."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.release(now, operator=by))
+
+    def mark_healthy(self, path: str, by: str) -> None:
+        """End hold and failover together."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.mark_healthy(now, operator=by))
+
+    def adopt(self, path: str, news: News) -> None:
+        """Take over what another process or an operator made of an entity."""
+        machine = self.availability(path)
+        self.apply(machine, lambda now: machine.adopt(news, now))
+
+    def adopt_queue(self, path: str, until: datetime | None) -> None:
+        """Take over that a backlog queue failed in another process, or that it is back there."""
+        with self.condition:
+            if until is None:
+                self.rotation.adopt_return(path)
+            else:
+                self.rotation.adopt_pull(path, self.clock.at(until), self.clock.now())
+
+    # Events --------------------------------------------------------------------------------------------------------
+
+    def on_event(self, callback: Callable[[Event], None]) -> None:
+        """Call back with each event, on the thread that saw it; what the callback raises is logged and forgotten."""
+        self._callbacks.append(callback)
+
+    def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> Event:
+        """Report something that happened now to the callbacks and the fleet."""
+        event = self._event(kind, entity, reason, self.clock.now(), operator)
+        self._deliver(event, adopted=False)
+        return event
+
+    def report(self, happened: Iterable[RotationEvent]) -> None:
+        """Report what happened to backlog queues."""
+        for item in happened:
+            if item.kind in ("queue_pulled", "queue_returned"):
+                self.on_rotation(item.path, item.reason, item.until)
+            self._deliver(self._event(item.kind, item.path, item.reason, item.at, None), adopted=False)
+
+    def _announce(self, step: Transition) -> None:
+        event = self._event(step.kind, step.path, step.reason, step.at, step.operator)
+        if step.everywhere:
+            event = replace(event, id=self._fact(event))
+        self._deliver(event, adopted=step.adopted)
+
+    def _event(self, kind: str, entity: str, reason: str, at: float, operator: str | None) -> Event:
+        return Event(uuid4().hex, self.clock.utc(at), self.name, entity, kind, reason, self.process, operator)
+
+    @staticmethod
+    def _fact(event: Event) -> str:
+        """The identity that every process gives an event that all of them see by themselves: it is stored once."""
+        second = round(event.time.timestamp())  # each has converted it to its own steady clock and back
+        return uuid5(NAMESPACE_URL, f"{event.pair}/{event.entity.lower()}/{event.kind}/{second}").hex
+
+    def _deliver(self, event: Event, *, adopted: bool) -> None:
+        if not adopted:
+            self.on_report(event)
+        for callback in tuple(self._callbacks):
+            try:
+                callback(event)
+            except Exception:
+                _LOGGER.exception("an event callback failed on %s of %s", event.kind, event.entity)
+
+
+class GuardedEntity:
+    """An entity as the flows see it; nothing on the healthy path takes a lock."""
+
+    __slots__ = ("_pair", "machine", "path")
+
+    def __init__(self, pair: Pair, path: str) -> None:
+        self._pair = pair
+        self.machine = pair.availability(path)
+        """Its state is read without asking the time; every change goes through this class."""
+        self.path = path
+        pair.sends = True
+
+    def is_failed_over(self, now: float) -> bool:
+        """Whether sends go to the backlog now."""
+        machine = self.machine
+        if machine.state is HEALTHY:
+            return False
+        expires = machine.expires
+        if machine.state is FAILED_OVER and (expires is None or now < expires):
+            return True  # time alone changes nothing
+        self._pair.expire(machine)
+        return machine.state is FAILED_OVER
+
+    def sent(self, now: float) -> None:
+        """The primary accepted a message."""
+        machine = self.machine
+        if machine.state is FAILING:
+            self._pair.apply(machine, machine.sent)
+        else:  # only noted: another thread may make it a failing one just now, and must be the one to report it
+            machine.accepted(now)
+
+    def failed(self, now: float, error: BaseException, began: float) -> bool:
+        """A qualifying failure; whether the entity is failed over now."""
+        machine = self.machine
+        self._pair.apply(machine, lambda at: machine.failed(at, describe(error), began=began))
+        return machine.state is FAILED_OVER
+
+    def refused(self, now: float, error: BaseException) -> None:
+        """The credentials were refused: no outage, but worth showing."""
+        with self._pair.condition:
+            self.machine.refused(now, describe(error))
+
+    def wait(self, wait_s: float) -> None:
+        """Block so long, or until the entity fails over."""
+        with self._pair.condition:
+            self._pair.condition.wait_for(lambda: self.machine.state is FAILED_OVER, wait_s)
+
+
+class SenderBacklog:
+    """The rotation as one sender sees it: it stays with the queue it has chosen."""
+
+    __slots__ = ("_pair", "current", "session")
+
+    def __init__(self, pair: Pair, *, session: str | None = None) -> None:
+        self._pair = pair
+        self.session = session
+        self.current: str | None = None
+
+    def choose(self, tried: Collection[str]) -> str | None:
+        """The queue to send to."""
+        if not tried and self.session is None and self._pair.rotation.usable(self.current):
+            return self.current  # most often; one look needs no lock
+        with self._pair.condition:
+            self.current = self._pair.rotation.choose(current=self.current, session=self.session, tried=tried)
+            return self.current
+
+    def last_resort(self, tried: Collection[str]) -> str | None:
+        """The queue that was pulled the longest ago."""
+        with self._pair.condition:
+            return self._pair.rotation.last_resort(tried=tried)
+
+    def accepted(self, queue: str, now: float) -> None:
+        """The queue took the message."""
+        if self._pair.rotation.trusts(queue):
+            return
+        with self._pair.condition:
+            events = self._pair.rotation.accepted(queue, now)
+        self._pair.report(events)
+
+    def failed(self, queue: str, error: BaseException, now: float, began: float) -> None:
+        """The queue did not take the message: every sender of the client learns of it."""
+        with self._pair.condition:
+            events = self._pair.rotation.failed(queue, describe(error), now, began=began)
+        self._pair.report(events)

@@ -1,0 +1,27 @@
+-- KEYS gates, places, latest
+-- ARGV prefix of barriers, entity, key, candidate or '', token, ttl and raising in ms
+local entity, key, candidate, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local queue = redis.call('HGET', KEYS[2], key)
+local barrier
+if queue then
+  barrier = cjson.decode(redis.call('HGET', ARGV[1] .. queue, key))
+else
+  if candidate == '' then return {'', 0, 0, ''} end
+  local gate = raise(entity)
+  local left = gate.since + tonumber(ARGV[7]) - now
+  if left > 0 then return {'', left, 0, ''} end
+  gate.sessions = gate.sessions + 1
+  keep_gate(entity, gate)
+  queue, barrier = candidate, {intents = {}}
+  redis.call('HSET', KEYS[2], key, queue)
+end
+local others = ''
+for other, ends in pairs(barrier.intents) do
+  if ends <= now then barrier.intents[other] = nil elseif other ~= token then others = other end
+end
+barrier.generation = next_generation(KEYS[3])
+local is_new = barrier.first == nil or barrier.first == token
+if is_new then barrier.first = token else barrier.first = '' end
+barrier.intents[token] = now + tonumber(ARGV[6])
+redis.call('HSET', ARGV[1] .. queue, key, cjson.encode(barrier))
+return {queue, 0, is_new and 1 or 0, others}

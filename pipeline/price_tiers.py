@@ -1,0 +1,86 @@
+"""Graduated prices: each tier's price applies only to the units inside it (docs/pricing.md, section 6).
+
+The one implementation of price tiers. It needs the standard library only, so that the control plane uses it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from pipeline.errors import PriceError
+
+MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Units from `start` up to the next tier's start cost `price` each, in the list's currency."""
+
+    start: int
+    price: Fraction
+
+
+def unit_size(unit: str) -> int:
+    """How many operations, or GB, a unit of measure is: `1M` → 1,000,000, `1 GB` → 1. Raises PriceError."""
+    match = re.fullmatch(r"(\d+)\s*(?:([KMB]?)|GB)", unit.strip(), re.IGNORECASE)
+    if match is None or int(match[1]) == 0:
+        raise PriceError(f"the unit of measure “{unit}” is not known.")
+    return int(match[1]) * MULTIPLES[(match[2] or "").upper()]
+
+
+def tier(minimum: Decimal, unit: str, price: Decimal) -> Tier:
+    """The tier of a price row: from `minimum` × `unit` on, one `unit` costs `price`. Raises PriceError."""
+    size = unit_size(unit)
+    start = minimum * size
+    if start != start.to_integral_value() or start < 0:
+        raise PriceError(f"a tier starts at {minimum} × {unit}, which is no whole number of units.")
+    return Tier(int(start), Fraction(price) / size)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTiers:
+    """The tiers of one meter, the lowest first; the first starts at 0."""
+
+    tiers: tuple[Tier, ...]
+
+    def __post_init__(self) -> None:
+        starts = self.starts
+        if not starts or starts[0] != 0:
+            raise PriceError("the lowest tier of a meter must start at 0.")
+        if list(starts) != sorted(set(starts)):
+            raise PriceError("two tiers of one meter start at the same number of units.")
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        return tuple(tier.start for tier in self.tiers)
+
+    def spread(self, before: Fraction | int, units: Fraction | int) -> tuple[Fraction, ...]:
+        """How many of `units`, used after `before` others, fall into each tier."""
+        ends = (*self.starts[1:], None)
+        top = before + units
+        return tuple(
+            Fraction(max(0, (top if end is None else min(top, end)) - max(before, start)))
+            for start, end in zip(self.starts, ends, strict=True)
+        )
+
+    def charge(self, units: Fraction | int, before: Fraction | int = 0) -> Fraction:
+        """What `units` cost when `before` others were used already; exact."""
+        return self.price_of(self.spread(before, units))
+
+    def price_of(self, units_by_tier: Sequence[Fraction | int]) -> Fraction:
+        """What units already sorted into the tiers cost; exact."""
+        pairs = zip(self.tiers, units_by_tier, strict=True)
+        return sum((tier.price * units for tier, units in pairs), Fraction(0))
+
+    def included(self, units_by_tier: Sequence[Fraction | int]) -> Fraction:
+        """How many of the sorted units have the price 0."""
+        pairs = zip(self.tiers, units_by_tier, strict=True)
+        return sum((Fraction(units) for tier, units in pairs if tier.price == 0), Fraction(0))
+
+    def rate_at(self, units: int) -> Fraction:
+        """The price of the next unit once `units` are used."""
+        return next(tier.price for tier in reversed(self.tiers) if tier.start <= units)

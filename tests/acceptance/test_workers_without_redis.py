@@ -1,0 +1,120 @@
+"""Workers and beat as they are deployed, without a supervisor, outlive Redis (docs/operations.md, Redis is away)."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+import redis
+
+from tests.acceptance.control_plane import ControlPlane
+from tests.acceptance.fleet import Namespaces, RedisServer
+
+pytestmark = pytest.mark.acceptance
+NAMES = ("beat", "one", "two")
+BACK_WITHIN_S = 10.0
+"""What docs/operations.md promises."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def plane(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    folder = tmp_path_factory.mktemp("control-plane")
+    namespaces = Namespaces("contoso", "orders", "payments")
+    plane = ControlPlane(folder, namespaces, server)
+    plane.start(*NAMES)
+    yield plane
+    plane.end()
+    namespaces.end()
+    print((folder / "workers.log").read_text()[-20_000:])
+
+
+def until(holds: Callable[[], bool], within_s: float, what: str) -> float:
+    """How long it took, in seconds."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < within_s, f"{what}: not within {within_s:g} s"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def at_work(server: RedisServer, since: datetime) -> set[str]:
+    """The workers whose heartbeat was written after `since`."""
+    with suppress(redis.RedisError), server.client() as client:
+        reported = {str(worker): str(text) for worker, text in client.hgetall("workers:heartbeat").items()}
+        return {
+            worker.partition("@")[0]
+            for worker, text in reported.items()
+            if datetime.fromisoformat(json.loads(text)["time"]) > since
+        }
+    return set()
+
+
+def leases(server: RedisServer) -> set[str]:
+    """Leases of backlog queues: tasks run, and syphons were started by them."""
+    with suppress(redis.RedisError), server.client() as client:
+        return {str(key) for key in client.scan_iter("pairing:{contoso}:lease:*")}
+    return set()
+
+
+def all_work(plane: ControlPlane, server: RedisServer, since: datetime) -> bool:
+    assert not exits(plane)
+    return at_work(server, since) >= {"one", "two"} and len(leases(server)) >= 2
+
+
+def exits(plane: ControlPlane) -> dict[str, int]:
+    """The processes that have ended, with their exit status."""
+    ended = {name: worker.poll() for name, worker in plane.workers.items()}
+    return {name: status for name, status in ended.items() if status is not None}
+
+
+@pytest.fixture(autouse=True)
+def working(plane: ControlPlane, server: RedisServer) -> None:
+    asked = datetime.now(UTC)
+    until(lambda: all_work(plane, server, asked), 60, "workers are at work before Redis goes away")
+
+
+def killed(server: RedisServer) -> None:
+    """It comes back empty."""
+    server.kill()
+    time.sleep(6)
+    server.start()
+
+
+def frozen(server: RedisServer) -> None:
+    """Connections stay open and nothing answers."""
+    server.freeze()
+    time.sleep(8)
+    server.thaw()
+
+
+def emptied(server: RedisServer) -> None:
+    """It goes on with nothing in it."""
+    with server.client() as client:
+        client.flushall()
+
+
+def restarted(server: RedisServer) -> None:
+    """It is back before anybody has tried to connect."""
+    server.kill()
+    server.start()
+
+
+@pytest.mark.parametrize("outage", [killed, frozen, emptied, restarted])
+def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds(
+    plane: ControlPlane, server: RedisServer, outage: Callable[[RedisServer], None]
+) -> None:
+    for _ in range(2):
+        outage(server)
+        back = datetime.now(UTC)
+        until(lambda back=back: all_work(plane, server, back), BACK_WITHIN_S, "workers are at work")  # type: ignore[misc]
+
+    assert not exits(plane)

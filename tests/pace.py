@@ -1,0 +1,80 @@
+"""How much time something took that was its own: what a busy machine withheld is taken off.
+
+A promise such as "sending ends within its timeout" is about the code, not about the machine. Linux accounts for each
+thread how long it was ready to run and had no processor; this is taken off the elapsed time, for this process and all
+it started. On a quiet machine nothing is taken off, and the bound is as sharp as a plain one.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+GUARD = 5
+"""Waiting for a condition ends after this many times what a quiet machine grants: only what hangs reaches it."""
+_PROBE_S = 0.05
+_EVERY_S = 0.1
+"""Threads that end take their account with them: so often it is read."""
+
+
+class Stopwatch:
+    """`with Stopwatch() as watch: …`; then `watch.took` in seconds."""
+
+    def __enter__(self) -> Self:
+        self._before, self._latest = waits(), dict[str, float]()
+        self._ended = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._began = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.elapsed = time.monotonic() - self._began
+        self._ended.set()
+        self._reader.join()
+        self._latest |= waits()
+        self.withheld = sum(waited - self._before.get(task, 0.0) for task, waited in self._latest.items())
+        self.took = max(self.elapsed - self.withheld, 0.0)
+
+    def _read(self) -> None:
+        while not self._ended.wait(_EVERY_S):
+            self._latest |= waits()
+
+
+def waits() -> dict[str, float]:
+    """Seconds that each thread of this process and of its descendants was ready to run and did not."""
+    found = {}
+    for process in _family():
+        for account in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            try:
+                found[f"{process}/{account.parent.name}"] = int(account.read_text().split()[1]) / 1e9
+            except (OSError, IndexError):
+                continue  # it has ended, or this kernel keeps no account
+    return found
+
+
+def _family() -> Iterator[int]:
+    """This process and all that descend from it."""
+    children: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc") if os.path.isdir("/proc/self") else ():
+        if entry.name.isdigit():
+            try:
+                after_name = Path(entry.path, "stat").read_text().rpartition(")")[2]
+            except OSError:
+                continue
+            children.setdefault(int(after_name.split()[1]), []).append(int(entry.name))
+    waiting = [os.getpid()]
+    while waiting:
+        process = waiting.pop()
+        yield process
+        waiting += children.get(process, [])
+
+
+def slowed(seconds: float) -> float:
+    """A time-out that is at least twice what a quiet machine needs, and longer where this one is slower now."""
+    began, until = time.monotonic(), time.thread_time() + _PROBE_S
+    while time.thread_time() < until:
+        pass
+    return seconds * max((time.monotonic() - began) / _PROBE_S / 2, 1.0)
