@@ -14,10 +14,10 @@ from pairing.events import Event
 from pairing.health.availability import State
 from pairing.health.faults import classify
 from pairing.health.flows import PingResult
-from pairing.health.pair import EntityHealth
 from pairing.messages.payload import PairedMessageBatch
 from pairing.messages.rewriting import is_ping
 from pairing.options import SendAvailabilityOptions
+from pairing.pair import EntityHealth
 from pairing.sender import PairedSender
 from pairing.syphon import Syphon
 

@@ -21,9 +21,7 @@ performs it, ``return action.reply(outcome)`` accepts no other::
         assert_never(action)
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NewType, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 
@@ -32,6 +30,9 @@ O = TypeVar("O")  # noqa: E741
 R = TypeVar("R")
 OutcomeT = TypeVar("OutcomeT")
 P = ParamSpec("P")
+
+Eventually: TypeAlias = OutcomeT | Awaitable[OutcomeT]
+"""What a call returns: the outcome in the blocking world, in asyncio what it is awaited from."""
 
 Reply = NewType("Reply", object)
 """The outcome of an action on its way back into the flow that yielded it; made by ``Action.reply`` only."""
@@ -52,15 +53,8 @@ class Action(Generic[OutcomeT]):
         return Reply(outcome)
 
 
-@dataclass(slots=True)
-class Call(Action[OutcomeT]):
-    """Call a function; in asyncio, await what it returns where that is awaitable."""
-
-    function: Callable[[], OutcomeT | Awaitable[OutcomeT]]
-
-
-Operation: TypeAlias = Generator[Call[Any], Reply, R]
-"""A flow whose only actions are calls: what a client does, written once for both worlds."""
+Operation: TypeAlias = Generator[Callable[[], Any], Any, R]
+"""What a client does, written once for both worlds: it yields calls and receives their outcomes, by ``call`` only."""
 
 
 @overload
@@ -71,13 +65,13 @@ def call(
 
 @overload
 def call(
-    function: Callable[P, OutcomeT | Awaitable[OutcomeT]], *arguments: P.args, **keywords: P.kwargs
+    function: Callable[P, Eventually[OutcomeT]], *arguments: P.args, **keywords: P.kwargs
 ) -> Operation[OutcomeT]: ...
 
 
 def call(function: Callable[P, Any], *arguments: P.args, **keywords: P.kwargs) -> Operation[Any]:
     """``yield from call(f, x)``: f(x), awaited in asyncio."""
-    return Call[Any](partial(function, *arguments, **keywords)).__iter__()
+    return (yield partial(function, *arguments, **keywords))
 
 
 def drive(flow: Generator[A, O, R], perform: Callable[[A], O]) -> R:
@@ -124,6 +118,7 @@ def nested(flow: Generator[A, O, R], perform: Callable[[A], Operation[O]]) -> Op
             try:
                 outcome = yield from perform(action)
             except GeneratorExit:
+                flow.close()
                 raise
             except BaseException as error:
                 action = flow.throw(error)
@@ -132,24 +127,37 @@ def nested(flow: Generator[A, O, R], perform: Callable[[A], Operation[O]]) -> Op
     except StopIteration as end:
         result: R = end.value
         return result
-    finally:
-        flow.close()
 
 
 def run(operation: Operation[R]) -> R:
     """What the operation returns, its calls made on the caller's thread."""
-    return drive(operation, _made)
+    try:
+        function = next(operation)
+        while True:
+            try:
+                outcome = function()
+            except BaseException as error:
+                function = operation.throw(error)
+            else:
+                function = operation.send(outcome)
+    except StopIteration as end:
+        result: R = end.value
+        return result
 
 
 async def run_async(operation: Operation[R]) -> R:
     """What the operation returns, its calls awaited where they are awaitable."""
-    return await drive_async(operation, _awaited)
-
-
-def _made(action: Call[Any]) -> Reply:
-    return action.reply(action.function())
-
-
-async def _awaited(action: Call[Any]) -> Reply:
-    outcome = action.function()
-    return action.reply(await outcome if inspect.isawaitable(outcome) else outcome)
+    try:
+        function = next(operation)
+        while True:
+            try:
+                outcome = function()
+                if hasattr(outcome, "__await__"):
+                    outcome = await outcome
+            except BaseException as error:
+                function = operation.throw(error)
+            else:
+                function = operation.send(outcome)
+    except StopIteration as end:
+        result: R = end.value
+        return result

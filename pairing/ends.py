@@ -1,17 +1,28 @@
 """The two ends of a pair: how each namespace is reached, and whether it still is."""
 
 import ipaddress
-from collections.abc import Callable, Mapping
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote, urlsplit
 
+from azure.servicebus.exceptions import ServiceBusError
+
+from pairing.drive import Operation, call
 from pairing.errors import PairedNamespaceFaultedError
+from pairing.health.faults import describe
 from pairing.telemetry.connections import open_connections
 
 Role = Literal["primary", "secondary"]
 EndState = Literal["created", "opened", "closed", "faulted"]
 S = TypeVar("S")
+BusT = TypeVar("BusT")
+AdministrationT = TypeVar("AdministrationT")
+LinkT = TypeVar("LinkT")
+
+_LOGGER = logging.getLogger("pairing")
 
 CLIENT_KEYWORDS = frozenset(
     {
@@ -80,7 +91,7 @@ class Endpoint:
 
     @property
     def label(self) -> str | None:
-        """The namespace's name as its host tells it; None where the host tells nothing."""
+        """The namespace's name where its host contains it; None otherwise."""
         name = urlsplit(f"//{self.host}").hostname or ""
         first = name.split(".")[0]
         return None if not first or first == "localhost" or _is_address(name) else first
@@ -93,11 +104,11 @@ class Endpoint:
 
     @property
     def is_websocket(self) -> bool:
-        """Whether AMQP goes through a WebSocket, which a custom endpoint does unless told otherwise."""
-        told = self.keywords.get("transport_type")
-        if told is None:
+        """Whether AMQP goes through a WebSocket, which a custom endpoint does unless configured otherwise."""
+        transport = self.keywords.get("transport_type")
+        if transport is None:
             return self.keywords.get("custom_endpoint_address") is not None
-        return getattr(told, "name", "") == "AmqpOverWebsocket"
+        return getattr(transport, "name", "") == "AmqpOverWebsocket"
 
     def service_bus(self, class_: Callable[..., S], *, own_retries: bool) -> S:
         """A client of the SDK for this namespace; ``own_retries``: this library retries, not the SDK."""
@@ -106,12 +117,12 @@ class Endpoint:
             keywords["retry_total"] = 0
         if self.connection_string is None:
             return class_(self.host, self.credential, **keywords)
-        keywords.pop("use_tls", None)  # the string tells
+        keywords.pop("use_tls", None)  # the string says it
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
         return make(self.connection_string, **keywords)
 
     def with_proxy_host(self, spell: Callable[[str], str]) -> "Endpoint":
-        """The same, its proxy's host name spelt as one of the SDK's two worlds wants it."""
+        """The same, its proxy's host name spelt as the blocking or the asyncio SDK wants it."""
         proxy = self.keywords.get("http_proxy")
         if not proxy:
             return self
@@ -195,7 +206,7 @@ class LifeCycle:
 
 
 class End:
-    """What both worlds' ends have in common: the namespace's name and the state of this end."""
+    """One namespace of a pair: its name, and the state of this end."""
 
     _made: dict[str, Any]
 
@@ -233,3 +244,73 @@ class End:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.role} {self.namespace}: {self.state}>"
+
+
+class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
+    """An end with the SDK's clients for it, each made when it is first used."""
+
+    bus_class: Callable[..., Any]
+    administration_class: Callable[..., Any]
+    plain_transport: Callable[..., Any]
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        namespace: str,
+        on_down: Callable[[End], None],
+        links: Callable[[Role], Iterable[LinkT]],
+    ) -> None:
+        super().__init__(endpoint, namespace, on_down)
+        self._links = links
+        self._lock = threading.Lock()
+        self._made: dict[str, Any] = {}
+
+    @property
+    def sdk(self) -> BusT:
+        """The SDK's client for sending; without retries, for this library does the retrying."""
+        bus: BusT = self._cached("sdk", lambda: self._sending_endpoint().service_bus(self.bus_class, own_retries=True))
+        return bus
+
+    @property
+    def receiving(self) -> BusT:
+        """The SDK's client for the application's receivers; with the SDK's retries."""
+        bus: BusT = self._cached("receiving", lambda: self.endpoint.service_bus(self.bus_class, own_retries=False))
+        return bus
+
+    @property
+    def administration(self) -> AdministrationT:
+        """The SDK's administration client; over plain HTTP where the namespace is an emulator's."""
+        make = self.endpoint.administration
+        client: AdministrationT = self._cached(
+            "administration", lambda: make(self.administration_class, self.plain_transport)
+        )
+        return client
+
+    def _sending_endpoint(self) -> Endpoint:
+        return self.endpoint
+
+    def _cached(self, name: str, make: Callable[[], Any]) -> Any:
+        with self._lock:
+            if name not in self._made:
+                if self.is_down:  # by what still goes on while the end closes: nobody would close it any more
+                    raise ServiceBusError("This end of the pair has been closed.")
+                self._made[name] = make()
+            return self._made[name]
+
+    def _taken(self) -> list[Any]:
+        """The SDK's clients, which the caller closes."""
+        with self._lock:
+            made, self._made = list(self._made.values()), {}
+        return made
+
+
+def close_all(clients: Iterable[Any]) -> Operation[None]:
+    """Close clients of the SDK; what fails is logged."""
+    for client in clients:
+        try:
+            if hasattr(client, "close"):
+                yield from call(client.close)
+            else:
+                yield from call(client.__exit__, None, None, None)
+        except Exception as error:
+            _LOGGER.info("closing a client of the SDK failed: %s", describe(error))

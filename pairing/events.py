@@ -1,4 +1,4 @@
-"""What happened to a pair, told once: the same record for callbacks, Redis and the database."""
+"""What happened to a pair, reported once: the same record for callbacks, Redis and the database."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -44,7 +44,7 @@ class Event:
     kind: str
     """One of ``KINDS``."""
     reason: str
-    """Why, in words for an operator; no credential is ever in it."""
+    """Why, for an operator; it never contains a credential."""
     process: str
     """Who saw it: ``<host>:<pid>:<8 hex digits>``."""
     operator: str | None = None

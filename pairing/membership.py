@@ -1,4 +1,4 @@
-"""A paired client's line to its fleet: what others know is adopted, what it sees is told. Nothing here is waited for.
+"""A paired client's connection to its fleet: it adopts what others know and reports what it sees, without waiting.
 
 Without coordination every call does nothing, and the process decides alone.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from pairing.fleet.shared_health import SharedHealth
 from pairing.health.availability import News, State
 from pairing.health.flows import PingResult
-from pairing.health.pair import Change, Pair
+from pairing.pair import Change, Pair
 from pairing.telemetry.metering import UsageRecord
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Fleet:
         return SessionGates(shared, self._pair.process, endangered=endangered, at_risk=at_risk)
 
     def start(self) -> None:
-        """Begin to listen and to tell."""
+        """Begin to listen and to report."""
         if self.coordination is not None:
             self.coordination.start(self._adopt)
         if self.sessions is not None:
@@ -111,7 +111,7 @@ class Fleet:
     def _do(self, action: "Callable[[SharedState], object]") -> None:
         shared = self.coordination.shared if self.coordination is not None else None
         if shared is not None:
-            threading.Thread(target=_quietly, args=(action, shared), name="pairing-telling", daemon=True).start()
+            threading.Thread(target=_quietly, args=(action, shared), name="pairing-reporting", daemon=True).start()
 
     def _publish(self, change: Change) -> None:
         assert self.coordination is not None

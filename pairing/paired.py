@@ -1,4 +1,4 @@
-"""What the paired clients of both worlds have in common: identity, life cycle, health, events. No network."""
+"""What every paired client has: identity, life cycle, health, events. No network."""
 
 import os
 import socket
@@ -7,19 +7,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from pairing.backlog.administration import AdministrationAction, Answer, Paired, Pause, operations
+from pairing.backlog.administration import CreateQueue, ListQueues, Paired, operations
 from pairing.clock import Clock, SystemClock
+from pairing.drive import Reply
 from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
 from pairing.health.faults import describe, is_ambiguous
 from pairing.health.flows import Failed
-from pairing.health.pair import EntityHealth, Pair
 from pairing.links import LinkCrowdedError
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
+from pairing.pair import EntityHealth, Pair
 from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 
@@ -53,7 +54,7 @@ class PairedClient:
         name = self.options.primary_namespace or primary.label
         if name is None:
             raise ValueError(
-                f"primary_namespace must name the namespace: its host {primary.host} tells nothing; "
+                f"primary_namespace must name the namespace: its host {primary.host} does not contain it; "
                 "give options=SendAvailabilityOptions(primary_namespace=…)"
             )
         self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
@@ -107,7 +108,7 @@ class PairedClient:
             self.refusal = PairingError(f"the primary end is {end.state}")
 
     def _tick(self) -> None:
-        """Four times a second: what the time brings."""
+        """Four times a second: what is due by now."""
         self.pair_state.tick()
         self.meter.fold()
         if self._state != "opened" or not self._life.down_at:
@@ -138,7 +139,7 @@ class PairedClient:
         raise NotImplementedError
 
     def check_open(self) -> None:
-        """Raise what stands in the way of a call."""
+        """Raise the error that every call raises now, where there is one."""
         if self.refusal is not None:
             raise self.refusal
 
@@ -173,10 +174,9 @@ class PairedClient:
         self._notes.clear()
         self.meter.count("manage", self.secondary.namespace, "*", billing_units=1)
 
-    def _count_administration(self, action: AdministrationAction, answer: Answer) -> None:
-        if not isinstance(action, Pause):
-            calls = operations(action, answer)
-            self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
+    def _count_administration(self, action: ListQueues | CreateQueue, answer: Reply) -> None:
+        calls = operations(action, answer)
+        self.meter.count("manage", self.secondary.namespace, "*", operations=calls, billing_units=calls)
 
     def _paired(self, paired: Paired) -> None:
         self.deviating_backlog_queues = paired.deviating
@@ -194,7 +194,7 @@ class PairedClient:
     def failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
         """A failure of the primary as the flows see it; a busy server's error gets ``retry_after``, in seconds.
 
-        The SDK's text for refused credentials tells nobody what to do: a note on the error does.
+        The SDK's text for refused credentials does not say what to do: a note on the error does.
         """
         if isinstance(error, LinkCrowdedError):
             return Failed(Fault.CALLER, error, is_crowded=True)
@@ -218,7 +218,7 @@ class PairedClient:
         return Failed(fault, error, reused and is_ambiguous(error), is_ambiguous(error))
 
     def count_backlog(self, work: Payload, *, accepted: bool) -> None:
-        """Meter one send to a backlog queue; it is billed to the secondary and told of the entity it is for."""
+        """Meter one send to a backlog queue; it is billed to the secondary and recorded under the entity it is for."""
         if accepted and work.units == 1:  # one small message, as most are: noted, which is cheaper than counted
             self._note_backlog(work)
         else:
@@ -247,10 +247,8 @@ class PairedClient:
 
     def learn_limit(self, sender: Any) -> None:
         """Learn from an open link how large a message the backlog takes."""
-        told = getattr(sender, "_max_message_size_on_link", 0)
-        self.backlog_limit = int(told) or self.backlog_limit
-        told = getattr(sender, "_max_batch_size_on_link", 0)
-        self.backlog_batch_limit = int(told) or self.backlog_batch_limit
+        self.backlog_limit = int(getattr(sender, "_max_message_size_on_link", 0)) or self.backlog_limit
+        self.backlog_batch_limit = int(getattr(sender, "_max_batch_size_on_link", 0)) or self.backlog_batch_limit
 
     # Health --------------------------------------------------------------------------------------------------------
 
@@ -318,7 +316,7 @@ class PairedClient:
         self.pair_state.on_event(callback)
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> None:
-        """Tell callbacks and the fleet of an event."""
+        """Report an event to the callbacks and to the fleet."""
         self.pair_state.emit(kind, entity, reason, operator)
 
     def __repr__(self) -> str:
@@ -326,12 +324,12 @@ class PairedClient:
 
 
 def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tracing | None":
-    """What tells OpenTelemetry of this client; ImportError where it is asked for by name and not installed."""
-    if not is_wanted(option, os.environ):
+    """What reports this client to OpenTelemetry; ImportError where the option asks for it and it is not installed."""
+    if not is_wanted(option):
         return None
     try:
         from pairing.telemetry.tracing import (
-            Tracing,  # who does not want it needs no OpenTelemetry, and does not wait for it
+            Tracing,  # only imported where it is wanted: OpenTelemetry is an extra, and slow to import
         )
     except ImportError:
         if option:

@@ -1,22 +1,20 @@
-"""What the senders of both worlds have in common: everything but the waiting."""
+"""What every paired sender has: everything but the network."""
 
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
 from typing import Any
-
-from azure.servicebus import ServiceBusMessageBatch
 
 from pairing.clock import seconds
 from pairing.errors import ScheduledInBacklogError
-from pairing.health.availability import HEALTHY
 from pairing.health.faults import is_gone
-from pairing.health.flows import SendFlow, first_timeout_s, send_flow
-from pairing.health.pair import GuardedEntity, SenderBacklog
-from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, scheduled_payload
+from pairing.health.flows import first_timeout_s, send_flow
+from pairing.messages.payload import PairedMessageBatch, Payload
+from pairing.pair import GuardedEntity, SenderBacklog
 from pairing.paired import PairedClient
-from pairing.sessions.order import Part, SessionSend
+from pairing.sessions.gates import SessionGates
+from pairing.sessions.order import OrderedFlow, Part, SessionSend
 
 LONGEST_OPENING_S = 10.0
+_UNTRACED = nullcontext()
 
 
 class ScheduledInBacklog(list[int]):
@@ -57,59 +55,43 @@ class SenderCore:
     def __str__(self) -> str:
         return f"Paired sender, entity: {self.entity_name}"
 
-    def _prepared(self, message: Messages | ServiceBusMessageBatch) -> Payload | None:
-        return self._measured(payload(message, self.entity_name))
-
-    def _scheduled(self, messages: Messages, when: datetime) -> Payload | None:
-        return self._measured(scheduled_payload(messages, when, self.entity_name))
-
     def _measured(self, work: Payload | None) -> Payload | None:
         if work is not None:
             if self._tracing is not None:
                 self._tracing.carry(work)
-            one, batch = self._pairing.backlog_limit, self._pairing.backlog_batch_limit
-            work.measure(batch if isinstance(work.outgoing, list) else one, self._require_headroom)
+            client = self._pairing
+            limit = client.backlog_batch_limit if isinstance(work.outgoing, list) else client.backlog_limit
+            work.measure(limit, self._require_headroom)
         return work
-
-    def _note_accepted(self, size: int) -> None:
-        """A plain message of this size was accepted: metered, and known to the entity."""
-        at = self._now()
-        if at >= self._meter.minute_ends:
-            self._meter.turn(at)
-        self._note(size)
-        if self._machine.state is HEALTHY:
-            self._machine.accepted(at)
-        else:
-            self._entity.sent(at)
 
     def _traced(self, operation: str) -> AbstractContextManager[None]:
         """The span of a call, where traces are wanted."""
-        return nullcontext() if self._tracing is None else self._tracing.sending(operation, self.entity_name)
+        return _UNTRACED if self._tracing is None else self._tracing.sending(operation, self.entity_name)
 
-    def _has_no_barrier(self) -> bool:
-        return self._order is None or self._order.is_free(self.entity_name)
-
-    def _flow(self, work: Payload, timeout_s: float, began_at: float, *, tried: bool = False) -> SendFlow:
-        parts = [] if self._order is None else self._parts(work)
-        if self._order is not None and any(session is not None for session, _ in parts):
-            send = SessionSend(
-                self._entity,
-                self._order,
-                self._backlog_for,
-                self._now,
-                began_at + timeout_s,
-                self._waits_when_busy,
-                is_gone,
-                began_at,
-            )
-            return send.run(parts, tried=tried)
+    def _flow(self, work: Payload, timeout_s: float, began_at: float) -> OrderedFlow:
+        if self._order is not None:
+            parts = self._parts(work)
+            if any(session is not None for session, _ in parts):
+                return self._ordered(self._order, timeout_s, began_at).run(parts)
         return send_flow(
             self._entity,
-            self._backlog_of(work),
+            self._backlog_for(work.session) if self._preserves_sessions else self._backlog,
             self._now,
             timeout_s=timeout_s,
             wait_when_busy=self._waits_when_busy,
             began_at=began_at,
+        )
+
+    def _ordered(self, order: SessionGates, timeout_s: float, began_at: float) -> SessionSend:
+        return SessionSend(
+            self._entity,
+            order,
+            self._backlog_for,
+            self._now,
+            began_at + timeout_s,
+            self._waits_when_busy,
+            is_gone,
+            began_at,
         )
 
     def _parts(self, work: Payload) -> list[Part]:
@@ -118,9 +100,6 @@ class SenderCore:
             if part is not work:
                 part.measure(self._pairing.backlog_limit, False)
         return list(parts)
-
-    def _backlog_of(self, work: Payload) -> SenderBacklog:
-        return self._backlog_for(work.session if self._preserves_sessions else None)
 
     def _backlog_for(self, session: str | None) -> SenderBacklog:
         return self._backlog if session is None else SenderBacklog(self._pairing.pair_state, session=session)
@@ -139,8 +118,8 @@ class SenderCore:
         return numbers
 
     def _batch(self, sdk_sender: Any, max_size_in_bytes: int | None) -> PairedMessageBatch:
-        told = getattr(sdk_sender, "_max_batch_size_on_link", None)
-        limit = int(told) if told else self._pairing.backlog_batch_limit
+        found = getattr(sdk_sender, "_max_batch_size_on_link", None)
+        limit = int(found) if found else self._pairing.backlog_batch_limit
         if max_size_in_bytes and max_size_in_bytes > limit:
             raise ValueError(
                 f"Max message size: {max_size_in_bytes} is too large, acceptable max batch size is: {limit} bytes."

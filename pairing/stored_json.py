@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _LARGEST = 2**63
-_MOST_TOLD = 10_000
-_told: set[tuple[str, str]] = set()
+_MOST_LOGGED = 10_000
+_logged: set[tuple[str, str]] = set()
 _LOGGER = logging.getLogger("pairing")
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Whatever a reader stumbles over within, it is a ValueError: the text is no such thing."""
+    """Every error of a reader within becomes a ValueError: the text is no such thing."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -60,7 +60,7 @@ def texts(fields: Mapping[str, Any], name: str) -> list[str]:
 
 
 def number(fields: Mapping[str, Any], name: str) -> float:
-    """A field that is a number such as clocks and scales tell."""
+    """A field that is a finite number."""
     value = fields[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} is no number")
@@ -78,10 +78,10 @@ def whole(fields: Mapping[str, Any], name: str) -> int:
 
 
 def moment(fields: Mapping[str, Any], name: str) -> datetime:
-    """A field that is an aware time, and one that can be told in any time zone."""
+    """A field that is an aware time, and one that exists in any time zone."""
     when = datetime.fromisoformat(text(fields, name))
     if when.tzinfo is None or not 1 < when.year < 9999:
-        raise ValueError(f"{name} is no time that a clock tells")
+        raise ValueError(f"{name} is no time")
     return when
 
 
@@ -108,7 +108,7 @@ def as_text(value: str | bytes) -> str:
 
 
 def readable(key: str, hash_: Mapping[str, str], read: Callable[[str], T]) -> dict[str, T]:
-    """What can be read of the fields of the hash ``key``; what cannot is skipped, and told of once."""
+    """What can be read of the fields of the hash ``key``; what cannot is skipped, and logged once."""
     found = {}
     for field, written in hash_.items():
         try:
@@ -120,11 +120,11 @@ def readable(key: str, hash_: Mapping[str, str], read: Callable[[str], T]) -> di
 
 def skipped(key: str, field: str, error: ValueError) -> None:
     """Say in the log, once for each field, that it cannot be read; not what it holds."""
-    if (key, field) in _told:
+    if (key, field) in _logged:
         return
-    if len(_told) >= _MOST_TOLD:
-        _told.clear()
-    _told.add((key, field))
+    if len(_logged) >= _MOST_LOGGED:
+        _logged.clear()
+    _logged.add((key, field))
     _LOGGER.warning("pairing: %s of %s in Redis cannot be read (%s); it is skipped", field[:200], key, _kind(error))
 
 

@@ -1,28 +1,42 @@
 """Fakes for tests, the users' own included: a clock turned by hand, namespaces in memory, and a pair over two of them.
 
-They claim what they do: sends go through the real rules of failover, rotation and rewriting, and messages through the
+Sends go through the real rules of failover, rotation and rewriting, and messages through the
 SDK's own encoder; there are no links, locks, sessions or subscriptions, and nothing takes time.
 """
 
 from collections import deque
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, assert_never
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch, ServiceBusReceivedMessage
 
 from pairing.backlog.rotation import backlog_path
-from pairing.drive import drive
+from pairing.drive import Reply, drive
 from pairing.ends import End, Endpoint
 from pairing.health.faults import describe
-from pairing.health.flows import DONE, Action, OpenFresh, Outcome, PingAction, PingResult, ToPrimary, Wait, ping_flow
-from pairing.messages.payload import Messages, PairedMessageBatch
+from pairing.health.flows import (
+    DONE,
+    OpenFresh,
+    Outcome,
+    PingAction,
+    PingResult,
+    SendAction,
+    SendPing,
+    ToBacklog,
+    ToPrimary,
+    Wait,
+    ping_flow,
+)
+from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload
 from pairing.messages.rewriting import is_ping, ping_message, restore
+from pairing.operations.pinger import PING_BYTES
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
-from pairing.pinger import PING_BYTES
 from pairing.sending import SenderCore
+from pairing.sessions.order import Consult, Move, OrderAction, Pause
 
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -107,7 +121,7 @@ class _InMemoryEnd(End):
 class InMemoryPairedClient(PairedClient):
     """A paired client over two namespaces in memory, with the real rules and a clock of yours.
 
-    Nothing happens by itself: ``tick`` lets the time tell, ``ping_due`` pings, ``bring_home`` is the syphon.
+    Nothing happens by itself: ``tick`` applies what is due, ``ping_due`` pings, ``bring_home`` drains the backlog.
     """
 
     def __init__(
@@ -160,7 +174,7 @@ class InMemoryPairedClient(PairedClient):
         return InMemoryPairedSender(self, topic_name)
 
     def tick(self) -> None:
-        """Let the clock's time tell: overdue entities fail over, holds and probations end."""
+        """Apply what is due by the clock: overdue entities fail over, holds and probations end."""
         self._tick()
 
     def ping_due(self) -> list[PingResult]:
@@ -171,20 +185,26 @@ class InMemoryPairedClient(PairedClient):
     def ping(self, path: str) -> PingResult:
         """Ping an entity now."""
 
-        def perform(action: PingAction) -> Outcome:
-            if isinstance(action, OpenFresh):
-                return DONE  # there are no links that could fail
-            try:
-                self.namespaces["primary"].send(path, [ping_message()])
-            except Exception as error:
-                self.meter.count("ping", self.primary.namespace, path)
-                return self.failed(error, path, reused=False)
-            self.meter.count("ping", self.primary.namespace, path, messages=1, bytes=PING_BYTES, billing_units=1)
-            return DONE
+        def perform(action: PingAction) -> Reply:
+            match action:
+                case OpenFresh():
+                    return action.reply(DONE)  # there are no links that could fail
+                case SendPing():
+                    return action.reply(self._send_ping(path))
+            assert_never(action)
 
         result = drive(ping_flow(path, self.clock.now, describe, timeout_s=1.0), perform)
         self.pair_state.pinged(result)
         return result
+
+    def _send_ping(self, path: str) -> Outcome:
+        try:
+            self.namespaces["primary"].send(path, [ping_message()])
+        except Exception as error:
+            self.meter.count("ping", self.primary.namespace, path)
+            return self.failed(error, path, reused=False)
+        self.meter.count("ping", self.primary.namespace, path, messages=1, bytes=PING_BYTES, billing_units=1)
+        return DONE
 
     def bring_home(self) -> int:
         """Send what sits in the backlog to where it is meant to go, until a destination refuses; how many it were."""
@@ -220,31 +240,42 @@ class InMemoryPairedSender(SenderCore):
         """As ``PairedSender.send_messages``."""
         self._check_live()
         timeout_s = self._checked(timeout)
-        work = self._prepared(message)
-        if work is None:
-            return
+        work = self._measured(payload(message, self.entity_name))
+        if work is not None:
+            drive(self._flow(work, timeout_s, self._now()), partial(self._perform, work))
 
-        def perform(action: Action) -> Outcome:
-            if isinstance(action, Wait):
-                return DONE
-            namespaces, client = self._client.namespaces, self._client
-            try:
-                if isinstance(action, ToPrimary):
-                    namespaces["primary"].send(self.entity_name, work.messages)
-                    client.count_primary(work, accepted=True)
-                else:
-                    outgoing = work.rewritten()
-                    namespaces["secondary"].send(action.queue, outgoing if isinstance(outgoing, list) else [outgoing])
-                    client.count_backlog(work, accepted=True)
-            except Exception as error:
-                if isinstance(action, ToPrimary):
-                    client.count_primary(work, accepted=False)
-                    return client.failed(error, self.entity_name, reused=False)
-                client.count_backlog(work, accepted=False)
-                return client.backlog_failed(error, reused=False)
-            return DONE
+    def _perform(self, work: Payload, action: SendAction | OrderAction) -> Reply:
+        match action:
+            case ToPrimary():
+                return action.reply(self._to_primary(work))
+            case ToBacklog():
+                return action.reply(self._to_backlog(work, action.queue))
+            case Wait() | Pause():
+                return action.reply(None)
+            case Consult() | Move():
+                raise NotImplementedError("the order of sessions is not kept in memory")
+        assert_never(action)
 
-        drive(self._flow(work, timeout_s, self._now()), perform)
+    def _to_primary(self, work: Payload) -> Outcome:
+        client = self._client
+        try:
+            client.namespaces["primary"].send(self.entity_name, work.messages)
+        except Exception as error:
+            client.count_primary(work, accepted=False)
+            return client.failed(error, self.entity_name, reused=False)
+        client.count_primary(work, accepted=True)
+        return DONE
+
+    def _to_backlog(self, work: Payload, queue: str) -> Outcome:
+        client = self._client
+        try:
+            outgoing = work.rewritten()
+            client.namespaces["secondary"].send(queue, outgoing if isinstance(outgoing, list) else [outgoing])
+        except Exception as error:
+            client.count_backlog(work, accepted=False)
+            return client.backlog_failed(error, reused=False)
+        client.count_backlog(work, accepted=True)
+        return DONE
 
     def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
         """As ``PairedSender.create_message_batch``."""

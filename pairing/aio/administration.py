@@ -8,7 +8,6 @@ from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from pairing.backlog.administration import CREATED_WITH as _CREATED_WITH
 from pairing.backlog.administration import (
-    Answer,
     BacklogQueueInfo,
     CreateQueue,
     ListQueues,
@@ -18,6 +17,7 @@ from pairing.backlog.administration import (
     plain,
     understood,
 )
+from pairing.drive import Reply
 
 
 class PlainHttpTransport(AioHttpTransport):  # type: ignore[misc]  # azure.core resolves the name lazily
@@ -43,16 +43,16 @@ def emulator_transport(**keywords: Any) -> PlainHttpTransport:
     return PlainHttpTransport(**keywords)
 
 
-async def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Answer:
-    """Ask the namespace; its error is the answer, too."""
+async def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Reply:
+    """Ask the namespace; its error is an outcome, too."""
     try:
         if isinstance(action, ListQueues):
-            return await listed(admin.list_queues())
+            return action.reply(await listed(admin.list_queues()))
         with understood():
             await admin.create_queue(action.path, **_CREATED_WITH)
+        return action.reply(None)
     except Exception as error:
-        return error
-    return None
+        return action.reply(error)
 
 
 async def backlog_queues(admin: ServiceBusAdministrationClient, primary_namespace: str) -> list[BacklogQueueInfo]:

@@ -1,56 +1,35 @@
 """The asyncio sender: the SDK's methods, over two namespaces."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from datetime import datetime
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Self
 
 from azure.servicebus import ServiceBusMessageBatch
-from azure.servicebus.aio import ServiceBusSender
 
 from pairing.aio.links import Link
-from pairing.clock import seconds
-from pairing.drive import drive_async
-from pairing.health.availability import HEALTHY
-from pairing.health.faults import is_ambiguous
-from pairing.health.flows import DONE, Action, Outcome, ToBacklog, ToPrimary, Wait, first_timeout_s
-from pairing.links import LinkFailure
-from pairing.messages.payload import Messages, PairedMessageBatch, Payload, plain_size
-from pairing.paired import CLOSE_S
-from pairing.sending import LONGEST_OPENING_S, SenderCore
-from pairing.sessions.order import Consult, Move, OrderAction, Pause
-
-if TYPE_CHECKING:
-    from pairing.aio.client import PairedServiceBusClient
+from pairing.drive import Operation, Reply, run_async
+from pairing.messages.payload import Messages, PairedMessageBatch
+from pairing.operations.sender import SendOperations, T
+from pairing.sessions.order import Consult, Move
 
 _LOOK_S = 0.05
 
 
-class PairedSender(SenderCore):
+class PairedSender(SendOperations):
     """Sends to one queue or topic: to the primary, or to a backlog queue while the entity is failed over.
 
     At least once: where the outcome of an attempt is unknown, the message is sent again with the same message_id. A
     cancelled call may have sent its message or not.
     """
 
-    def __init__(
-        self,
-        client: "PairedServiceBusClient",
-        entity_name: str,
-        make: Callable[[], Awaitable[ServiceBusSender]],
-    ) -> None:
-        super().__init__(client, entity_name)
-        self._client = client
-        self._link = Link(make, client.background)
+    _link: Link
 
-    async def __aenter__(self) -> "PairedSender":
+    async def __aenter__(self) -> Self:
         self._check_live()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
@@ -59,172 +38,47 @@ class PairedSender(SenderCore):
         Raises the SDK's own error while a failure is accepted or the caller's, MessageSizeExceededError also for what
         could not be failed over, BacklogUnavailableError where the entity is failed over and no backlog queue takes it.
         """
-        client, began_at = self._client, self._now()
-        # What all the rest comes to for a plain message while all is well, in as few steps as there can be.
-        if (
-            timeout is None
-            and self._machine.state is HEALTHY
-            and self._may_be_short
-            and client.refusal is None
-            and not self._closed
-            and (size := plain_size(message, client.backlog_limit))
-        ):
-            failure = await self._link.send(message, self._first_timeout_s)
-            if failure is None and self._has_warmed:
-                self._note_accepted(size)
-            else:
-                await self._send(message, None, began_at, (failure,))
-            return
-        with self._traced("send"):
-            await self._send(message, timeout, began_at, ())
-
-    async def _send(
-        self,
-        message: Messages | ServiceBusMessageBatch,
-        timeout: float | None,
-        began_at: float,
-        tried: tuple[LinkFailure | None, ...],
-    ) -> None:
-        """Send in all the steps that there may be; ``tried``: how the first attempt ended, where that was made."""
-        if not tried:
-            self._check_live()
-        timeout_s = self._checked(timeout)
-        work = self._prepared(message)
-        if work is None:
-            return
-        outgoing, first = work.outgoing, None
-        if (
-            not tried
-            and self._machine.state is HEALTHY
-            and (self._order is None or self._order.is_free(self.entity_name))
-        ):
-            tried = (await self._link.send(outgoing, first_timeout_s(timeout_s)),)
-        for failure in tried:
-            first = self._to_primary(work, failure)
-        if first == DONE:
-            self._entity.sent(self._now())
+        began_at = self._now()
+        if not (size := self._plain_size(message, timeout)):
+            await run_async(self._send(message, timeout, began_at))
+        elif failure := await self._link.send(message, self._first_timeout_s):
+            await run_async(self._send_after(failure, message, began_at))
         else:
-            await self._run(work, timeout_s, lambda left: self._link.send(outgoing, left), began_at, first)
+            self._note_accepted(size)
 
     async def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
     ) -> list[int]:
         """The sequence numbers of the scheduled messages; none where they were scheduled in a backlog queue."""
-        with self._traced("schedule"):
-            return await self._schedule(messages, schedule_time_utc, timeout)
-
-    async def _schedule(self, messages: Messages, schedule_time_utc: datetime, timeout: float | None) -> list[int]:
-        self._check_live()
-        timeout_s = self._checked(timeout)
-        work = self._scheduled(messages, schedule_time_utc)
-        if work is None:
-            return []
-        outgoing, numbers = work.outgoing, list[int]()
-
-        async def schedule(sender: ServiceBusSender, left: float) -> None:
-            numbers[:] = await sender.schedule_messages(outgoing, schedule_time_utc, timeout=left)
-
-        queue = await self._run(work, timeout_s, lambda left: self._link.attempt(schedule, left), self._now())
-        return numbers if queue is None else self._in_backlog()
+        return await run_async(self._schedule(messages, schedule_time_utc, timeout))
 
     async def cancel_scheduled_messages(
         self, sequence_numbers: int | list[int], *, timeout: float | None = None
     ) -> None:
         """Cancel messages scheduled in the primary; ScheduledInBacklogError for those that sit in a backlog queue."""
-        self._check_live()
-        timeout_s = self._checked(timeout)
-        numbers = self._cancellable(sequence_numbers)
-        if not numbers:
-            return
-
-        async def cancel(sender: ServiceBusSender, left: float) -> None:
-            await sender.cancel_scheduled_messages(numbers, timeout=left)
-
-        until = self._now() + timeout_s
-        failure = await self._link.attempt(cancel, timeout_s / 2)
-        if failure is not None and failure.reused and is_ambiguous(failure.error):
-            failure = await self._link.attempt(cancel, until - self._now())
-        billing_units = 0 if failure else 1
-        self._client.meter.count(
-            "manage", self._client.primary.namespace, self.entity_name, billing_units=billing_units
-        )
-        if failure is not None:
-            raise failure.error
+        await run_async(self._cancel(sequence_numbers, timeout))
 
     async def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
         """An empty batch, which keeps room for the backlog; ValueError where the limit is above the entity's own."""
-        self._check_live()
-        if not self._entity.is_failed_over(self._now()):
-            await self._link.warm(min(LONGEST_OPENING_S, self._timeout_s / 2))
-        if not self._has_warmed:
-            self._warm_backlog()  # in the background: soon the batch knows what the backlog takes
-        return self._batch(self._link.sender, max_size_in_bytes)
+        return await run_async(self._create_batch(max_size_in_bytes))
 
     async def close(self) -> None:
         """Close the sender, within 5 s whatever a namespace does; a second time does nothing."""
-        self._closed = True
-        await self._link.close(min(CLOSE_S - 1.0, seconds(self._client.options.close_grace)))
+        await run_async(self._close())
 
-    # Performing the flow's actions ---------------------------------------------------------------------------------
+    def _drive(self, operation: Operation[T]) -> Awaitable[T]:
+        return run_async(operation)
 
-    async def _run(
-        self,
-        work: Payload,
-        timeout_s: float,
-        attempt: Callable[[float], Awaitable[LinkFailure | None]],
-        began_at: float,
-        first: Outcome | None = None,
-    ) -> str | None:
-        """Perform a send flow; ``first`` is the outcome of its first attempt on the primary, where that was made."""
+    async def _sleep(self, wait_s: float) -> None:
+        await asyncio.sleep(wait_s)
 
-        tried = first is not None
-
-        async def perform(action: Action | OrderAction) -> Any:
-            nonlocal first
-            match action:
-                case ToPrimary(part=None):
-                    made, first = first, None
-                    return made or self._to_primary(work, await attempt(action.timeout_s))
-                case ToPrimary(part=part):
-                    return self._to_primary(part, await self._link.send(part.outgoing, action.timeout_s))
-                case ToBacklog():
-                    return await self._client.send_to_backlog(action.part or work, action)
-                case Wait():
-                    await self._wait(action.seconds)
-                    return DONE
-                case Pause():
-                    return await asyncio.sleep(action.seconds)
-                case Consult() | Move():
-                    assert self._order is not None
-                    if self._order.is_away:
-                        return None
-                    return await asyncio.to_thread(self._order.perform, action)
-
-        return await drive_async(self._flow(work, timeout_s, began_at, tried=tried), perform)
-
-    def _to_primary(self, work: Payload, failure: LinkFailure | None) -> Outcome:
-        if not self._has_warmed:
-            self._warm_backlog()
-        if failure is None or not failure.is_crowded:
-            self._client.count_primary(work, accepted=failure is None)
-        if failure is None:
-            return DONE
-        return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
-
-    async def _wait(self, wait_s: float) -> None:
+    async def _wait_for_failover(self, wait_s: float) -> None:
         until = self._now() + wait_s
         while (left := until - self._now()) > 0 and not self._entity.is_failed_over(self._now()):
             await asyncio.sleep(min(_LOOK_S, left))
 
-    def _warm_backlog(self) -> None:
-        """Once the primary has been tried, the queue that would be sent to is opened in the background."""
-        self._has_warmed = True
-        queue = self._backlog.choose(())
-        if queue is not None:
-            self._client.warm(queue)
-
-    @property
-    def client_identifier(self) -> str:
-        """What the service calls this sender in its errors; empty while nothing is open."""
-        sender: Any = self._link.sender
-        return str(getattr(sender, "client_identifier", ""))
+    async def _ask_fleet(self, action: Consult | Move) -> Reply:
+        assert self._order is not None
+        if self._order.is_away:
+            return action.reply(None) if isinstance(action, Consult) else action.reply(False)
+        return await asyncio.to_thread(self._order.perform, action)

@@ -1,7 +1,7 @@
 """The backlog queues of a secondary namespace: found, created, described; and plain HTTP for emulators.
 
 Pairing is a flow as sending is (docs/specification.md, section 4): it yields what to ask of the namespace, and the
-shells, blocking or asyncio, ask.
+clients, blocking or asyncio, ask.
 """
 
 import binascii
@@ -17,6 +17,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.servicebus.management import QueueProperties, QueueRuntimeProperties, ServiceBusAdministrationClient
 
 from pairing.backlog.rotation import backlog_path, parse_backlog_path
+from pairing.drive import Action, Reply
 from pairing.errors import BacklogCreationError
 from pairing.health.faults import describe
 
@@ -56,27 +57,26 @@ _NONSENSE = (
 
 
 @dataclass(frozen=True, slots=True)
-class ListQueues:
-    """Ask for all queues of the namespace; answered by their properties."""
+class ListQueues(Action[list[QueueProperties] | Exception]):
+    """List all queues of the namespace. Outcome: their properties, or why they could not be listed."""
 
 
 @dataclass(frozen=True, slots=True)
-class CreateQueue:
-    """Create this backlog queue; answered by None."""
+class CreateQueue(Action[Exception | None]):
+    """Create this backlog queue. Outcome: why it could not be created, or None."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait before the next try; answered by None."""
+class Pause(Action[None]):
+    """Wait before the next try."""
 
     seconds: float
 
 
 AdministrationAction = ListQueues | CreateQueue | Pause
-Answer = list[QueueProperties] | None | Exception
-PairingFlow = Generator[AdministrationAction, Answer, "Paired"]
+PairingFlow = Generator[AdministrationAction, Reply, "Paired"]
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ def pairing_flow(
 ) -> PairingFlow:
     """Find the backlog queues and create the missing ones, in three tries; BacklogCreationError where none is left.
 
-    ``namespace`` is the secondary's name, for the error. ``tries``: one, for whom comes again by itself.
+    ``namespace`` is the secondary's name, for the error. ``tries``: one where the caller tries again later.
     """
     paths = [backlog_path(primary_namespace, index) for index in range(count)]
     found: dict[str, QueueProperties] | None = None
@@ -105,35 +105,37 @@ def pairing_flow(
     unreachable: Exception | None = None
     for attempt in range(tries):
         if attempt:
-            yield Pause(pause_s)
+            yield from Pause(pause_s)
         if found is None:
-            listed = yield ListQueues()
+            listed = yield from ListQueues()
             if isinstance(listed, Exception):
                 unreachable = listed
                 if is_unauthorized(listed):
                     break
                 continue
-            found = _named(listed or (), paths)
+            found = _named(listed, paths)
         failures = yield from _create([path for path in paths if path not in found and path not in created], created)
         if not failures or any(map(is_unauthorized, failures.values())):
             break
     if found is None or not (created or found):
         raise _refused(namespace, unreachable or next(iter(failures.values()), None))
     present = [path for path in paths if path in found or path in created]
-    deviating = {path: told for path in present if path in found and (told := deviations(found[path]))}
+    deviating = {
+        path: found_deviations for path in present if path in found and (found_deviations := deviations(found[path]))
+    }
     return Paired(present, deviating, failures)
 
 
 def _named(queues: Iterable[QueueProperties], paths: list[str]) -> dict[str, QueueProperties]:
-    by_name = {queue.name.lower(): queue for queue in queues}  # the service does not tell cases apart
+    by_name = {queue.name.lower(): queue for queue in queues}  # the service ignores case
     return {path: by_name[path.lower()] for path in paths if path.lower() in by_name}
 
 
-def _create(missing: Iterable[str], created: set[str]) -> Generator[AdministrationAction, Answer, dict[str, Exception]]:
+def _create(missing: Iterable[str], created: set[str]) -> Generator[CreateQueue, Reply, dict[str, Exception]]:
     failures: dict[str, Exception] = {}
     for path in missing:
-        answer = yield CreateQueue(path)
-        if isinstance(answer, Exception) and not isinstance(answer, ResourceExistsError):
+        answer = yield from CreateQueue(path)
+        if answer is not None and not isinstance(answer, ResourceExistsError):
             failures[path] = answer
             if is_unauthorized(answer):
                 break
@@ -143,7 +145,7 @@ def _create(missing: Iterable[str], created: set[str]) -> Generator[Administrati
 
 
 def is_unauthorized(error: Exception) -> bool:
-    """Whether trying again is in vain: the key is wrong, or the Manage claim is missing."""
+    """Whether trying again cannot help: the key is wrong, or the Manage claim is missing."""
     return isinstance(error, ClientAuthenticationError) or getattr(error, "status_code", None) in (401, 403)
 
 
@@ -165,12 +167,12 @@ def _refused(namespace: str, error: Exception | None) -> BacklogCreationError:
 
 def deviations(queue: QueueProperties) -> dict[str, tuple[Any, Any]]:
     """Property → (expected, actual) where a backlog queue is not as this library would have made it."""
-    told = {}
+    found = {}
     for name, expected in {**CREATED_WITH, **_DEFAULTS}.items():
         actual = getattr(queue, name, None)
         if not _equal(expected, getattr(actual, "value", actual)):
-            told[name] = (expected, actual)
-    return told
+            found[name] = (expected, actual)
+    return found
 
 
 def _equal(expected: Any, actual: Any) -> bool:
@@ -186,19 +188,19 @@ def is_forever(duration: timedelta | str | None) -> bool:
     return isinstance(duration, str) and duration.startswith(f"P{_FOREVER_DAYS}D")
 
 
-def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Answer:
-    """Ask the namespace; its error is the answer, too."""
+def perform(admin: ServiceBusAdministrationClient, action: ListQueues | CreateQueue) -> Reply:
+    """Ask the namespace; its error is an outcome, too."""
     try:
         if isinstance(action, ListQueues):
-            return listed(admin.list_queues())
+            return action.reply(listed(admin.list_queues()))
         with understood():
             admin.create_queue(action.path, **CREATED_WITH)
+        return action.reply(None)
     except Exception as error:
-        return error
-    return None
+        return action.reply(error)
 
 
-def operations(action: ListQueues | CreateQueue, answer: Answer) -> int:
+def operations(action: ListQueues | CreateQueue, answer: Reply) -> int:
     """How many administration calls an action took: lists come in pages of 100."""
     return len(answer) // _PAGE + 1 if isinstance(answer, list) else 1
 
@@ -211,7 +213,7 @@ Q = TypeVar("Q", QueueProperties, QueueRuntimeProperties)
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """DecodeError, which is an error of azure.core, where the SDK stumbles over what the namespace has answered."""
+    """DecodeError, which is an error of azure.core, where the SDK cannot read what the namespace has answered."""
     try:
         yield
     except binascii.Error:  # the key in the connection string: nothing was answered yet
@@ -269,7 +271,7 @@ def backlog_queues(admin: ServiceBusAdministrationClient, primary_namespace: str
 def describe_queues(
     described: Mapping[str, QueueProperties], counted: Iterable[QueueRuntimeProperties], primary_namespace: str
 ) -> list[BacklogQueueInfo]:
-    """What two lists of a namespace, of properties and of counts, tell of a primary's backlog queues."""
+    """A primary's backlog queues, from two lists of a namespace: properties and counts."""
     infos = []
     for counts in counted:
         parsed = parse_backlog_path(counts.name)

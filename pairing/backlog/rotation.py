@@ -36,7 +36,7 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class RotationEvent:
-    """What happened to one backlog queue of the rotation, in the words of an event."""
+    """What happened to one backlog queue of the rotation, with the fields of an event."""
 
     path: str
     kind: str
@@ -69,7 +69,7 @@ class Rotation:
 
     def usable(self, path: str | None) -> bool:
         """Whether a sender may stay with this queue."""
-        queue = self._queues.get(path) if path is not None else None
+        queue = self._queues.get(path or "")
         return queue is not None and queue.pulled_at is None and queue.fill < FULL
 
     def trusts(self, path: str) -> bool:
@@ -99,7 +99,7 @@ class Rotation:
     def failed(self, path: str, reason: str, now: float, *, began: float) -> list[RotationEvent]:
         """A send to the queue failed: it is out of the rotation for its probation.
 
-        One that ``began`` before the queue was pulled tells nothing new: many senders meet the same incident.
+        One that ``began`` before the queue was pulled says nothing new: many senders meet the same incident.
         """
         queue = self._queues.get(path)
         if queue is None or (queue.pulled_at is not None and began < queue.pulled_at):
@@ -124,7 +124,9 @@ class Rotation:
     def expire(self, now: float) -> list[RotationEvent]:
         """Let the time pass: queues whose probation is over return to the rotation."""
         due = [p for p, q in self._queues.items() if q.pulled_at is not None and now >= q.returns_at]
-        own = [path for path in due if not self._queues[path].is_adopted]  # of the others their process tells
+        own = [
+            path for path in due if not self._queues[path].is_adopted
+        ]  # those of others are reported by their process
         for path in due:
             self._queues[path].pulled_at, self._queues[path].is_adopted = None, False
         return [RotationEvent(path, "queue_returned", "its probation is over", now) for path in own]

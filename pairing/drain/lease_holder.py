@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pairing.drain.pacing import Pacing
+from pairing.fleet.failures import redis_errors
 
 if TYPE_CHECKING:
     from pairing.fleet.coordination import Coordination, SharedState
@@ -74,7 +75,7 @@ class LeaseHolder:
             for queue, post in self._leases.items():
                 self._maintain_lease(self._shared, queue, post, leaving)
             self._alone_since = None
-        except _away():
+        except redis_errors():
             self._notice_a_freeze()  # in the middle of it: then the connection broke for that, maybe
             self._stay_alone()
         finally:
@@ -151,7 +152,7 @@ class LeaseHolder:
     def _give_up(self, queue: str, post: _QueueLease) -> None:
         if self._shared is not None and post.is_held:
             post.is_held = False
-            with contextlib.suppress(*_away()):
+            with contextlib.suppress(*redis_errors()):
                 self._shared.release_lease(queue, self._owner)
 
     def _read_paces(self, shared: "SharedState") -> None:
@@ -187,10 +188,3 @@ class LeaseHolder:
             post.token = shared.acquire_lease(queue, self._owner, LEASE_S)
             post.is_held = post.token is not None
             post.renewed_at = asked_at
-
-
-def _away() -> tuple[type[Exception], ...]:
-    """What is raised where Redis does not answer."""
-    from redis.exceptions import RedisError  # redis is an extra of the package; with coordination it is there
-
-    return (RedisError, OSError)

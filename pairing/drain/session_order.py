@@ -14,7 +14,7 @@ from pairing.drain.actions import DrainAction, Failed, Fetch, Peek, Receive, Sen
 from pairing.drain.sorting import path_of
 from pairing.drive import Action, Reply
 from pairing.messages.rewriting import SCHEDULED_ENQUEUE_TIME, SESSION_ID
-from pairing.sessions.shared import session_key
+from pairing.sessions.rulings import session_key
 from pairing.sessions.turns import Turns
 
 _LOOK_S = 1.0

@@ -1,7 +1,7 @@
 """How full the backlog queues are, and which of them are out of order, as the processes of a fleet share it.
 
-One process looks at the queues for all, at most so often; a warning is given to exactly one of them to tell. Blocking;
-every call may raise ``redis.RedisError``.
+One process looks at the queues for all, at most so often; a warning is given to exactly one of them to report.
+Blocking; every call may raise ``redis.RedisError``.
 """
 
 import json
@@ -75,8 +75,8 @@ class SharedBacklog:
 
     # The rotation --------------------------------------------------------------------------------------------------
 
-    def tell(self, news: QueueNews) -> None:
-        """Tell the fleet that a queue left a rotation, or came back."""
+    def report(self, news: QueueNews) -> None:
+        """Report to the fleet that a queue left a rotation, or came back."""
         with self._redis.pipeline(transaction=True) as pipeline:
             if news.until is None:
                 pipeline.hdel(self._pulled, news.path)

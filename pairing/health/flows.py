@@ -1,6 +1,6 @@
-"""The rules of sending and pinging, written once: generators that yield an action and receive its outcome.
+"""The rules of sending and pinging, written once: flows that yield actions and receive their outcomes.
 
-They know neither the SDK nor the world they run in; ``pairing.drive`` performs their actions, blocking or awaited
+They know neither the SDK nor an event loop; ``pairing.drive`` performs their actions, blocking or awaited
 (docs/specification.md, sections 5 to 7).
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from pairing.drive import Action, Reply
 from pairing.errors import RETRY_AFTER_S, BacklogUnavailableError, Fault
 
 LONGEST_ATTEMPT_S = 10.0
@@ -16,7 +17,25 @@ _TOO_SHORT_S = 0.001
 
 
 @dataclass(slots=True)
-class ToPrimary:
+class Failed:
+    """The outcome of an action that did not succeed."""
+
+    fault: Fault
+    error: BaseException
+    repeatable: bool = False
+    """Whether the link had been open before and the failure hides its cause: a new link may reveal it."""
+    is_unknown: bool = False
+    """Whether the message may have been stored all the same."""
+    is_crowded: bool = False
+    """Whether nothing was sent because other sends held the link all the time: it says nothing about the entity."""
+
+
+Outcome = Literal["done"] | Failed
+DONE: Literal["done"] = "done"
+
+
+@dataclass(slots=True)
+class ToPrimary(Action[Outcome]):
     """Send the message to its entity in the primary."""
 
     timeout_s: float
@@ -25,7 +44,7 @@ class ToPrimary:
 
 
 @dataclass(slots=True)
-class ToBacklog:
+class ToBacklog(Action[Outcome]):
     """Send the message, rewritten, to a backlog queue."""
 
     queue: str
@@ -35,50 +54,42 @@ class ToBacklog:
 
 
 @dataclass(slots=True)
-class Wait:
+class Wait(Action[None]):
     """Wait, unless the entity fails over meanwhile."""
 
     seconds: float
 
 
 @dataclass(slots=True)
-class OpenFresh:
+class OpenFresh(Action[Outcome]):
     """Open a link of its own to the entity in the primary."""
 
     timeout_s: float
 
 
 @dataclass(slots=True)
-class SendPing:
+class SendPing(Action[Outcome]):
     """Send a ping on the link just opened."""
 
     timeout_s: float
 
 
-Action = ToPrimary | ToBacklog | Wait
+SendAction = ToPrimary | ToBacklog | Wait
 PingAction = OpenFresh | SendPing
 
+SendFlow = Generator[SendAction, Reply, str | None]
+PingFlow = Generator[PingAction, Reply, "PingResult"]
 
-@dataclass(slots=True)
-class Failed:
-    """An action that did not succeed."""
 
-    fault: Fault
-    error: BaseException
-    repeatable: bool = False
-    """Whether the link had been open before and the failure hides its cause: a fresh link may tell."""
+@dataclass(frozen=True, slots=True)
+class Redirected:
+    """The primary did not accept the message and the entity is failed over: the message must go to the backlog."""
+
+    deadline: float
+    cause: BaseException | None = None
+    """The primary's error; None where the primary was not tried."""
     is_unknown: bool = False
-    """Whether the message may have been stored all the same."""
-    is_crowded: bool = False
-    """Whether nothing was sent, for others held the link all the time: it says nothing of the entity."""
-
-
-Outcome = Literal["done"] | Failed
-DONE: Literal["done"] = "done"
-
-SendFlow = Generator[Any, Any, str | None]
-Redirect = Callable[[float, Failed | None], SendFlow]
-PingFlow = Generator[PingAction, Outcome, "PingResult"]
+    """Whether the primary may have stored the message all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,74 +143,83 @@ def send_flow(
     timeout_s: float,
     wait_when_busy: bool = False,
     began_at: float | None = None,
-    part: Any = None,
-    redirect: Redirect | None = None,
 ) -> SendFlow:
     """Send once, within the timeout: to the primary, or to a backlog queue while the entity is failed over.
 
-    ``began_at``: when the timeout began, where that was not now. ``redirect`` replaces the way to the backlog: a flow,
-    given the deadline and what failed on the primary.
+    ``began_at``: when the timeout began, where that was not now.
     Returns the backlog queue it went to, None for the primary. Raises the primary's own error while its failure is
     accepted or the caller's fault, BacklogUnavailableError where no backlog queue takes the message either.
     """
+    redirected = yield from primary_flow(
+        entity, now, timeout_s=timeout_s, wait_when_busy=wait_when_busy, began_at=began_at
+    )
+    if redirected is None:
+        return None
+    return (yield from backlog_flow(entity.path, backlog, now, redirected))
+
+
+def primary_flow(
+    entity: Entity,
+    now: Callable[[], float],
+    *,
+    timeout_s: float,
+    wait_when_busy: bool = False,
+    began_at: float | None = None,
+    part: Any = None,
+) -> Generator[SendAction, Reply, Redirected | None]:
+    """Send to the primary; None once it has the message, or how the message is redirected. Raises as ``send_flow``."""
     at = now() if began_at is None else began_at
     deadline = at + timeout_s
     primary_until = at + timeout_s / 2
-    cause: BaseException | None = None
+    failure: Failed | None = None
     repeated = False
     while not entity.is_failed_over(at):
         began = at
-        outcome = yield ToPrimary(min(LONGEST_ATTEMPT_S, primary_until - at), part)
+        outcome = yield from ToPrimary(min(LONGEST_ATTEMPT_S, primary_until - at), part)
         at = now()
         if outcome == DONE:
             entity.sent(at)
             return None
-        cause = outcome.error
-        if outcome.is_crowded and deadline - at > _TOO_SHORT_S:
+        failure = outcome
+        if failure.is_crowded and deadline - at > _TOO_SHORT_S:
             primary_until = at + (deadline - at) / 2
-        elif outcome.fault is Fault.BUSY and wait_when_busy and deadline - at > RETRY_AFTER_S:
-            yield Wait(RETRY_AFTER_S)
+        elif failure.fault is Fault.BUSY and wait_when_busy and deadline - at > RETRY_AFTER_S:
+            yield from Wait(RETRY_AFTER_S)
             at = now()
             primary_until = at + (deadline - at) / 2
-        elif outcome.fault is not Fault.OUTAGE:
-            if outcome.fault is Fault.CONFIGURATION:
-                entity.refused(at, cause)
-            raise cause
-        elif outcome.repeatable and not repeated and primary_until - at > _TOO_SHORT_S:
+        elif failure.fault is not Fault.OUTAGE:
+            if failure.fault is Fault.CONFIGURATION:
+                entity.refused(at, failure.error)
+            raise failure.error
+        elif failure.repeatable and not repeated and primary_until - at > _TOO_SHORT_S:
             repeated = True
-        elif not entity.failed(at, cause, began):
-            raise cause
-    if cause is not None and deadline - at <= _TOO_SHORT_S:
-        raise cause
-    if redirect is not None:
-        return (yield from redirect(deadline, outcome if cause is not None else None))
-    return (yield from backlog_flow(entity.path, backlog, now, deadline=deadline, cause=cause, part=part))
+        elif not entity.failed(at, failure.error, began):
+            raise failure.error
+    if failure is None:
+        return Redirected(deadline)
+    if deadline - at <= _TOO_SHORT_S:
+        raise failure.error
+    return Redirected(deadline, failure.error, failure.is_unknown)
 
 
 def backlog_flow(
-    path: str,
-    backlog: Backlog,
-    now: Callable[[], float],
-    *,
-    deadline: float,
-    cause: BaseException | None = None,
-    part: Any = None,
+    path: str, backlog: Backlog, now: Callable[[], float], redirected: Redirected, part: Any = None
 ) -> SendFlow:
     """Send to the backlog queues of the rotation, one after the other, until one accepts or the time is over."""
     errors: dict[str, BaseException] = {}
-    desperate = False
-    while not desperate and (left := deadline - now()) > _TOO_SHORT_S:
+    deadline, cause = redirected.deadline, redirected.cause
+    is_last_resort = False
+    while not is_last_resort and (left := deadline - (began := now())) > _TOO_SHORT_S:
         queue = backlog.choose(errors)
         if queue is None:
-            desperate = True
+            is_last_resort = True
             queue = backlog.last_resort(errors)
         if queue is None:
             break
-        began = now()
-        until = began + min(LONGEST_ATTEMPT_S, left if desperate else max(left / 2, min(left, 1.0)))
-        outcome = yield ToBacklog(queue, until - now(), part)
-        if outcome != DONE and outcome.repeatable and (left := until - now()) > _TOO_SHORT_S:
-            outcome = yield ToBacklog(queue, left, part)
+        budget = min(LONGEST_ATTEMPT_S, left if is_last_resort else max(left / 2, min(left, 1.0)))
+        outcome = yield from ToBacklog(queue, budget, part)
+        if outcome != DONE and outcome.repeatable and (left := began + budget - now()) > _TOO_SHORT_S:
+            outcome = yield from ToBacklog(queue, left, part)
         if outcome == DONE:
             backlog.accepted(queue, now())
             return queue
@@ -216,9 +236,9 @@ def ping_flow(
 ) -> PingFlow:
     """Ask once whether the entity accepts sends: a fresh link first, the message only where that opens."""
     deadline = now() + timeout_s
-    outcome = yield OpenFresh(timeout_s)
+    outcome = yield from OpenFresh(timeout_s)
     if outcome == DONE:
-        outcome = yield SendPing(max(deadline - now(), _TOO_SHORT_S))
+        outcome = yield from SendPing(max(deadline - now(), _TOO_SHORT_S))
     if outcome == DONE:
         return PingResult(path, True, "accepted")
     return PingResult(path, False, describe(outcome.error), outcome.fault is Fault.BUSY)

@@ -1,4 +1,4 @@
-"""What one call to send carries, made ready for either namespace; the same in both worlds."""
+"""What one call to send carries, made ready for either namespace; the same for blocking and asyncio senders."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -13,11 +13,10 @@ from azure.servicebus.exceptions import MessageSizeExceededError
 
 from pairing.messages.rewriting import PATH, SESSION_ID, as_message, check_reserved, ensure_message_id, to_backlog
 from pairing.messages.sizes import STEP, backlog_overhead, message_size
-from pairing.sessions.order import by_session
 from pairing.telemetry.metering import billing_units
 
 STANDARD_LIMIT = 262_144
-"""Bytes of the largest message in the Standard tier, taken until a link to the backlog tells better."""
+"""Bytes of the largest message in the Standard tier, assumed until a link to the backlog reports the real limit."""
 _BATCH_ENTRY = 8
 _AT_ONCE = 64
 _DATA = AmqpMessageBodyType.DATA
@@ -47,7 +46,7 @@ class PairedMessageBatch(ServiceBusMessageBatch):
         super().__init__(max_size_in_bytes=max_size_in_bytes)
         self._path = path
         self._backlog_limit = backlog_limit
-        self._create = create  # told of each message before it is measured
+        self._create = create  # called with each message before it is measured
         self._reserved = 0
         self.units = 0
         """Billing units of the messages so far."""
@@ -112,11 +111,13 @@ class Payload:
     def rewritten(self) -> Any:
         """What the SDK's sender gets for a backlog queue."""
         if self._rewritten is None:
-            copies = [
-                rewritten_plainly(message, self.path) or to_backlog(message, self.path) for message in self.messages
-            ]
-            self._rewritten = copies[0] if self.outgoing is self.messages[0] else copies
+            messages = self.messages
+            is_one = self.outgoing is messages[0]
+            self._rewritten = self._copy(messages[0]) if is_one else [self._copy(message) for message in messages]
         return self._rewritten
+
+    def _copy(self, message: ServiceBusMessage) -> ServiceBusMessage:
+        return rewritten_plainly(message, self.path) or to_backlog(message, self.path)
 
     def parts(self) -> "list[tuple[str | None, Payload]]":
         """What is sent of each session, in the order in which each comes first.
@@ -220,7 +221,7 @@ def payload(messages: Messages | ServiceBusMessageBatch, path: str) -> Payload |
 def _messages_of(batch: ServiceBusMessageBatch) -> list[ServiceBusMessage]:
     kept = getattr(batch, "_messages", None)
     if not isinstance(kept, list) or len(kept) != len(batch):
-        raise TypeError("this batch does not tell its messages: make it with the sender's create_message_batch")
+        raise TypeError("the messages of this batch cannot be read: make it with the sender's create_message_batch")
     return kept
 
 
@@ -251,3 +252,11 @@ def scheduled_payload(messages: Messages, when: datetime, path: str) -> Payload 
     for message in ready.messages if ready else ():
         message.scheduled_enqueue_time_utc = when
     return ready
+
+
+def by_session(messages: Iterable[Any], is_ordered: Callable[[Any], bool]) -> dict[str | None, list[Any]]:
+    """The messages by session, in the order in which each comes first; None: those that no order is kept for."""
+    found: dict[str | None, list[Any]] = {}
+    for message in messages:
+        found.setdefault(message.session_id if is_ordered(message) else None, []).append(message)
+    return found

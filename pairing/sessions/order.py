@@ -5,24 +5,24 @@ however healthy the entity looks. So that nothing overtakes, what decides is wri
 message goes to the backlog (docs/design/session-order.md).
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
+from pairing.drive import Action, Reply
 from pairing.errors import BacklogUnavailableError, Fault
 from pairing.health.flows import (
     DONE,
     LONGEST_ATTEMPT_S,
     Backlog,
     Entity,
-    Failed,
-    SendFlow,
+    Redirected,
+    SendAction,
     ToBacklog,
     backlog_flow,
-    send_flow,
+    primary_flow,
 )
-from pairing.sessions.shared import Ruling, session_key
+from pairing.sessions.rulings import Ruling, session_key
 
 _TOO_SHORT_S = 0.001
 
@@ -31,7 +31,7 @@ Part = tuple[str | None, Any]
 
 
 @dataclass(slots=True)
-class Consult:
+class Consult(Action[Ruling | None]):
     """Ask where a message of the session must go. Outcome: a Ruling, or None where Redis does not answer."""
 
     key: str
@@ -41,7 +41,7 @@ class Consult:
 
 
 @dataclass(slots=True)
-class Move:
+class Move(Action[bool]):
     """Let the session's barrier name another queue. Outcome: whether it does."""
 
     key: str
@@ -51,13 +51,14 @@ class Move:
 
 
 @dataclass(slots=True)
-class Pause:
+class Pause(Action[None]):
     """Wait so long."""
 
     seconds: float
 
 
 OrderAction = Consult | Move | Pause
+OrderedFlow = Generator[SendAction | OrderAction, Reply, str | None]
 
 
 class Order(Protocol):
@@ -92,31 +93,30 @@ class SessionSend:
     began_at: float
     """When the timeout began."""
 
-    def run(self, parts: list[Part], *, tried: bool) -> SendFlow:
-        """All parts in their order. ``tried``: the primary was tried with all of them, while it was certain to be free.
+    def run(self, parts: list[Part]) -> OrderedFlow:
+        """All parts in their order; those of an entity that certainly has no barrier go to the primary in one send.
 
         Returns the backlog queue of the last part, None for the primary. What was accepted before another part failed
-        stays so, and is told in a note on the error.
+        stays so, and a note on the error says so.
         """
-        if tried or self.order.is_free(self.entity.path):
-            redirect = partial(self._redirect_all, parts)
-            return (yield from self._send(None, None, began_at=self.began_at, redirect=redirect))
-        return (yield from self._each(parts, self._part))
+        if not self.order.is_free(self.entity.path):
+            return (yield from self._each(parts, self._part))
+        redirected = yield from self._primary(None, self.began_at)
+        if redirected is None:
+            return None
+        return (yield from self._each(parts, lambda part: self._redirect(part, redirected)))
 
-    def _send(self, part: Any, session: str | None, *, began_at: float | None = None, redirect: Any = None) -> SendFlow:
-        at = self.now() if began_at is None else began_at
-        return send_flow(
+    def _primary(self, part: Any, began_at: float) -> Generator[SendAction, Reply, Redirected | None]:
+        return primary_flow(
             self.entity,
-            self.backlog_of(session),
             self.now,
-            timeout_s=self.deadline - at,
+            timeout_s=self.deadline - began_at,
             wait_when_busy=self.wait_when_busy,
-            began_at=at,
+            began_at=began_at,
             part=part,
-            redirect=redirect,
         )
 
-    def _each(self, parts: list[Part], send: Callable[[Part], SendFlow]) -> SendFlow:
+    def _each(self, parts: list[Part], send: Callable[[Part], OrderedFlow]) -> OrderedFlow:
         queue, accepted = None, list[str]()
         for part in parts:
             try:
@@ -128,49 +128,44 @@ class SessionSend:
             accepted.append(part[0] or "(none)")
         return queue
 
-    def _part(self, part: Part) -> SendFlow:
+    def _part(self, part: Part) -> OrderedFlow:
         """One session, while it is not certain that it has no barrier."""
         session, work = part
-        if session is None:
-            return (yield from self._send(work, None))
-        key, token = session_key(self.entity.path, session), self.order.token()
-        ruling: Ruling | None = yield Consult(key, None, token, self.deadline - self.now())
-        if ruling is None and (queue := self.order.remembered(key)) is not None:
-            return (yield from self._alone(part, queue, None))
-        if ruling is not None and ruling.queue:
-            return (yield from self._behind(part, key, token, ruling, None))
-        return (yield from self._send(work, session, redirect=partial(self._redirect, part)))
+        if session is not None:
+            key, token = session_key(self.entity.path, session), self.order.token()
+            ruling = yield from Consult(key, None, token, self.deadline - self.now())
+            if ruling is None and (queue := self.order.remembered(key)) is not None:
+                return (yield from self._alone(part, queue, Redirected(self.deadline)))
+            if ruling is not None and ruling.queue:
+                return (yield from self._behind(part, key, token, ruling, None))
+        redirected = yield from self._primary(work, self.now())
+        return None if redirected is None else (yield from self._redirect(part, redirected))
 
-    def _redirect_all(self, parts: list[Part], deadline: float, failure: Failed | None) -> SendFlow:
-        return (yield from self._each(parts, lambda part: self._redirect(part, deadline, failure)))
-
-    def _redirect(self, part: Part, deadline: float, failure: Failed | None) -> SendFlow:
+    def _redirect(self, part: Part, redirected: Redirected) -> OrderedFlow:
         """The entity is failed over: the session's messages go to the backlog from now on."""
         session, work = part
-        cause = failure.error if failure is not None else None
         if session is None:
-            path, backlog = self.entity.path, self.backlog_of(None)
-            return (yield from backlog_flow(path, backlog, self.now, deadline=deadline, cause=cause, part=work))
-        if failure is not None and failure.is_unknown:
+            return (yield from backlog_flow(self.entity.path, self.backlog_of(None), self.now, redirected, work))
+        if redirected.is_unknown:
             self._at_risk(session, "a message was sent again although the first attempt may have been stored")
         key, token = session_key(self.entity.path, session), self.order.token()
         while (candidate := self._candidate(session, ())) is not None:
-            left = deadline - self.now()
-            ruling: Ruling | None = yield Consult(key, candidate, token, left)
+            left = redirected.deadline - self.now()
+            ruling = yield from Consult(key, candidate, token, left)
             if ruling is None:
-                return (yield from self._alone(part, self.order.remembered(key), cause))
+                return (yield from self._alone(part, self.order.remembered(key), redirected))
             if ruling.queue:
-                return (yield from self._behind(part, key, token, ruling, cause))
+                return (yield from self._behind(part, key, token, ruling, redirected.cause))
             if left <= ruling.wait_s + _TOO_SHORT_S:
                 break  # a timeout so short: the caller keeps the message, and the next send finds the gate up
-            yield Pause(ruling.wait_s)
-        raise BacklogUnavailableError(self.entity.path, {}) from cause
+            yield from Pause(ruling.wait_s)
+        raise BacklogUnavailableError(self.entity.path, {}) from redirected.cause
 
     def _candidate(self, session: str, tried: Collection[str]) -> str | None:
         backlog = self.backlog_of(session)
         return backlog.choose(tried) or backlog.last_resort(tried)
 
-    def _behind(self, part: Part, key: str, token: str, ruling: Ruling, cause: BaseException | None) -> SendFlow:
+    def _behind(self, part: Part, key: str, token: str, ruling: Ruling, cause: BaseException | None) -> OrderedFlow:
         """To the queue that the barrier names, and to no other; one that nobody used yet may be moved."""
         session, work = part
         assert session is not None
@@ -181,7 +176,7 @@ class SessionSend:
         may_be_stored = False
         while (left := self.deadline - self.now()) > _TOO_SHORT_S:
             began = self.now()
-            outcome = yield ToBacklog(queue, min(LONGEST_ATTEMPT_S, max(left / 2, min(left, 1.0))), work)
+            outcome = yield from ToBacklog(queue, min(LONGEST_ATTEMPT_S, max(left / 2, min(left, 1.0))), work)
             if outcome == DONE:
                 backlog.accepted(queue, self.now())
                 self.order.remember(key, queue)
@@ -209,27 +204,27 @@ class SessionSend:
 
     def _moved(
         self, session: str, key: str, token: str, ruling: Ruling, tried: Collection[str], *, is_gone: bool
-    ) -> Any:
+    ) -> Generator[Move, Reply, str | None]:
         """Another queue for the session, where it may have one; None where it must stay."""
         if not (ruling.is_new or is_gone):
             return None
         candidate = self._candidate(session, tried)
         if candidate is None:
             return None
-        return candidate if (yield Move(key, token, candidate, is_gone)) else None
+        return candidate if (yield from Move(key, token, candidate, is_gone)) else None
 
     def _left(self, key: str, token: str, *, stored: bool, may_be_stored: bool) -> None:
         """Tell that the send has ended; one that may still arrive is left to end by itself."""
         if not may_be_stored:
             self.order.left(key, token, stored=stored)
 
-    def _alone(self, part: Part, queue: str | None, cause: BaseException | None) -> SendFlow:
+    def _alone(self, part: Part, queue: str | None, redirected: Redirected) -> OrderedFlow:
         """Redis does not answer: this process keeps its own sessions together, as well as it can."""
         session, work = part
         assert session is not None
         backlog = self.backlog_of(session) if queue is None else _Stays(self.backlog_of(session), queue)
-        path, now = self.entity.path, self.now
-        went_to = yield from backlog_flow(path, backlog, now, deadline=self.deadline, cause=cause, part=work)
+        path = self.entity.path
+        went_to = yield from backlog_flow(path, backlog, self.now, redirected, work)
         if went_to is not None:
             self.order.remember(session_key(path, session), went_to)
         return went_to
@@ -248,11 +243,3 @@ class _Stays:
     def choose(self, tried: Collection[str]) -> str | None:
         """The first queue, until it was tried."""
         return self._first if self._first not in tried else self._backlog.choose(tried)
-
-
-def by_session(messages: Iterable[Any], is_ordered: Callable[[Any], bool]) -> dict[str | None, list[Any]]:
-    """The messages by session, in the order in which each comes first; None: those that no order is kept for."""
-    found: dict[str | None, list[Any]] = {}
-    for message in messages:
-        found.setdefault(message.session_id if is_ordered(message) else None, []).append(message)
-    return found

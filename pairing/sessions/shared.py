@@ -2,9 +2,9 @@
 
 A *gate* stands before an entity whose sessions may have to go to the backlog: while it is up, every send of a session
 asks here first. A *barrier* stands before one session: it names the backlog queue that all its messages go to, counts
-each send before it is made (``generation``), and knows the sends whose end nobody has told yet (``intents``, which end
-by themselves). It is lifted only by who can prove that the queue holds no message of the session, and only if nobody
-sent in the meantime (docs/design/session-order.md). Every step is one script; times are Redis's own.
+each send before it is made (``generation``), and knows the sends whose end nobody has reported yet (``intents``, which
+end by themselves). It is lifted only by who can prove that the queue holds no message of the session, and only if
+nobody sent in the meantime (docs/design/session-order.md). Every step is one script; times are Redis's own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pairing.fleet.scripts import script
+from pairing.sessions.rulings import Ruling, entity_of
 
 if TYPE_CHECKING:
     from pairing.fleet.shared_state import SharedState
@@ -41,33 +42,9 @@ class Gates:
     """What a process keeps a copy of."""
 
     epoch: str
-    """Another one than before: Redis has forgotten, and must be told."""
+    """Another one than before: Redis has forgotten, and needs the gates again."""
     up: frozenset[str]
     """The entities, in lower case, whose sessions ask before each send."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """Where a message of a session must go."""
-
-    queue: str
-    """The backlog queue that the session's messages go to; empty: there is no barrier."""
-    wait_s: float = 0.0
-    """The gate is not up long enough for every process to know: ask again after so long."""
-    is_new: bool = False
-    """Whether nothing but this send is behind the barrier, so that it may still take another queue."""
-    others: str = ""
-    """Another send of the session that may be under way, by its token; empty where there is none."""
-
-
-def session_key(entity: str, session: str) -> str:
-    """What a session is called in Redis; an entity's name has no blank."""
-    return f"{entity.lower()} {session}"
-
-
-def entity_of(key: str) -> str:
-    """The entity, in lower case, of a session's key."""
-    return key.partition(" ")[0]
 
 
 class SharedSessions:

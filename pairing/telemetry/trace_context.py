@@ -3,6 +3,7 @@
 By the W3C's names, as the SDK of Azure writes them; ``Diagnostic-Id`` is what .NET reads.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +12,8 @@ from azure.servicebus import ServiceBusMessage
 TRACE_PARENT, TRACE_STATE, DIAGNOSTIC_ID = "traceparent", "tracestate", "Diagnostic-Id"
 
 
-def is_wanted(option: bool | None, environment: Mapping[str, str]) -> bool:
-    """Whether to trace: as the option says, or as OpenTelemetry's own variables do where it says nothing."""
+def is_wanted(option: bool | None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether to trace: as the option says, or as OpenTelemetry's own variables do where it is None."""
     if option is not None:
         return option
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
@@ -24,8 +25,11 @@ def is_wanted(option: bool | None, environment: Mapping[str, str]) -> bool:
 
 def carried(message: ServiceBusMessage) -> dict[str, str]:
     """The context that a message carries, as ``traceparent`` and ``tracestate``; empty where it carries none."""
-    told = {_text(key): _text(value) for key, value in (message.application_properties or {}).items()}
-    found = {TRACE_PARENT: told.get(TRACE_PARENT) or told.get(DIAGNOSTIC_ID), TRACE_STATE: told.get(TRACE_STATE)}
+    properties = {_text(key): _text(value) for key, value in (message.application_properties or {}).items()}
+    found = {
+        TRACE_PARENT: properties.get(TRACE_PARENT) or properties.get(DIAGNOSTIC_ID),
+        TRACE_STATE: properties.get(TRACE_STATE),
+    }
     return {name: value for name, value in found.items() if value}
 
 

@@ -20,7 +20,7 @@ from azure.servicebus import ServiceBusMessage
 
 from pairing import Event, PairedServiceBusClient, SendAvailabilityOptions
 from pairing.fleet import coordination
-from pairing.health.pair import SenderBacklog
+from pairing.pair import SenderBacklog
 
 
 class Application:

@@ -190,8 +190,8 @@ def _pairs_file(folder: str) -> Path:
 
 def entities() -> dict[str, float]:
     """One process that joins a fleet of which 10,000 entities are failed over."""
-    from pairing.health.pair import Pair
     from pairing.membership import Fleet as Line
+    from pairing.pair import Pair
 
     shared = SharedState(redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True), "contoso")
     for number in range(ENTITIES):

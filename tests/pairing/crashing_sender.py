@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from azure.servicebus import ServiceBusMessage
@@ -73,9 +74,9 @@ async def die_in_the_middle_async(form: str, step: str, name: str) -> None:
     async with pairing.aio.PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
         to_backlog = client.send_to_backlog
 
-        async def dying(work: object, action: object) -> None:
+        def dying(work: object, action: object) -> Iterator[object]:
             if step == "after":
-                assert await to_backlog(work, action) == "done"
+                assert (yield from to_backlog(work, action)) == "done"
             os.kill(os.getpid(), signal.SIGKILL)
 
         client.send_to_backlog = dying
@@ -89,9 +90,9 @@ def die_in_the_middle(form: str, step: str, name: str) -> None:
     with connected() as client:
         to_backlog = client.send_to_backlog
 
-        def dying(work: object, action: object) -> None:
+        def dying(work: object, action: object) -> Iterator[object]:
             if step == "after":
-                assert to_backlog(work, action) == "done"
+                assert (yield from to_backlog(work, action)) == "done"
             os.kill(os.getpid(), signal.SIGKILL)
 
         client.send_to_backlog = dying

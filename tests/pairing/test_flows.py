@@ -7,8 +7,8 @@ from pairing import BacklogUnavailableError, Fault
 from pairing.backlog.rotation import Rotation
 from pairing.drive import drive, drive_async
 from pairing.health.flows import DONE, Failed, OpenFresh, SendPing, ToBacklog, ToPrimary, Wait, ping_flow, send_flow
-from pairing.health.pair import GuardedEntity, Pair, SenderBacklog
 from pairing.options import SendAvailabilityOptions
+from pairing.pair import GuardedEntity, Pair, SenderBacklog
 from pairing.testing import ManualClock
 
 LOST = sdk.ServiceBusConnectionError()

@@ -22,8 +22,8 @@ from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
-from pairing.health.pair import GuardedEntity, Pair
 from pairing.membership import Fleet
+from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
 from tests.selection import depth
 
@@ -64,7 +64,7 @@ class Process:
         self.pair = Pair(OPTIONS, PAIR, name, clock)
         self.coordination = RedisCoordination("redis://127.0.0.1:1/0", PAIR, name)
         self.coordination.shared = clocked(SharedState(client, PAIR))
-        self.coordination._presences.tell = lambda process, presence: None
+        self.coordination._presences.report = lambda process, presence: None
         self.coordination._backlog.pulled = list
         self.fleet = Fleet(self.pair, None)
         self.fleet.join(self.coordination)
@@ -203,7 +203,7 @@ class FleetLife(RuleBasedStateMachine):
             process.coordination.shared.exchange = lambda *a, **k: (exchange(*a, **k), self.no_answer())
         try:
             with suppress(RedisIsAwayError):
-                process.coordination._tell()
+                process.coordination._report_all()
                 process.by_hand = process.by_ping = False
         finally:
             process.coordination.shared.exchange = exchange

@@ -7,7 +7,7 @@ import pytest
 
 from pairing import SendAvailabilityOptions
 from pairing.health.flows import PingResult
-from pairing.health.pair import GuardedEntity, Pair
+from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
 
 

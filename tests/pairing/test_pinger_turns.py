@@ -10,9 +10,9 @@ import pytest
 import pairing.aio.pinger
 import pairing.pinger
 from pairing import SendAvailabilityOptions
-from pairing.health.flows import DONE
-from pairing.health.pair import Pair
-from pairing.pinger import ping_timeout_s
+from pairing.aio.links import Background
+from pairing.operations.pinger import ping_timeout_s
+from pairing.pair import Pair
 from pairing.testing import ManualClock
 
 ENTITIES = [f"entity-{n:02}" for n in range(40)]
@@ -39,6 +39,8 @@ def client():
         coordination=object(),
         options=SendAvailabilityOptions(),
         availability=pair.availability,
+        meter=SimpleNamespace(count=lambda *_, **__: None),
+        primary=SimpleNamespace(namespace="contoso"),
     )
 
 
@@ -50,7 +52,7 @@ def test_entities_that_others_ping_do_not_keep_the_rest_waiting(client):
 
 
 async def test_entities_that_others_ping_do_not_keep_the_rest_waiting_in_asyncio(client):
-    pinger = pairing.aio.pinger.Pinger(client)
+    pinger = pairing.aio.pinger.Pinger(client, Background())
     for _ in range(3):
         await pinger.ping_due()
     assert set(client.asked) == set(ENTITIES)
@@ -73,21 +75,23 @@ class Attempts:
         self.under_way -= 1
 
 
-def test_pings_of_one_entity_never_overlap(client, monkeypatch):
+def test_pings_of_one_entity_never_overlap(client):
     attempts = Attempts()
 
-    class Attempt:
-        def __init__(self, *_):
+    class PingLink:
+        def __init__(self):
             attempts.begin()
 
-        def perform(self, action):
+        def warm(self, timeout_s):
             attempts.answered.wait(60)
-            return DONE
 
-        def close(self):
+        def attempt(self, operation, timeout_s):
+            pass
+
+        def close(self, timeout_s):
             attempts.end()
 
-    monkeypatch.setattr(pairing.pinger, "_Attempt", Attempt)
+    client._link_to = lambda role, path: PingLink()
     pinger = pairing.pinger.Pinger(client)
     pings = [threading.Thread(target=pinger.ping, args=(path,)) for path in ("Entity-00", "entity-00", "entity-01")]
     for ping in pings:
@@ -101,23 +105,25 @@ def test_pings_of_one_entity_never_overlap(client, monkeypatch):
     assert (attempts.made, attempts.most) == (3, 2)
 
 
-async def test_pings_of_one_entity_never_overlap_in_asyncio(client, monkeypatch):
+async def test_pings_of_one_entity_never_overlap_in_asyncio(client):
     attempts, answered = Attempts(), asyncio.Event()
 
-    class Attempt:
-        def __init__(self, *_):
+    class PingLink:
+        def __init__(self):
             attempts.begin()
 
-        async def perform(self, action):
+        async def warm(self, timeout_s):
             await answered.wait()
-            return DONE
 
-        async def close(self):
+        async def attempt(self, operation, timeout_s):
+            pass
+
+        async def close(self, timeout_s):
             attempts.end()
 
-    monkeypatch.setattr(pairing.aio.pinger, "_Attempt", Attempt)
+    client._link_to = lambda role, path: PingLink()
     client.coordination = None
-    pinger = pairing.aio.pinger.Pinger(client)
+    pinger = pairing.aio.pinger.Pinger(client, Background())
     pings = [asyncio.create_task(pinger.ping(path)) for path in ("Entity-00", "entity-00", "entity-01")]
     for _ in range(10):
         await asyncio.sleep(0)

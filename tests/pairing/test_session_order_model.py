@@ -166,7 +166,7 @@ class FleetLife(RuleBasedStateMachine):
             lambda e: False,
             self.clock.now,
         )
-        self.flow = send.run([(SESSION, "part")], tried=False)
+        self.flow = send.run([(SESSION, "part")])
         self.advance_flow(None)
 
     def advance_flow(self, outcome):
@@ -222,7 +222,7 @@ class FleetLife(RuleBasedStateMachine):
         """Its thread's work, which may be late."""
         gates = self.processes[which].gates
         gates.refresh()
-        gates._tell_ended()
+        gates._report_ended()
 
     @rule(which=st.sampled_from([0, 1]), is_down=st.booleans())
     def a_process_sees_the_entity(self, which, is_down):

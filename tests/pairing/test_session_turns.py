@@ -8,7 +8,7 @@ from hypothesis import given
 from pairing.drain.actions import Fetch, Peek, Send, Sent
 from pairing.drain.session_order import Barred, InTurn
 from pairing.messages.rewriting import PATH, SCHEDULED_ENQUEUE_TIME, SESSION_ID
-from pairing.sessions.shared import session_key
+from pairing.sessions.rulings import session_key
 from pairing.sessions.turns import Turns
 
 

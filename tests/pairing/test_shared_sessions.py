@@ -7,7 +7,8 @@ import pytest
 
 from pairing.fleet.shared_state import SharedState
 from pairing.sessions import shared as shared_sessions
-from pairing.sessions.shared import SharedSessions, session_key
+from pairing.sessions.rulings import session_key
+from pairing.sessions.shared import SharedSessions
 
 KEY = session_key("Orders", "s")
 Q0, Q1 = "contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1"

@@ -15,8 +15,8 @@ from pairing import Fault, PairedNamespaceFaultedError, PairedServiceBusClient, 
 from pairing.backlog.administration import CREATED_WITH
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import PingResult
-from pairing.health.pair import Pair
 from pairing.membership import Fleet
+from pairing.pair import Pair
 from pairing.testing import ManualClock
 from tests.pace import Stopwatch
 

@@ -68,9 +68,9 @@ def spoilt(written: str) -> st.SearchStrategy[bytes]:
 
 @pytest.fixture(autouse=True)
 def nothing_told_yet() -> Iterator[None]:
-    reading._told.clear()
+    reading._logged.clear()
     yield
-    reading._told.clear()
+    reading._logged.clear()
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
@@ -171,10 +171,10 @@ def test_what_cannot_be_read_is_told_of_once_and_not_what_it_holds(redis_client,
 
 
 def test_memory_for_what_was_told_is_bounded(caplog, monkeypatch):
-    monkeypatch.setattr(reading, "_MOST_TOLD", 5)
+    monkeypatch.setattr(reading, "_MOST_LOGGED", 5)
     for field in map(str, range(12)):
         reading.skipped("key", field, ValueError("no"))
-    assert len(reading._told) <= 5
+    assert len(reading._logged) <= 5
     assert len(caplog.records) == 12
 
 
@@ -248,7 +248,7 @@ def test_one_entity_that_cannot_be_read_cuts_no_process_off(redis_url, redis_cli
     assert learnt == ["invoices"]
     coordination.publish(replace(HEALTH, path="payments"))
     coordination.publish(HEALTH)
-    coordination._tell()
+    coordination._report_all()
     assert other.health().keys() == {"invoices", "orders", "payments"}
     for channel_says in (b"\xff", b"[" * 100_000, b"{}"):
         coordination._read(channel_says)
@@ -270,7 +270,7 @@ def test_a_verdict_that_makes_no_sense_is_let_go_with_the_others(redis_client):
 def test_a_process_that_cannot_be_read_is_not_counted(redis_client):
     presences = Presences(SharedState(redis_client, "contoso"))
     redis_client.hset("pairing:{contoso}:processes", mapping={"x": "?", "y": '{"at": null, "told": []}'})
-    presences.tell("host:1:aaaa", Presence(sends=True))
+    presences.report("host:1:aaaa", Presence(sends=True))
     assert presences.living().keys() == {"host:1:aaaa"}
 
 

@@ -45,7 +45,7 @@ async def test_what_was_used_is_reported_on_close(world, queue, redis_url, redis
 async def test_what_was_used_is_reported_by_time_and_what_comes_after_it_once_more(
     world, queue, redis_url, redis_client, monkeypatch
 ):
-    for name in ("pairing.maintenance", "pairing.aio.maintenance"):
+    for name in ("pairing.operations.maintenance",):
         module = importlib.import_module(name)
         if hasattr(module, "REPORT_S"):
             monkeypatch.setattr(module, "REPORT_S", 0.2)

@@ -1,0 +1,152 @@
+"""What a client does in the background: keeps its links alive, reports usage, watches how full the backlog is."""
+
+import contextlib
+import logging
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pairing.backlog.administration import BacklogQueueInfo
+from pairing.backlog.capacity import Fill, seen
+from pairing.clock import seconds
+from pairing.drive import Eventually, Operation, call
+from pairing.fleet.shared_backlog import SharedBacklog
+from pairing.health.availability import FAILED_OVER
+from pairing.health.faults import describe
+from pairing.operations.client import ClientOperations
+from pairing.paired import PairedClient
+
+_LOGGER = logging.getLogger("pairing")
+TICK_S = 1.0
+REPORT_S = 10.0
+FILL_S = 60.0
+
+
+class MaintenanceCore:
+    """What is known of the backlog queues, and when to look at them again."""
+
+    def __init__(self, client: PairedClient) -> None:
+        self._paired = client
+        self._wanted: set[str] = set()
+        self._next: dict[str, float] = {}
+        self._fills: dict[str, Fill] = {}
+        self._warned: set[str] = set()
+
+    def _is_anything_failed_over(self) -> bool:
+        return any(machine.state is FAILED_OVER for machine in self._paired.pair_state.entities())
+
+    def _must_look(self) -> bool:
+        """Whether this process shall look at the queues now: of a fleet one, and all where Redis does not answer."""
+        if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
+            return False
+        if (backlog := self._shared_backlog()) is not None:
+            with contextlib.suppress(Exception):
+                if backlog.claim_look(FILL_S):
+                    return True
+                self._learn(backlog.fills())
+                return False
+        return self._is_time("fill alone", FILL_S)
+
+    def _filled(self, queues: Iterable[BacklogQueueInfo]) -> None:
+        """Note, and report to the fleet, how full the queues are."""
+        client, at = self._paired, time.time()
+        client.meter.count("manage", client.secondary.namespace, "*", operations=2, billing_units=2)
+        of = {path.lower(): path for path in client.backlog_paths}
+        sizes = {
+            of[queue.path.lower()]: (queue.size_bytes, queue.max_size_bytes)
+            for queue in queues
+            if queue.max_size_bytes and queue.path.lower() in of
+        }
+        if (backlog := self._shared_backlog()) is not None:
+            with contextlib.suppress(Exception):
+                warnings = backlog.record(sizes, at)
+                self._learn(backlog.fills())
+                self._warn(warnings)
+                return
+        fills = {path: seen(self._fills.get(path), *size, at) for path, size in sizes.items()}
+        self._learn(fills)
+        self._warn({path: fill for path, fill in fills.items() if fill.is_worrying and path not in self._warned})
+        self._warned = {path for path, fill in fills.items() if fill.is_worrying}
+
+    def _learn(self, fills: Mapping[str, Fill]) -> None:
+        self._fills = dict(fills)
+        with self._paired.pair_state.condition:
+            self._paired.pair_state.rotation.filled({path: fill.share for path, fill in fills.items()})
+
+    def _warn(self, fills: Mapping[str, Fill]) -> None:
+        for path, fill in fills.items():
+            self._paired.emit("capacity_warning", path, fill.describe())
+
+    def _shared_backlog(self) -> SharedBacklog | None:
+        coordination = self._paired.coordination
+        if coordination is None or coordination.shared is None or not getattr(coordination, "is_connected", True):
+            return None
+        return SharedBacklog(coordination.shared)
+
+    def _count_connections(self) -> None:
+        """Note how many connections are open to each end, for its brokered connections are on the bill."""
+        for end in (self._paired.primary, self._paired.secondary):
+            self._paired.meter.connections(end.namespace, end.connections)
+
+    def _is_time(self, what: str, every_s: float) -> bool:
+        now = time.monotonic()
+        if now < self._next.get(what, 0.0):
+            return False
+        self._next[what] = now + every_s
+        return True
+
+
+class MaintenanceOperations(MaintenanceCore):
+    """The tasks of maintenance, written once; threads and asyncio run one after the other."""
+
+    def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
+        super().__init__(client)
+        self._client = client
+        self._is_stopping = False
+
+    @abstractmethod
+    def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call something that asks Redis, and so may block."""
+
+    @abstractmethod
+    def _list_backlog_queues(self) -> Eventually[list[BacklogQueueInfo]]:
+        """The backlog queues, as the secondary namespace describes them now."""
+
+    def _round(self) -> Operation[None]:
+        """All tasks once; an error of one is logged and does not end the others."""
+        for task in (self._warm_wanted, self._check_links, self._report, self._look_at_fill, self._repair):
+            if self._is_stopping:
+                return
+            try:
+                yield from task()
+            except Exception as error:
+                _LOGGER.info("%s failed: %s", task.__name__.strip("_"), describe(error))
+
+    def _warm_wanted(self) -> Operation[None]:
+        while self._wanted:
+            yield from self._client._open_backlog_link(self._wanted.pop())
+
+    def _check_links(self) -> Operation[None]:
+        now = time.monotonic()
+        for link in self._client._all_links():
+            if (yield from call(link.maintain, now)) and not self._is_stopping:
+                yield from call(link.warm, REPORT_S)
+
+    def _report(self) -> Operation[None]:
+        self._count_connections()
+        if self._client.fleet.takes_usage and self._is_time("report", REPORT_S):
+            self._client.fleet.record(self._client.meter.drain(self._client.clock.now(), everything=True))
+        yield from ()
+
+    def _look_at_fill(self) -> Operation[None]:
+        """While messages go to the backlog, know how full its queues are."""
+        if (yield from call(self._ask_fleet, self._must_look)):
+            queues = yield from call(self._list_backlog_queues)
+            yield from call(self._ask_fleet, self._filled, queues)
+
+    def _repair(self) -> Operation[None]:
+        """A client that was opened without the secondary goes on trying."""
+        pause = max(seconds(self._client.options.creation_retry_interval), TICK_S)
+        if not self._client.backlog_paths and self._is_time("repair", pause):
+            yield from self._client._find_backlog_again()

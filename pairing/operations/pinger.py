@@ -1,0 +1,144 @@
+"""Asks failed-over entities whether they accept sends again: one ping per entity and interval, none overlapping.
+
+Written once; the pingers of both worlds add the threads, or the tasks.
+"""
+
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, assert_never
+
+from pairing.clock import seconds
+from pairing.drive import Operation, Reply, call, nested
+from pairing.health.availability import PathAvailability
+from pairing.health.faults import describe
+from pairing.health.flows import DONE, OpenFresh, Outcome, PingAction, PingResult, SendPing, ping_flow
+from pairing.links import LinkFailure
+from pairing.messages.rewriting import ping_message
+from pairing.operations.client import ClientOperations
+
+TICK_S = 0.25
+MOST_AT_ONCE = 16
+CLAIMS_PER_INTERVAL = 4
+MOST_GRACE_S = 5.0
+PING_BYTES = 160
+"""What a ping takes on the wire, about."""
+
+
+class Turns:
+    """Whose turn it is where not all can be tried at once: who was tried the longest ago, whatever came of it."""
+
+    def __init__(self) -> None:
+        self._tried_at: dict[str, float] = {}
+
+    def next(self, due: list[PathAvailability]) -> list[PathAvailability]:
+        """As many as may be pinged at once."""
+        chosen = sorted(due, key=lambda machine: self._tried_at.get(machine.path, 0.0))[:MOST_AT_ONCE]
+        self._tried_at |= dict.fromkeys((machine.path for machine in chosen), time.monotonic())
+        return chosen
+
+
+def ping_timeout_s(ping_timeout: float, interval: float) -> float:
+    """A ping is over before the next one of its entity may begin, in whichever process."""
+    return min(ping_timeout, max(interval, 2.0))
+
+
+class PingOperations:
+    """The pings of one client."""
+
+    def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._under_way: set[str] = set()
+        self._claim_again_at: dict[str, float] = {}
+        self._turns = Turns()
+
+    @abstractmethod
+    def ping(self, path: str) -> PingResult | Awaitable[PingResult]:
+        """Ping one entity now; while another ping of it is under way, once that has ended."""
+
+    @abstractmethod
+    def _start(self, machine: PathAvailability, grace_s: float) -> None:
+        """Claim a ping and make it, beside the caller."""
+
+    @abstractmethod
+    def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call something that asks Redis, and so may block."""
+
+    def _due(self) -> list[PathAvailability]:
+        now = self._client.clock.now()
+        return [machine for machine in self._client.pair_state.entities() if machine.ping_due(now)]
+
+    def _begin_due(self) -> None:
+        now = time.monotonic()
+        for machine in self._due():
+            if now >= self._claim_again_at.get(machine.path, 0.0) and len(self._under_way) < MOST_AT_ONCE:
+                interval = machine.ping_interval_s
+                self._claim_again_at[machine.path] = now + max(TICK_S, interval / CLAIMS_PER_INTERVAL)
+                self._start(machine, min(MOST_GRACE_S, interval / CLAIMS_PER_INTERVAL))
+
+    def _claim_and_ping(self, machine: PathAvailability, grace_s: float) -> Operation[PingResult | None]:
+        with self._lock:
+            if machine.path in self._under_way:
+                return None
+            self._under_way.add(machine.path)
+        try:
+            if (yield from self._claim(machine, grace_s)):
+                return (yield from call(self.ping, machine.path))
+            return None
+        finally:
+            with self._lock:
+                self._under_way.discard(machine.path)
+
+    def _claim(self, machine: PathAvailability, grace_s: float) -> Operation[bool]:
+        if self._client.coordination is None:
+            return True
+        claim_ping = self._client.fleet.claim_ping
+        claimed: bool = yield from call(self._ask_fleet, claim_ping, machine.path, machine.ping_interval_s, grace_s)
+        return claimed
+
+    def _ping(self, path: str) -> Operation[PingResult]:
+        client = self._client
+        interval_s = client.pair_state.availability(path).ping_interval_s
+        timeout_s = ping_timeout_s(seconds(client.options.ping_timeout), interval_s)
+        link = client._link_to("primary", path)
+        try:
+            flow = ping_flow(path, time.monotonic, describe, timeout_s=timeout_s)
+            result = yield from nested(flow, partial(self._perform, path, link))
+        finally:
+            yield from call(link.close, 0.0)
+        client.pair_state.pinged(result)
+        due = client.availability(path).ping_at
+        if client.coordination is not None:
+            next_due = None if due is None else client.clock.utc(due)
+            yield from call(self._ask_fleet, client.fleet.record_ping, result, next_due)
+        return result
+
+    def _perform(self, path: str, link: Any, action: PingAction) -> Operation[Reply]:
+        match action:
+            case OpenFresh():
+                return action.reply(self._outcome(path, (yield from call(link.warm, action.timeout_s))))
+            case SendPing():
+                failure = yield from self._send_ping(link, action.timeout_s)
+                accepted = int(failure is None)
+                self._client.meter.count(
+                    "ping",
+                    self._client.primary.namespace,
+                    path,
+                    messages=accepted,
+                    bytes=PING_BYTES * accepted,
+                    billing_units=accepted,
+                )
+                return action.reply(self._outcome(path, failure))
+        assert_never(action)
+
+    def _send_ping(self, link: Any, timeout_s: float) -> Operation[LinkFailure | None]:
+        ping = ping_message()
+        return call(link.attempt, lambda sender, left: sender.send_messages(ping, timeout=left), timeout_s)
+
+    def _outcome(self, path: str, failure: LinkFailure | None) -> Outcome:
+        if failure is None:
+            return DONE
+        return self._client.failed(failure.error, path, reused=failure.reused)

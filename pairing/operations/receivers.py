@@ -1,0 +1,133 @@
+"""How the application's receivers are metered: the SDK's own, of the primary, with every call counted.
+
+Which method is counted as what stands in two tables; the receivers of both worlds wrap the SDK's methods by them.
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Any, TypeVar
+
+from azure.servicebus import ServiceBusReceivedMessage
+
+from pairing.drive import Operation, call
+from pairing.messages.sizes import received_size
+from pairing.telemetry.metering import UsageMeter, billing_units
+
+Count = Callable[..., None]
+ClassT = TypeVar("ClassT", bound=type)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A call is counted so: as it is billed where it succeeds, as an attempt, which nobody bills, where it fails."""
+
+    kind: str
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, count: Count, outcome: Any) -> None:
+        """Count a call that has succeeded."""
+        count(self.kind, **self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedReceive(Counted):
+    """Received messages are counted with their sizes; none at all are an empty receive."""
+
+    def __call__(self, count: Count, outcome: Any) -> None:
+        """Count the messages of a call that has succeeded."""
+        count_received(count, outcome)
+
+
+RECEIVE = CountedReceive("receive")
+MANAGE = Counted("manage", {"billing_units": 1})
+SETTLE = Counted("settle", {"messages": 1, "billing_units": 1})
+
+RECEIVER: dict[str, Counted] = {
+    "receive_messages": RECEIVE,
+    "receive_deferred_messages": RECEIVE,
+    "peek_messages": MANAGE,
+    "renew_message_lock": MANAGE,
+    "complete_message": SETTLE,
+    "abandon_message": SETTLE,
+    "defer_message": SETTLE,
+    "dead_letter_message": SETTLE,
+}
+SESSION: dict[str, Counted] = {"get_state": MANAGE, "set_state": MANAGE, "renew_lock": MANAGE}
+
+
+def metered(
+    table: dict[str, Counted], in_world: Callable[[Callable[..., Operation[Any]]], Callable[..., Any]]
+) -> Callable[[ClassT], ClassT]:
+    """Wraps the methods of a class of the SDK that the table names; ``in_world`` runs an operation."""
+
+    def wrap_all(class_: ClassT) -> ClassT:
+        for name, counted in table.items():
+            method = getattr(class_, name)
+            setattr(class_, name, wraps(method)(in_world(partial(_metered_call, counted, method))))
+        return class_
+
+    return wrap_all
+
+
+def _metered_call(
+    counted: Counted, method: Callable[..., Any], metered_self: Any, /, *arguments: Any, **keywords: Any
+) -> Operation[Any]:
+    count: Count = metered_self._count
+    try:
+        outcome = yield from call(method, metered_self, *arguments, **keywords)
+    except BaseException:
+        count(counted.kind)
+        raise
+    counted(count, outcome)
+    return outcome
+
+
+def count_received(count: Count, messages: list[ServiceBusReceivedMessage]) -> None:
+    """Count received messages, or that there were none."""
+    if not messages:
+        count("receive_empty", billing_units=1)
+        return
+    sizes = [received_size(message) for message in messages]
+    count("receive", messages=len(messages), bytes=sum(sizes), billing_units=sum(map(billing_units, sizes)))
+
+
+def count_handed_back(receiver: Any, callback: str) -> None:
+    """Have counted as ``receive`` what comes while nobody receives: credit outlives the call that granted it.
+
+    The SDK releases such a message at once and reports it to nobody; it was delivered, and is billed, all the same.
+    """
+    handler = getattr(receiver, "_handler", None)
+    context = getattr(receiver, "_receive_context", None)
+    received = vars(handler).get(callback) if hasattr(handler, "__dict__") else None
+    if context is None or received is None:
+        return
+
+    def counted(frame: Any, message: Any) -> Any:
+        if not context.is_set():
+            with contextlib.suppress(Exception):  # of the SDK's making: the message must reach it in any case
+                count_received(receiver._count, [ServiceBusReceivedMessage(message, frame=frame, receiver=receiver)])
+        return received(frame, message)
+
+    setattr(handler, callback, counted)
+
+
+def meter_receiver(receiver: Any, receiver_class: type, session_class: type, count: Count) -> None:
+    """Let a receiver count from now on; it stays an instance of the SDK's class."""
+    receiver.__class__ = receiver_class
+    receiver._count = count
+    if receiver.session is not None:
+        receiver.session.__class__ = session_class
+        receiver.session._count = count
+
+
+def meter_pages(pages: Any, pages_class: type, count: Count) -> None:
+    """Let pages be counted as they are fetched."""
+    pages.__class__ = pages_class
+    pages._count = count
+
+
+def counting(meter: UsageMeter, namespace: str, entity: str) -> Count:
+    """Counts what is done for an entity."""
+    return lambda kind, **numbers: meter.count(kind, namespace, entity, **numbers)
