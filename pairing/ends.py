@@ -91,7 +91,7 @@ class Endpoint:
 
     @property
     def label(self) -> str | None:
-        """The namespace's name as its host tells it; None where the host tells nothing."""
+        """The namespace's name where its host contains it; None otherwise."""
         name = urlsplit(f"//{self.host}").hostname or ""
         first = name.split(".")[0]
         return None if not first or first == "localhost" or _is_address(name) else first
@@ -104,11 +104,11 @@ class Endpoint:
 
     @property
     def is_websocket(self) -> bool:
-        """Whether AMQP goes through a WebSocket, which a custom endpoint does unless told otherwise."""
-        told = self.keywords.get("transport_type")
-        if told is None:
+        """Whether AMQP goes through a WebSocket, which a custom endpoint does unless configured otherwise."""
+        transport = self.keywords.get("transport_type")
+        if transport is None:
             return self.keywords.get("custom_endpoint_address") is not None
-        return getattr(told, "name", "") == "AmqpOverWebsocket"
+        return getattr(transport, "name", "") == "AmqpOverWebsocket"
 
     def service_bus(self, class_: Callable[..., S], *, own_retries: bool) -> S:
         """A client of the SDK for this namespace; ``own_retries``: this library retries, not the SDK."""
@@ -117,12 +117,12 @@ class Endpoint:
             keywords["retry_total"] = 0
         if self.connection_string is None:
             return class_(self.host, self.credential, **keywords)
-        keywords.pop("use_tls", None)  # the string tells
+        keywords.pop("use_tls", None)  # the string says it
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
         return make(self.connection_string, **keywords)
 
     def with_proxy_host(self, spell: Callable[[str], str]) -> "Endpoint":
-        """The same, its proxy's host name spelt as one of the SDK's two worlds wants it."""
+        """The same, its proxy's host name spelt as the blocking or the asyncio SDK wants it."""
         proxy = self.keywords.get("http_proxy")
         if not proxy:
             return self
@@ -206,7 +206,7 @@ class LifeCycle:
 
 
 class End:
-    """What both worlds' ends have in common: the namespace's name and the state of this end."""
+    """One namespace of a pair: its name, and the state of this end."""
 
     _made: dict[str, Any]
 

@@ -27,7 +27,7 @@ class PairingError(Exception):
 class BacklogUnavailableError(PairingError):
     """The entity is failed over and no backlog queue took the message: the caller still holds it.
 
-    ``errors`` tells, per backlog queue that was tried, what it answered.
+    ``errors`` maps each backlog queue that was tried to its error.
     """
 
     def __init__(self, entity: str, errors: Mapping[str, BaseException]) -> None:

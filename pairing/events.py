@@ -44,7 +44,7 @@ class Event:
     kind: str
     """One of ``KINDS``."""
     reason: str
-    """Why, in a sentence for an operator; no credential is ever in it."""
+    """Why, for an operator; it never contains a credential."""
     process: str
     """Who saw it: ``<host>:<pid>:<8 hex digits>``."""
     operator: str | None = None

@@ -24,7 +24,7 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnect
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3
-"""How much ahead of a deadline the watchdog strikes, for it looks only so often."""
+"""How long before a deadline the watchdog ends an operation, because it looks only so often."""
 _SHORT_S = 2.0
 _LINGER_S = 0.05
 HANDSHAKE_S = 10.0
@@ -147,7 +147,7 @@ class Opening(threading.Thread):
 
 
 class Watchdog(threading.Thread):
-    """One per client: ends overdue sends and openings, closes what was dropped, and tells the time to ``on_tick``."""
+    """One per client: ends overdue sends and openings, closes what was dropped, and calls ``on_tick``."""
 
     def __init__(self, on_tick: Callable[[], None]) -> None:
         super().__init__(name="pairing-watchdog", daemon=True)
@@ -202,17 +202,17 @@ class Watchdog(threading.Thread):
         while not self._stop_event.wait(_TICK_S):
             try:
                 self._look()
-            except Exception:  # sends rest on this thread: it must not end
-                _LOGGER.exception("the watchdog stumbled; it goes on")
+            except Exception:  # sends depend on this thread: it must not end
+                _LOGGER.exception("the watchdog failed; it goes on")
         self._look()
 
     def _tick(self) -> None:
-        """On a thread of its own: what is told there may call back the application, which may block."""
+        """On a thread of its own: it may call back the application, which may block."""
         while not self._stop_event.wait(_TICK_S):
             try:
                 self._on_tick()
             except Exception:
-                _LOGGER.exception("telling the time stumbled; it goes on")
+                _LOGGER.exception("a periodic check failed; it goes on")
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -226,7 +226,7 @@ class Watchdog(threading.Thread):
 
     def _reap(self) -> None:
         while (sender := self._dropped.get()) is not None:
-            self._stop_event.wait(_LINGER_S)  # the thread that dropped it has a message to bring elsewhere first
+            self._stop_event.wait(_LINGER_S)  # the thread that dropped it has a message to send elsewhere first
             with contextlib.suppress(Exception):
                 sender.close()
 
@@ -244,7 +244,7 @@ class Link:
         self._until = 0.0
         self._interrupted = False
         self._closed = False
-        self._used_at = self._tended_at = time.monotonic()
+        self._used_at = self._checked_at = time.monotonic()
         watchdog.watch(self)
 
     @property
@@ -310,16 +310,16 @@ class Link:
             self._interrupted = True
             break_transport(sender)
 
-    def tend(self, now: float) -> bool:
+    def maintain(self, now: float) -> bool:
         """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
         ages = self._sender is not None and token_is_aging(self._sender)
         if not self._lock.acquire(timeout=_TICK_S if ages else 0):
             return False
         try:
-            if self._sender is not None and not _is_alive(self._sender, now - self._tended_at >= HEARTBEAT_S):
+            if self._sender is not None and not _is_alive(self._sender, now - self._checked_at >= HEARTBEAT_S):
                 self._drop(torn=True)
-            if self._sender is not None and now - self._tended_at >= HEARTBEAT_S:
-                self._tended_at = now
+            if self._sender is not None and now - self._checked_at >= HEARTBEAT_S:
+                self._checked_at = now
             if self._sender is not None and token_is_aging(self._sender):
                 self._drop(torn=False)
                 return True
@@ -361,7 +361,7 @@ class Link:
             raise ServiceBusError("The link has been closed.")
         self._interrupted = False
         self._sender = sender
-        self._tended_at = time.monotonic()
+        self._checked_at = time.monotonic()
         return sender
 
     def _failed(self, error: Exception, timeout_s: float) -> Exception:
@@ -390,9 +390,9 @@ def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
 
 
 def opening_error(error: Exception) -> Exception:
-    """An error of opening a link, told apart from a message that cannot be encoded: none was there yet.
+    """An error of opening a link, distinguished from a message that cannot be encoded: none was there yet.
 
-    The SDK stumbles so where a peer behind a WebSocket stays silent.
+    The SDK fails so where a peer behind a WebSocket stays silent.
     """
     if type(error) is not ServiceBusError or not isinstance(error.inner_exception, TypeError):
         return error
@@ -411,7 +411,7 @@ def keeps_link(error: Exception) -> bool:
 
 
 def _is_alive(sender: Any, heartbeat: bool) -> bool:
-    """Whether an idle link still stands: reads what the peer has sent meanwhile, and beats where it wants to hear."""
+    """Whether an idle link is still open: reads what the peer has sent, and sends a heartbeat where one is due."""
     found, connection = raw_socket(sender), getattr(getattr(sender, "_handler", None), "_connection", None)
     if found is None or connection is None:
         return bool(getattr(sender, "_running", False))

@@ -1,4 +1,4 @@
-"""A paired client's connection to its fleet: it adopts what others report and reports what it sees, without waiting.
+"""A paired client's connection to its fleet: it adopts what others know and reports what it sees, without waiting.
 
 Without coordination every call does nothing, and the process decides alone.
 """
@@ -111,7 +111,7 @@ class Fleet:
     def _do(self, action: "Callable[[SharedState], object]") -> None:
         shared = self.coordination.shared if self.coordination is not None else None
         if shared is not None:
-            threading.Thread(target=_quietly, args=(action, shared), name="pairing-report", daemon=True).start()
+            threading.Thread(target=_quietly, args=(action, shared), name="pairing-reporting", daemon=True).start()
 
     def _publish(self, change: Change) -> None:
         assert self.coordination is not None

@@ -35,11 +35,11 @@ class SendAvailabilityOptions:
     ping_primary_interval: timedelta = timedelta(minutes=1)
     """Time between two pings of a failed-over entity, 1 s to 30 min."""
     enable_syphon: bool = False
-    """Whether this process brings the backlog home: False in senders, True in receivers."""
+    """Whether this process drains the backlog: False in senders, True in receivers."""
     primary_namespace: str | None = None
-    """Name of the primary where its host tells none (127.0.0.1, localhost)."""
+    """Name of the primary where its host does not contain it (127.0.0.1, localhost)."""
     secondary_namespace: str | None = None
-    """Name of the secondary where its host tells none; None: the namespace is asked when the client opens."""
+    """Name of the secondary where its host does not contain it; None: the namespace is asked when the client opens."""
     send_timeout: timedelta = timedelta(seconds=30)
     """The longest a send takes, fallback to the backlog included, where the call gives no ``timeout``."""
     syphon_retry_interval: timedelta = timedelta(seconds=1)
@@ -49,7 +49,7 @@ class SendAvailabilityOptions:
     require_secondary: bool = True
     """Fail to open while the secondary is unreachable; False: open without backlog and go on trying."""
     ttl_policy: Literal["restore", "remaining"] = "restore"
-    """What a message's time-to-live becomes on its way home: in full, or less the time in the backlog."""
+    """What a drained message's time-to-live becomes: in full, or less the time in the backlog."""
     max_restore_attempts: int = 10
     """Refusals by the destination after which the syphon dead-letters a message."""
     max_rate: float | None = None
@@ -78,7 +78,7 @@ class SendAvailabilityOptions:
     """Whether this client pings failed-over entities by itself; False where a worker calls ``ping_due``."""
 
     tracing: bool | None = None
-    """Whether to tell OpenTelemetry of sends and homecomings; None: where its ``OTEL_…`` variables name an exporter."""
+    """Whether to trace sends and drains with OpenTelemetry; None: where its ``OTEL_…`` variables name an exporter."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in _DURATIONS.items():

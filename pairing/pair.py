@@ -1,7 +1,7 @@
 """What a paired client knows, in either world: the health of its entities, its rotation, its events. No network.
 
 The pure machines are guarded by one lock here, for senders, pings, ticks and the fleet's news meet in them from many
-threads. What they decide goes into the fleet's outbox, which never blocks, in its order; callbacks are told after the
+threads. What they decide goes into the fleet's outbox, which never blocks, in its order; callbacks are called after the
 lock is released.
 """
 
@@ -89,7 +89,7 @@ class Pair:
     # Entities ------------------------------------------------------------------------------------------------------
 
     def availability(self, path: str) -> PathAvailability:
-        """The state machine of an entity; the service does not tell cases apart, nor does this."""
+        """The state machine of an entity; the service ignores case, and so does this."""
         machine = self._machines.get(path) or self._machines.get(path.lower())
         if machine is None:
             with self.condition:
@@ -119,7 +119,7 @@ class Pair:
                 path=machine.path,
                 state=machine.state,
                 since=self.clock.utc(machine.since),
-                reason=self._told_reason(machine),
+                reason=self._reported_reason(machine),
                 held_by=machine.held_by,
                 expires=None if machine.expires is None else self.clock.utc(machine.expires),
                 last_ping=machine.last_ping_reason,
@@ -131,30 +131,30 @@ class Pair:
         """The entities that the fleet calls failed over while this process's sends are accepted."""
         return tuple(machine.path for machine in self.entities() if machine.disputed)
 
-    def _told_reason(self, machine: PathAvailability) -> str:
+    def _reported_reason(self, machine: PathAvailability) -> str:
         if machine.state is HEALTHY and machine.refused_since is not None:
             worked = "worked before" if machine.known else "never worked"
             return f"{machine.refusal}, since {self.clock.utc(machine.refused_since):%Y-%m-%d %H:%M:%S} UTC; {worked}"
         return machine.reason
 
-    # What time, senders and pings bring ----------------------------------------------------------------------------
+    # What time, senders and pings change ----------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Let the time pass for every entity and backlog queue: report what it did."""
+        """Apply what is due for every entity and backlog queue, and report it."""
         now = self.clock.now()
         for machine in self.entities():
             if machine.state is FAILING or machine.expires is not None:
                 self.expire(machine)
         with self.condition:
             returned = self.rotation.expire(now)
-        self.tell(returned)
+        self.report(returned)
 
     def expire(self, machine: PathAvailability) -> None:
         """Let the time pass for one entity."""
         self.apply(machine, lambda now: machine.expire(now))
 
     def apply(self, machine: PathAvailability, step: Callable[[float], list[Transition]]) -> None:
-        """Do one step of a machine under the lock, then tell the world."""
+        """Do one step of a machine under the lock, then report it."""
         with self.condition:
             was_failing = machine.state is FAILING
             transitions = step(self.clock.now())
@@ -167,7 +167,7 @@ class Pair:
 
     def _change(self, machine: PathAvailability, transitions: list[Transition], *, recovers: bool) -> Change:
         by_hand = any(transition.operator is not None for transition in transitions)
-        by_time = any(transition.everywhere for transition in transitions)  # and so no word of an operator
+        by_time = any(transition.everywhere for transition in transitions)  # and so no action of an operator
         return Change(
             path=machine.path,
             state=machine.state,
@@ -200,7 +200,7 @@ class Pair:
         fault: Fault = self._classify(error, known=True)
         return fault
 
-    # What operators and the fleet bring ----------------------------------------------------------------------------
+    # What operators and the fleet change ----------------------------------------------------------------------------
 
     def fail_over(self, path: str, reason: str, hold: bool, expires: timedelta | datetime | None, by: str) -> None:
         """Fail an entity over by hand; ValueError for the end of a hold that there is not."""
@@ -250,13 +250,13 @@ class Pair:
         self._callbacks.append(callback)
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> Event:
-        """Tell callbacks and the fleet of something that happened now."""
+        """Report something that happened now to the callbacks and the fleet."""
         event = self._event(kind, entity, reason, self.clock.now(), operator)
         self._deliver(event, adopted=False)
         return event
 
-    def tell(self, happened: Iterable[RotationEvent]) -> None:
-        """Tell of what happened to backlog queues."""
+    def report(self, happened: Iterable[RotationEvent]) -> None:
+        """Report what happened to backlog queues."""
         for item in happened:
             if item.kind in ("queue_pulled", "queue_returned"):
                 self.on_rotation(item.path, item.reason, item.until)
@@ -315,7 +315,7 @@ class GuardedEntity:
         machine = self.machine
         if machine.state is FAILING:
             self._pair.apply(machine, machine.sent)
-        else:  # only noted: another thread may make it a failing one just now, and must be the one to tell
+        else:  # only noted: another thread may make it a failing one just now, and must be the one to report it
             machine.accepted(now)
 
     def failed(self, now: float, error: BaseException, began: float) -> bool:
@@ -364,7 +364,7 @@ class SenderBacklog:
             return
         with self._pair.condition:
             events = self._pair.rotation.accepted(queue, now)
-        self._pair.tell(events)
+        self._pair.report(events)
 
     def failed(self, queue: str, error: BaseException, now: float, began: float) -> None:
         """The queue did not take the message: every sender of the client learns of it."""
@@ -372,4 +372,4 @@ class SenderBacklog:
             events = self._pair.rotation.failed(queue, describe(error), now, began=began)
             if may_be_gone(error):
                 self._pair.rotation.doubt(queue, is_missing=is_gone(error))
-        self._pair.tell(events)
+        self._pair.report(events)

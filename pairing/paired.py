@@ -1,4 +1,4 @@
-"""What the paired clients of both worlds have in common: identity, life cycle, health, events. No network."""
+"""What every paired client has: identity, life cycle, health, events. No network."""
 
 import os
 import socket
@@ -54,7 +54,7 @@ class PairedClient:
         name = self.options.primary_namespace or primary.label
         if name is None:
             raise ValueError(
-                f"primary_namespace must name the namespace: its host {primary.host} tells nothing; "
+                f"primary_namespace must name the namespace: its host {primary.host} does not contain it; "
                 "give options=SendAvailabilityOptions(primary_namespace=…)"
             )
         self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
@@ -108,7 +108,7 @@ class PairedClient:
             self.refusal = PairingError(f"the primary end is {end.state}")
 
     def _tick(self) -> None:
-        """Four times a second: what the time brings."""
+        """Four times a second: what is due by now."""
         self.pair_state.tick()
         self.meter.fold()
         if self._state != "opened" or not self._life.down_at:
@@ -139,7 +139,7 @@ class PairedClient:
         raise NotImplementedError
 
     def check_open(self) -> None:
-        """Raise what stands in the way of a call."""
+        """Raise the error that every call raises now, where there is one."""
         if self.refusal is not None:
             raise self.refusal
 
@@ -194,7 +194,7 @@ class PairedClient:
         self.deviating_backlog_queues = paired.deviating
         with self.pair_state.condition:
             returned = self.pair_state.rotation.found(paired.paths, self.clock.now())
-        self.pair_state.tell(returned)
+        self.pair_state.report(returned)
 
     def backlog_refused(self, path: str, error: Exception) -> None:
         """A backlog queue could not be received from; one that was deleted leaves the rotation."""
@@ -210,7 +210,7 @@ class PairedClient:
     def failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
         """A failure of the primary as the flows see it; a busy server's error gets ``retry_after``, in seconds.
 
-        The SDK's text for refused credentials tells nobody what to do: a note on the error does.
+        The SDK's text for refused credentials does not say what to do: a note on the error does.
         """
         if isinstance(error, LinkCrowdedError):
             return Failed(Fault.CALLER, error, is_crowded=True)
@@ -234,7 +234,7 @@ class PairedClient:
         return Failed(fault, error, reused and is_ambiguous(error), is_ambiguous(error))
 
     def count_backlog(self, work: Payload, *, accepted: bool) -> None:
-        """Meter one send to a backlog queue; it is billed to the secondary and told of the entity it is for."""
+        """Meter one send to a backlog queue; it is billed to the secondary and recorded under the entity it is for."""
         if accepted and work.units == 1:  # one small message, as most are: noted, which is cheaper than counted
             self._note_backlog(work)
         else:
@@ -263,10 +263,8 @@ class PairedClient:
 
     def learn_limit(self, sender: Any) -> None:
         """Learn from an open link how large a message the backlog takes."""
-        told = getattr(sender, "_max_message_size_on_link", 0)
-        self.backlog_limit = int(told) or self.backlog_limit
-        told = getattr(sender, "_max_batch_size_on_link", 0)
-        self.backlog_batch_limit = int(told) or self.backlog_batch_limit
+        self.backlog_limit = int(getattr(sender, "_max_message_size_on_link", 0)) or self.backlog_limit
+        self.backlog_batch_limit = int(getattr(sender, "_max_batch_size_on_link", 0)) or self.backlog_batch_limit
 
     # Health --------------------------------------------------------------------------------------------------------
 
@@ -334,7 +332,7 @@ class PairedClient:
         self.pair_state.on_event(callback)
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> None:
-        """Tell callbacks and the fleet of an event."""
+        """Report an event to the callbacks and to the fleet."""
         self.pair_state.emit(kind, entity, reason, operator)
 
     def __repr__(self) -> str:
@@ -342,12 +340,12 @@ class PairedClient:
 
 
 def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tracing | None":
-    """What tells OpenTelemetry of this client; ImportError where it is asked for by name and not installed."""
-    if not is_wanted(option, os.environ):
+    """What reports this client to OpenTelemetry; ImportError where the option asks for it and it is not installed."""
+    if not is_wanted(option):
         return None
     try:
         from pairing.telemetry.tracing import (
-            Tracing,  # who does not want it needs no OpenTelemetry, and does not wait for it
+            Tracing,  # only imported where it is wanted: OpenTelemetry is an extra, and slow to import
         )
     except ImportError:
         if option:

@@ -1,4 +1,4 @@
-"""What the senders of both worlds have in common: everything but the waiting."""
+"""What every paired sender has: everything but the network."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -118,8 +118,8 @@ class SenderCore:
         return numbers
 
     def _batch(self, sdk_sender: Any, max_size_in_bytes: int | None) -> PairedMessageBatch:
-        told = getattr(sdk_sender, "_max_batch_size_on_link", None)
-        limit = int(told) if told else self._pairing.backlog_batch_limit
+        found = getattr(sdk_sender, "_max_batch_size_on_link", None)
+        limit = int(found) if found else self._pairing.backlog_batch_limit
         if max_size_in_bytes and max_size_in_bytes > limit:
             raise ValueError(
                 f"Max message size: {max_size_in_bytes} is too large, acceptable max batch size is: {limit} bytes."

@@ -21,7 +21,7 @@ _LOGGER = logging.getLogger("pairing")
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Whatever a reader stumbles over within, it is a ValueError: the text is no such thing."""
+    """Every error of a reader within becomes a ValueError: the text is no such thing."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -60,7 +60,7 @@ def texts(fields: Mapping[str, Any], name: str) -> list[str]:
 
 
 def number(fields: Mapping[str, Any], name: str) -> float:
-    """A field that is a number that is finite."""
+    """A field that is a finite number."""
     value = fields[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} is no number")
@@ -78,10 +78,10 @@ def whole(fields: Mapping[str, Any], name: str) -> int:
 
 
 def moment(fields: Mapping[str, Any], name: str) -> datetime:
-    """A field that is an aware time, and can be expressed in any time zone."""
+    """A field that is an aware time, and one that exists in any time zone."""
     when = datetime.fromisoformat(text(fields, name))
     if when.tzinfo is None or not 1 < when.year < 9999:
-        raise ValueError(f"{name} is no time that every time zone can express")
+        raise ValueError(f"{name} is no time")
     return when
 
 
@@ -119,7 +119,7 @@ def readable(key: str, hash_: Mapping[str, str], read: Callable[[str], T]) -> di
 
 
 def skipped(key: str, field: str, error: ValueError) -> None:
-    """Log, once for each field, that it cannot be read; not what it holds."""
+    """Say in the log, once for each field, that it cannot be read; not what it holds."""
     if (key, field) in _logged:
         return
     if len(_logged) >= _MOST_LOGGED:

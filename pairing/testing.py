@@ -1,6 +1,6 @@
 """Fakes for tests, the users' own included: a clock turned by hand, namespaces in memory, and a pair over two of them.
 
-They claim what they do: sends go through the real rules of failover, rotation and rewriting, and messages through the
+Sends go through the real rules of failover, rotation and rewriting, and messages through the
 SDK's own encoder; there are no links, locks, sessions or subscriptions, and nothing takes time.
 """
 
@@ -121,7 +121,7 @@ class _InMemoryEnd(End):
 class InMemoryPairedClient(PairedClient):
     """A paired client over two namespaces in memory, with the real rules and a clock of yours.
 
-    Nothing happens by itself: ``tick`` lets the time tell, ``ping_due`` pings, ``bring_home`` is the syphon.
+    Nothing happens by itself: ``tick`` applies what is due, ``ping_due`` pings, ``bring_home`` drains the backlog.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class InMemoryPairedClient(PairedClient):
         return InMemoryPairedSender(self, topic_name)
 
     def tick(self) -> None:
-        """Let the clock's time tell: overdue entities fail over, holds and probations end."""
+        """Apply what is due by the clock: overdue entities fail over, holds and probations end."""
         self._tick()
 
     def ping_due(self) -> list[PingResult]:

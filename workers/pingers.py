@@ -8,12 +8,13 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from dashboard.fleet.catching_up import catch_up
+from dashboard.fleet.reports import parsed
 from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import Seen
 from workers.celery import app
-from workers.collectors import parsed, project_health
 from workers.connections import REST_S, client, outages_told, pairs
 from workers.slices import slice_of
 
@@ -86,5 +87,5 @@ def ping(pair: str) -> None:
     """Sends the pings of a pair that are due and that nobody else has claimed."""
     with outages_told("ping", pair):
         if results := client(pair).ping_due(grace_s=0.0):
-            project_health(pair, {result.path for result in results})
+            catch_up(pair, {result.path for result in results})
             announce_change()

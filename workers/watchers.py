@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from dashboard.actions.control import restore_pauses
 from dashboard.actions.pacing import restore_paces
 from dashboard.fleet import ledgers, projection, pruning, syphon_runs
+from dashboard.fleet.catching_up import catch_up
 from dashboard.site.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
@@ -13,7 +14,6 @@ from pairing.fleet.presence import Presences, reported_states
 from pairing.fleet.shared_backlog import SharedBacklog
 from workers.celery import app
 from workers.censuses import count, is_named_after, keep, kept
-from workers.collectors import project_health
 from workers.connections import client, outages_told, pairs
 from workers.heartbeats import heartbeats
 from workers.orphans import all_backlog_queues
@@ -25,14 +25,14 @@ PAGE = 100  # queues in one answer of an administration
 
 
 @app.task(name="samples.reconcile")
-def reconcile() -> None:
+def refresh() -> None:
     """Finds the health that was published while nobody listened, and stores which workers are alive.
 
     Pauses and paces go the other way: the database knows what operators want, also when Redis was restarted empty.
     """
     for worker, heartbeat in heartbeats().items():
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time, heartbeat.problems)
-    changed = [project_health(pair) for pair in pairs()]
+    changed = [catch_up(pair) for pair in pairs()]
     changed += [project_opinions(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))

@@ -23,6 +23,6 @@ urlpatterns = [
 ]
 if settings.OIDC_ISSUER:
     urlpatterns += [
-        path("oidc/authenticate/", login_not_required(oidc.Leave.as_view()), name="oidc_authentication_init"),
-        path("oidc/callback/", login_not_required(oidc.Return.as_view()), name="oidc_authentication_callback"),
+        path("oidc/authenticate/", login_not_required(oidc.leave), name="oidc_authentication_init"),
+        path("oidc/callback/", login_not_required(oidc.come_back), name="oidc_authentication_callback"),
     ]

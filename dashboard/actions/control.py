@@ -19,6 +19,7 @@ from django.utils import timezone
 from dashboard.access.idempotency import admit
 from dashboard.access.rights import Refused, Right, require
 from dashboard.fleet import projection
+from dashboard.fleet.catching_up import take_over
 from dashboard.models import AuditEntry, EntityHealth, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.redis import RedisError, announce_change, shared_state
@@ -288,7 +289,7 @@ def change(
     )
     with transaction.atomic():
         projection.record_events(told.values())
-        projection.apply_all_health(request.pair.name, changed)
+        take_over(request.pair.name, changed)
     return changed
 
 

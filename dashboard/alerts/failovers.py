@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dashboard.fleet.outages import Fold, Turn
+
 SETTLED = timedelta(seconds=60)
 """From then on the state counts, whatever the times say: the projection runs every five seconds."""
 
@@ -58,15 +60,15 @@ def follow(
 
     Whatever came of them, one alert is opened for each failover and ended once.
     """
+    fold = Fold(began, ended)
     steps: list[Began | Ended] = []
     for one in sorted(told, key=lambda one: one.at):
-        if one.is_away and began is None and (ended is None or one.at > ended):
-            steps.append(Began(one.at, one.reason, one.by))
-            began = one.at
-        elif not one.is_away and began is not None and one.at >= began:
-            steps.append(Ended(one.at))
-            began, ended = None, one.at
-    if state is not None and (step := _by_state(began, ended, state, now)):
+        match fold.take(one.is_away, one.at):
+            case Turn.BEGAN:
+                steps.append(Began(one.at, one.reason, one.by))
+            case Turn.ENDED:
+                steps.append(Ended(one.at))
+    if state is not None and (step := _by_state(fold.began_at, fold.ended_at, state, now)):
         steps.append(step)
     return steps
 

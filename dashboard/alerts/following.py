@@ -11,11 +11,11 @@ from django.db.models import Max
 from dashboard.alerts.changes import AT_ONCE, KEY, Changes, alert_of, fit, open_alerts, parts, save
 from dashboard.alerts.conditions import Condition, key_of
 from dashboard.alerts.failovers import Began, Ended, State, Told, follow
+from dashboard.fleet.outages import AWAY, TURNS
 from dashboard.models import Alert, EntityHealth, FailoverEvent
 from dashboard.site.fitting import fitted
 
 MOST_EVENTS = 5_000
-AWAY, BACK = ("failed_over", "forced"), ("recovered",)
 Where = tuple[str, str]
 
 
@@ -25,7 +25,7 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     Entities that are as the alerts say cost two columns each.
     """
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
-    events = list(unheard.filter(kind__in=(*AWAY, *BACK)).order_by("time", "pk")[:MOST_EVENTS])
+    events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
     told, away = _told(events), _away()
     known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).values_list("key", flat=True))
     keys = sorted(told.keys() | (known ^ away.keys()))
@@ -39,7 +39,7 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     _write(changes)
     for part in parts([event.pk for event in events]):
         FailoverEvent.objects.filter(pk__in=part).update(alerted_at=now)
-    unheard.exclude(kind__in=(*AWAY, *BACK)).update(alerted_at=now)
+    unheard.exclude(kind__in=TURNS).update(alerted_at=now)
 
 
 def _take(

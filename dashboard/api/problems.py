@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI, Schema
 from ninja.errors import HttpError, ValidationError
@@ -14,6 +15,7 @@ from pydantic import Field
 
 from dashboard.access.rights import Refused
 from dashboard.actions.control import ControlError
+from dashboard.site import database
 from dashboard.site.errors import Unavailable
 from dashboard.site.redis import RedisError
 
@@ -79,6 +81,8 @@ def explain(request: HttpRequest, error: Any) -> HttpResponse:
             return answer(503, str(error))
         case RedisError():
             return answer(503, "Redis does not answer. Nothing was changed; try again when it is back.")
+        case OperationalError() | InterfaceError():
+            return answer(503, database.SENTENCE, (), Retry_After=str(database.RETRY_AFTER_S))
         case Http404():
             return answer(404, str(error) or "There is no such thing.")
         case RequestDataTooBig():

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from dashboard.actions.control import ControlError, Outcome, Request, perform
 from dashboard.drills.canary import Canary, Moment, hindrances
-from dashboard.drills.course import Course, Step
+from dashboard.drills.plan import Plan, Step
 from dashboard.models import Drill, Pair
 from pairing.fleet.coordination import SharedState
 
@@ -92,7 +92,7 @@ def wanted(
         is_scheduled=is_scheduled,
         creates_canary=creates,
         expires_at=at + LONGEST,
-        course=Course(Step.PREPARING, at, messages).as_json(),
+        course=Plan(Step.PREPARING, at, messages).as_json(),
     )
     try:
         with transaction.atomic():

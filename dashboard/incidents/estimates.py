@@ -9,7 +9,7 @@ from typing import Any
 
 from dashboard.costs import current_month as present
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.ladder import ladder_of
+from dashboard.costs.price_tiers import ladder_of
 from dashboard.costs.tariffs import tariff
 from dashboard.incidents.cost import Cost, Estimate, Facts
 from dashboard.incidents.folding import Drain, Incident

@@ -8,9 +8,10 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
+from dashboard.fleet.outages import AWAY
 from dashboard.fleet.peaks import COARSE_S, FINE_S, Step, begin_of, filled
 from dashboard.fleet.pruning import KEPT
-from dashboard.incidents.folding import BEGINNINGS, Incident, drain, drained, incidents
+from dashboard.incidents.folding import Incident, drain, drained, incidents
 from dashboard.models import DepthPeak, EntityHealth, FailoverEvent, PairDepth, WaitingSample
 from dashboard.site.charts import Point
 
@@ -50,7 +51,7 @@ def next_failover(incident: Incident) -> datetime | None:
     """When the entity failed over again."""
     if incident.recovered_at is None:
         return None
-    events = FailoverEvent.objects.filter(pair=incident.pair, entity=incident.entity, kind__in=BEGINNINGS)
+    events = FailoverEvent.objects.filter(pair=incident.pair, entity=incident.entity, kind__in=AWAY)
     later = events.filter(time__gt=incident.recovered_at).order_by("time")
     return later.values_list("time", flat=True).first()
 

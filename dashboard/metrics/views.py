@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access.rights import Right, may
 from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
-from dashboard.metrics import exposition
+from dashboard.metrics import CONTENT_TYPE, exposition
 from dashboard.site import redis
 
 
@@ -40,7 +40,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus text, for this machine, members, and whoever shows METRICS_TOKEN."""
     if not (_is_local(request) or may(request.user, Right.VIEW) or _has_token(request)):
         return HttpResponse("Show METRICS_TOKEN as a bearer token.\n", status=401, content_type="text/plain")
-    return HttpResponse(exposition(timezone.now()), content_type="text/plain; version=0.0.4; charset=utf-8")
+    return HttpResponse(exposition(timezone.now()), content_type=CONTENT_TYPE)
 
 
 def _database() -> str:
@@ -82,5 +82,5 @@ def _is_local(request: HttpRequest) -> bool:
 
 def _has_token(request: HttpRequest) -> bool:
     token = settings.METRICS_TOKEN
-    told = request.headers.get("Authorization", "")
-    return bool(token) and secrets.compare_digest(told.encode(), f"Bearer {token}".encode())
+    shown = request.headers.get("Authorization", "")
+    return bool(token) and secrets.compare_digest(shown.encode(), f"Bearer {token}".encode())

@@ -11,6 +11,7 @@ from django.utils import timezone
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness.boards import is_stale
 from dashboard.readiness.score import word
+from dashboard.site.database import problem_of
 from dashboard.site.redis import RedisError, connection
 
 CANNOT_TELL = 2
@@ -22,7 +23,7 @@ def told(pair: str | None, least: int) -> dict[str, Any]:
     try:
         return _told(pair, least)
     except DatabaseError as error:
-        raise CommandError(f"The database cannot be read: {error}", returncode=CANNOT_TELL) from None
+        raise CommandError(problem_of(error), returncode=CANNOT_TELL) from None
 
 
 def _told(pair: str | None, least: int) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             try:
                 self._tick()
             except Exception:
-                _LOGGER.exception("telling the time stumbled; it goes on")
+                _LOGGER.exception("a periodic check failed; it goes on")
 
     async def _watch_links(self) -> None:
         while True:

@@ -23,10 +23,10 @@ from pairing.links import (
 )
 
 _CLOSING_S = 2.0
-_STRIKE_AGAIN_S = 0.05
+_CANCEL_AGAIN_S = 0.05
 _SHORT_S = 2.0
 _AHEAD_S = 0.3
-"""How much ahead of a deadline the client strikes, for it looks only so often."""
+"""How long before a deadline the client cancels a send, because it looks only so often."""
 _LEAVING_S = 0.5
 """How long an interrupted operation may take to notice: the SDK swallows a cancellation now and then."""
 
@@ -67,19 +67,19 @@ class Background:
 
 
 class Deadline:
-    """Ends the current task's work at a moment, and again until it listens; leaving it then raises TimeoutError.
+    """Ends the current task's work at a moment, again and again until it ends; leaving it then raises TimeoutError.
 
-    First it calls ``abort``, which the work shall notice; then it cancels. The SDK makes requests in tasks of their
-    own: one that is cancelled and does not listen is abandoned there, goes on, and complains in the log. As
+    First it calls ``abort``, which the work should notice; then it cancels. The SDK makes requests in tasks of their
+    own: one that is cancelled and goes on is abandoned there, goes on, and complains in the log. As
     ``asyncio.timeout``, which cancels only once: a cancellation can get lost where a frame arrives with it.
     """
 
-    __slots__ = ("_abort", "_cancelling", "_handle", "_loop", "_struck", "_task", "_timeout_s", "is_over")
+    __slots__ = ("_abort", "_cancellations", "_cancelling", "_handle", "_loop", "_task", "_timeout_s", "is_over")
 
     def __init__(self, timeout_s: float, abort: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
         self._abort = abort
-        self._struck = 0
+        self._cancellations = 0
         self.is_over = False
 
     def __enter__(self) -> None:
@@ -88,24 +88,24 @@ class Deadline:
         self._task = task
         self._cancelling = task.cancelling()
         self._loop = asyncio.get_running_loop()
-        self._handle = self._loop.call_later(self._timeout_s, self.strike)
+        self._handle = self._loop.call_later(self._timeout_s, self.expire)
 
-    def strike(self) -> None:
+    def expire(self) -> None:
         """Let the time be over now."""
         self._handle.cancel()
         if self.is_over:
-            self._struck += 1
+            self._cancellations += 1
             self._task.cancel()
         else:
             self.is_over = True
             self._abort()
-        self._handle = self._loop.call_later(_STRIKE_AGAIN_S, self.strike)
+        self._handle = self._loop.call_later(_CANCEL_AGAIN_S, self.expire)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._handle.cancel()
-        for _ in range(self._struck):
+        for _ in range(self._cancellations):
             self._task.uncancel()
         if self.is_over and kind is not None and self._task.cancelling() <= self._cancelling:
             raise TimeoutError from error
@@ -117,7 +117,7 @@ async def _quietly(work: Awaitable[object]) -> None:
 
 
 def abort_transport(sender: Any) -> None:
-    """End the sender's connection at once, without a word to the peer."""
+    """End the sender's connection at once, without notice to the peer."""
     _abort(getattr(sender, "_handler", None))
 
 
@@ -155,10 +155,10 @@ class Link:
         self._attempting: Deadline | None = None
         self._sending: asyncio.Task[Any] | None = None
         self._until = 0.0
-        self._struck = 0
+        self._cancellations = 0
         self._closed = False
         self._opening: ServiceBusSender | None = None
-        self._used_at = self._tended_at = time.monotonic()
+        self._used_at = self._checked_at = time.monotonic()
         self.sender: ServiceBusSender | None = None
         """The SDK's sender while the link is open."""
         background.links.add(self)
@@ -209,8 +209,8 @@ class Link:
             await sender.send_messages(message)
         except BaseException as error:  # also a cancellation, as in ``attempt``
             return self._failed(error, timeout_s)
-        if self._struck:  # too late: nobody has heard it
-            self._parry()
+        if self._cancellations:  # too late: the send has succeeded
+            self._take_back()
         self._sending = None
         turn.leave()
         return None
@@ -219,7 +219,7 @@ class Link:
         """Why a send failed; a cancellation is raised, unless it was for being overdue."""
         try:
             self._let_go(error)
-            is_overdue = self._parry()
+            is_overdue = self._take_back()
         finally:
             self._sending = None
             self._turn.leave()
@@ -230,46 +230,46 @@ class Link:
         raise error
 
     def _overdue(self, timeout_s: float, cause: BaseException) -> OperationTimeoutError:
-        told = "No answer before the link was closed." if self._closed else f"No answer within {timeout_s:.1f} s."
-        overdue = OperationTimeoutError(message=told)
+        text = "No answer before the link was closed." if self._closed else f"No answer within {timeout_s:.1f} s."
+        overdue = OperationTimeoutError(message=text)
         overdue.__cause__ = cause
         return overdue
 
     def interrupt_if_overdue(self, now: float) -> None:
         """Called by the client four times a second: end a send that has outlived its deadline."""
-        if self._sending is not None and now > self._until and not self._struck:
-            self._strike(self._sending, self._until)
+        if self._sending is not None and now > self._until and not self._cancellations:
+            self._cancel(self._sending, self._until)
 
-    def _strike(self, task: "asyncio.Task[Any]", until: float) -> None:
-        """Cancel the send until it listens: now and then the SDK swallows a cancellation."""
+    def _cancel(self, task: "asyncio.Task[Any]", until: float) -> None:
+        """Cancel the send until it ends: now and then the SDK swallows a cancellation."""
         if self._sending is task and self._until == until:
-            self._struck += 1
+            self._cancellations += 1
             task.cancel()
-            asyncio.get_running_loop().call_later(_STRIKE_AGAIN_S, self._strike, task, until)
+            asyncio.get_running_loop().call_later(_CANCEL_AGAIN_S, self._cancel, task, until)
 
-    def _parry(self) -> bool:
-        """Take the strikes back; whether they, and nobody else, ended the send."""
-        struck, self._struck = self._struck, 0
+    def _take_back(self) -> bool:
+        """Take the cancellations back; whether they, and nobody else, ended the send."""
+        cancellations, self._cancellations = self._cancellations, 0
         task = self._sending
         if task is None:
             return False
-        for _ in range(struck):
+        for _ in range(cancellations):
             task.uncancel()
-        return struck > 0 and not task.cancelling()
+        return cancellations > 0 and not task.cancelling()
 
     async def warm(self, timeout_s: float) -> LinkFailure | None:
         """Open the link ahead of its use."""
         return None if self.sender is not None else await self.attempt(_nothing, timeout_s)
 
-    async def tend(self, now: float) -> bool:
+    async def maintain(self, now: float) -> bool:
         """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
         if self._turn.is_taken:
             return False
         await self._turn.take()
         try:
             if self.sender is not None:
-                beat = now - self._tended_at >= HEARTBEAT_S
-                self._tended_at = now if beat else self._tended_at
+                beat = now - self._checked_at >= HEARTBEAT_S
+                self._checked_at = now if beat else self._checked_at
                 if not await _is_alive(self.sender, beat):
                     self._drop(torn=True)
             if self.sender is not None and token_is_aging(self.sender):
@@ -285,14 +285,14 @@ class Link:
     async def close(self, timeout_s: float) -> None:
         """Close the link, waiting at most so long for an operation under way, and for it to notice that it was ended.
 
-        The SDK's sender is closed once its operation has left it: an operation that goes on in a closed one stumbles,
+        The SDK's sender is closed once its operation has left it: an operation that goes on in a closed one fails,
         loudly, over what is no longer there.
         """
         self._closed = True
         until = time.monotonic() + timeout_s
         while self._opening is not None and time.monotonic() < until:  # it may have no transport yet
             abort_transport(self._opening)
-            await asyncio.sleep(_STRIKE_AGAIN_S)
+            await asyncio.sleep(_CANCEL_AGAIN_S)
         is_quiet = await self._taken(until - time.monotonic())
         if not is_quiet:
             self._interrupt()
@@ -313,9 +313,9 @@ class Link:
         """End the operation under way."""
         self._abort()
         if self._attempting is not None:
-            self._attempting.strike()
-        elif self._sending is not None and not self._struck:
-            self._strike(self._sending, self._until)
+            self._attempting.expire()
+        elif self._sending is not None and not self._cancellations:
+            self._cancel(self._sending, self._until)
 
     def _abort(self) -> None:
         for sender in (self.sender, self._opening):
@@ -333,8 +333,8 @@ class Link:
             for handler in handlers:
                 _abort(handler)
             self._part(sender, torn=True)
-            if isinstance(error, Exception) and (told := opening_error(error)) is not error:
-                raise told from error
+            if isinstance(error, Exception) and (cause := opening_error(error)) is not error:
+                raise cause from error
             raise
         finally:
             self._opening = None
@@ -342,7 +342,7 @@ class Link:
             self._part(sender, torn=True)
             raise ServiceBusError("The link has been closed.")
         self.sender = sender
-        self._tended_at = time.monotonic()
+        self._checked_at = time.monotonic()
         return sender
 
     def _let_go(self, error: BaseException) -> None:
@@ -371,7 +371,7 @@ async def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
 
 
 async def _is_alive(sender: Any, heartbeat: bool) -> bool:
-    """Whether an idle link still stands: reads what the peer has sent meanwhile, and beats where it wants to hear."""
+    """Whether an idle link is still open: reads what the peer has sent, and sends a heartbeat where one is due."""
     connection = getattr(getattr(sender, "_handler", None), "_connection", None)
     reader = getattr(getattr(connection, "_transport", None), "reader", None)
     if connection is None or reader is None:

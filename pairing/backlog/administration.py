@@ -1,7 +1,7 @@
 """The backlog queues of a secondary namespace: found, created, described; and plain HTTP for emulators.
 
 Pairing is a flow as sending is (docs/specification.md, section 4): it yields what to ask of the namespace, and the
-shells, blocking or asyncio, ask.
+clients, blocking or asyncio, ask.
 """
 
 import binascii
@@ -96,7 +96,7 @@ def pairing_flow(
 ) -> PairingFlow:
     """Find the backlog queues and create the missing ones, in three tries; BacklogCreationError where none is left.
 
-    ``namespace`` is the secondary's name, for the error. ``tries``: one, for whom comes again by itself.
+    ``namespace`` is the secondary's name, for the error. ``tries``: one where the caller tries again later.
     """
     paths = [backlog_path(primary_namespace, index) for index in range(count)]
     found: dict[str, QueueProperties] | None = None
@@ -120,12 +120,14 @@ def pairing_flow(
     if found is None or not (created or found):
         raise _refused(namespace, unreachable or next(iter(failures.values()), None))
     present = [path for path in paths if path in found or path in created]
-    deviating = {path: told for path in present if path in found and (told := deviations(found[path]))}
+    deviating = {
+        path: found_deviations for path in present if path in found and (found_deviations := deviations(found[path]))
+    }
     return Paired(present, deviating, failures)
 
 
 def _named(queues: Iterable[QueueProperties], paths: list[str]) -> dict[str, QueueProperties]:
-    by_name = {queue.name.lower(): queue for queue in queues}  # the service does not tell cases apart
+    by_name = {queue.name.lower(): queue for queue in queues}  # the service ignores case
     return {path: by_name[path.lower()] for path in paths if path.lower() in by_name}
 
 
@@ -143,7 +145,7 @@ def _create(missing: Iterable[str], created: set[str]) -> Generator[CreateQueue,
 
 
 def is_unauthorized(error: Exception) -> bool:
-    """Whether trying again is in vain: the key is wrong, or the Manage claim is missing."""
+    """Whether trying again cannot help: the key is wrong, or the Manage claim is missing."""
     return isinstance(error, ClientAuthenticationError) or getattr(error, "status_code", None) in (401, 403)
 
 
@@ -165,12 +167,12 @@ def _refused(namespace: str, error: Exception | None) -> BacklogCreationError:
 
 def deviations(queue: QueueProperties) -> dict[str, tuple[Any, Any]]:
     """Property → (expected, actual) where a backlog queue is not as this library would have made it."""
-    told = {}
+    found = {}
     for name, expected in {**CREATED_WITH, **_DEFAULTS}.items():
         actual = getattr(queue, name, None)
         if not _equal(expected, getattr(actual, "value", actual)):
-            told[name] = (expected, actual)
-    return told
+            found[name] = (expected, actual)
+    return found
 
 
 def _equal(expected: Any, actual: Any) -> bool:
@@ -211,7 +213,7 @@ Q = TypeVar("Q", QueueProperties, QueueRuntimeProperties)
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """DecodeError, which is an error of azure.core, where the SDK stumbles over what the namespace has answered."""
+    """DecodeError, which is an error of azure.core, where the SDK cannot read what the namespace has answered."""
     try:
         yield
     except binascii.Error:  # the key in the connection string: nothing was answered yet
@@ -269,7 +271,7 @@ def backlog_queues(admin: ServiceBusAdministrationClient, primary_namespace: str
 def describe_queues(
     described: Mapping[str, QueueProperties], counted: Iterable[QueueRuntimeProperties], primary_namespace: str
 ) -> list[BacklogQueueInfo]:
-    """What two lists of a namespace, of properties and of counts, tell of a primary's backlog queues."""
+    """A primary's backlog queues, from two lists of a namespace: properties and counts."""
     infos = []
     for counts in counted:
         parsed = parse_backlog_path(counts.name)

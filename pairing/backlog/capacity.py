@@ -40,7 +40,7 @@ class Fill:
         """Whether operators should know: it is 80 % full, or will be full soon."""
         return self.share >= FULL or (self.full_in_s is not None and self.full_in_s <= SOON_S)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The text of a warning."""
         if self.full_in_s is None or self.full_in_s == 0.0:
             return f"{self.share:.0%} full"

@@ -40,7 +40,7 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class RotationEvent:
-    """What happened to one backlog queue of the rotation, in the words of an event."""
+    """What happened to one backlog queue of the rotation, with the fields of an event."""
 
     path: str
     kind: str
@@ -132,7 +132,7 @@ class Rotation:
     def failed(self, path: str, reason: str, now: float, *, began: float) -> list[RotationEvent]:
         """A send to the queue failed: it is out of the rotation for its probation.
 
-        One that ``began`` before the queue was pulled tells nothing new: many senders meet the same incident.
+        One that ``began`` before the queue was pulled says nothing new: many senders meet the same incident.
         """
         queue = self._queues.get(path)
         if queue is None or (queue.pulled_at is not None and began < queue.pulled_at):
@@ -158,6 +158,7 @@ class Rotation:
     def expire(self, now: float) -> list[RotationEvent]:
         """Let the time pass: queues whose probation is over return to the rotation."""
         due = [p for p, q in self._queues.items() if q.pulled_at is not None and now >= q.returns_at]
+        # Those of others are reported by their process, and one that was deleted once it is there again.
         own = [path for path in due if not (self._queues[path].is_adopted or self._queues[path].is_missing)]
         for path in due:
             self._queues[path].pulled_at, self._queues[path].is_adopted = None, False

@@ -1,18 +1,14 @@
 """Whether sends to an entity go to the primary: the state machine of one entity path. No I/O, no clock of its own.
 
-The theory (docs/specification.md, section 5)::
+``TRANSITIONS`` is the machine (docs/specification.md, section 5); the methods decide when a trigger counts. Time, not
+the next failure, engages a failover: whoever asks the machine passes the time first. An operator's hold is not a state
+but a note on one: a held entity is pinged and stays failed over. What another process saw arrives as ``News`` and is
+adopted or disputed (section 11); forced beats organic, and a higher version beats a lower one.
 
-    healthy --qualifying failure--> failing --the failover interval passes--> failed over --ping or operator--> healthy
-       ^                              | any success                               ^
-       +------------------------------+            an operator's forced failover -+ (also from healthy)
-
-Time, not the next failure, engages a failover: whoever asks the machine tells it the time first. An operator's hold is
-not a state but a note on one: a held entity is pinged and stays where it is. What another process saw arrives as
-``News`` and is adopted or disputed (section 11); forced beats organic, and a higher version beats a lower one.
-
-Every method that changes something returns the transitions in their order, for the shell to tell the world.
+Every method that changes something returns the transitions in their order, for the caller to report.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
@@ -35,9 +31,49 @@ class State(StrEnum):
 HEALTHY, FAILING, FAILED_OVER = State.HEALTHY, State.FAILING, State.FAILED_OVER
 
 
+class Trigger(StrEnum):
+    """What can change the state of an entity."""
+
+    SEND_ACCEPTED = "the primary accepted a send"
+    SEND_FAILED = "a send failed in a way that qualifies"
+    SEND_FAILED_WITHOUT_INTERVAL = "a send failed so, and the failover interval is 0"
+    INTERVAL_PASSED = "the failover interval has passed"
+    PING_ACCEPTED = "the primary accepted a ping"
+    FORCED = "an operator forced a failover"
+    MARKED_HEALTHY = "an operator marked it healthy"
+    FLEET_FAILED_OVER = "it failed over in another process"
+    FLEET_FORCED = "an operator forced a failover through another process"
+    FLEET_RECOVERED = "it recovered in another process"
+
+
+TRANSITIONS: Mapping[State, Mapping[Trigger, tuple[State, str]]] = {
+    HEALTHY: {
+        Trigger.SEND_FAILED: (FAILING, "failing"),
+        Trigger.SEND_FAILED_WITHOUT_INTERVAL: (FAILED_OVER, "failed_over"),
+        Trigger.FORCED: (FAILED_OVER, "forced"),
+        Trigger.FLEET_FAILED_OVER: (FAILED_OVER, "failed_over"),
+        Trigger.FLEET_FORCED: (FAILED_OVER, "forced"),
+    },
+    FAILING: {
+        Trigger.SEND_ACCEPTED: (HEALTHY, "recovered"),
+        Trigger.INTERVAL_PASSED: (FAILED_OVER, "failed_over"),
+        Trigger.FORCED: (FAILED_OVER, "forced"),
+        Trigger.FLEET_FAILED_OVER: (FAILED_OVER, "failed_over"),
+        Trigger.FLEET_FORCED: (FAILED_OVER, "forced"),
+    },
+    FAILED_OVER: {
+        Trigger.PING_ACCEPTED: (HEALTHY, "recovered"),
+        Trigger.MARKED_HEALTHY: (HEALTHY, "recovered"),
+        Trigger.FLEET_RECOVERED: (HEALTHY, "recovered"),
+        Trigger.FORCED: (FAILED_OVER, "forced"),
+    },
+}
+"""State → trigger → the next state, and the kind of the event that reports it. A trigger not listed changes nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One step of the machine, in the words of an event."""
+    """One step of the machine, with the fields of an event."""
 
     path: str
     kind: str
@@ -46,9 +82,9 @@ class Transition:
     state: State
     operator: str | None = None
     adopted: bool = False
-    """Whether another process had it first, and has told everybody."""
+    """Whether another process had it first, and has reported it."""
     everywhere: bool = False
-    """Whether every process of the fleet sees it by itself, at this same time: one fact, however many tell it."""
+    """Whether every process of the fleet sees it by itself, at this same time: one fact, however many report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +163,7 @@ class PathAvailability:
     def expire(self, now: float) -> list[Transition]:
         """Let the time pass: an overdue failing entity fails over, an expired hold is released."""
         if self.state is FAILING and now >= self.since + self._interval_s:
-            return [self._fail_over(self.since + self._interval_s, self.reason)]
+            return self._on(Trigger.INTERVAL_PASSED, self.since + self._interval_s, self.reason)
         if self.expires is not None and now >= self.expires:
             return [
                 replace(step, everywhere=True) for step in self._released("the hold has expired", None, self.expires)
@@ -139,9 +175,7 @@ class PathAvailability:
     def sent(self, now: float) -> list[Transition]:
         """The primary accepted a message: the entity exists, and a failing one is healthy again."""
         self.accepted(now)
-        if self.state is not FAILING:
-            return []
-        return [self._recover("a send was accepted before the failover interval was over", now)]
+        return self._on(Trigger.SEND_ACCEPTED, now, "a send was accepted before the failover interval was over")
 
     def accepted(self, now: float) -> None:
         """Note that a message was accepted, whatever the state: it stays what it is."""
@@ -152,14 +186,10 @@ class PathAvailability:
     def failed(self, now: float, reason: str, *, began: float) -> list[Transition]:
         """A send that began at ``began`` failed in a way that qualifies."""
         steps = self.expire(now)
-        if self.state is not HEALTHY:
-            return steps
         if self._recovered_at is not None and began < self._recovered_at:
             return steps  # it began before the recovery, and says nothing of the time after
-        if self._interval_s == 0:
-            return [*steps, self._fail_over(now, reason)]
-        self._enter(FAILING, now, reason)
-        return [*steps, self._step("failing", now)]
+        trigger = Trigger.SEND_FAILED if self._interval_s else Trigger.SEND_FAILED_WITHOUT_INTERVAL
+        return steps + self._on(trigger, now, reason)
 
     def refused(self, now: float, reason: str) -> None:
         """A send was refused for its credentials."""
@@ -184,7 +214,7 @@ class PathAvailability:
         self.known = True
         if self.held_by is not None:
             return []
-        return [self._recover("a ping was accepted", now)]
+        return self._on(Trigger.PING_ACCEPTED, now, "a ping was accepted")
 
     # What an operator does -----------------------------------------------------------------------------------------
 
@@ -192,9 +222,9 @@ class PathAvailability:
         self, reason: str, now: float, *, operator: str, hold: bool = True, expires: float | None = None
     ) -> list[Transition]:
         """Fail over by hand; ``hold`` keeps it so until released, marked healthy or ``expires``."""
-        self._engage(now, reason, "forced")
+        steps = self._on(Trigger.FORCED, now, reason, origin="forced", operator=operator)
         self.held_by, self.expires = (operator, expires) if hold else (None, None)
-        return [self._step("forced", now, operator=operator)]
+        return steps
 
     def hold(self, now: float, *, operator: str) -> list[Transition]:
         """Keep a failed-over entity from returning by itself; nothing where it is not failed over."""
@@ -211,11 +241,9 @@ class PathAvailability:
 
     def mark_healthy(self, now: float, *, operator: str) -> list[Transition]:
         """End hold and failover together. A failing entity stays failing: nobody can forbid an organic failover."""
-        if self.state is not FAILED_OVER:
-            return []
-        return [self._recover("marked healthy by hand", now, operator=operator)]
+        return self._on(Trigger.MARKED_HEALTHY, now, "marked healthy by hand", operator=operator)
 
-    # What the fleet says -------------------------------------------------------------------------------------------
+    # What the fleet reports -------------------------------------------------------------------------------------------
 
     def adopt(self, news: News, now: float) -> list[Transition]:
         """Take over what another process saw, unless it is old, weaker, or this process knows better."""
@@ -225,10 +253,9 @@ class PathAvailability:
         match news.state:
             case State.FAILED_OVER:
                 return self._adopt_failover(news, now)
-            case State.HEALTHY if self.state is FAILED_OVER:
-                return [self._recover(news.reason, now, adopted=True)]
             case State.HEALTHY:
                 self.disputed = False
+                return self._on(Trigger.FLEET_RECOVERED, now, news.reason, adopted=True)
         return []
 
     def _outranks(self, news: News) -> bool:
@@ -242,10 +269,10 @@ class PathAvailability:
             return []
         if self.state is FAILED_OVER:
             return self._adopt_hold(news, now)
-        self._engage(news.since, news.reason, news.origin)
+        trigger = Trigger.FLEET_FORCED if news.origin == "forced" else Trigger.FLEET_FAILED_OVER
+        steps = self._on(trigger, news.since, news.reason, origin=news.origin, operator=news.held_by, adopted=True)
         self.held_by, self.expires = news.held_by, news.expires
-        kind = "forced" if news.origin == "forced" else "failed_over"
-        return [self._step(kind, now, operator=news.held_by, adopted=True)]
+        return [replace(step, at=now) for step in steps]
 
     def _adopt_hold(self, news: News, now: float) -> list[Transition]:
         held_before, self.held_by, self.expires = self.held_by, news.held_by, news.expires
@@ -263,9 +290,28 @@ class PathAvailability:
 
     # The steps -----------------------------------------------------------------------------------------------------
 
-    def _fail_over(self, at: float, reason: str) -> Transition:
-        self._engage(at, reason, "organic")
-        return self._step("failed_over", at)
+    def _on(
+        self,
+        trigger: Trigger,
+        at: float,
+        reason: str,
+        *,
+        origin: Origin = "organic",
+        operator: str | None = None,
+        adopted: bool = False,
+    ) -> list[Transition]:
+        """Take the step that ``TRANSITIONS`` has for the trigger, where it has one."""
+        if trigger not in TRANSITIONS[self.state]:
+            return []
+        state, kind = TRANSITIONS[self.state][trigger]
+        match state:
+            case State.HEALTHY:
+                self._recover(at, reason)
+            case State.FAILING:
+                self._enter(FAILING, at, reason)
+            case State.FAILED_OVER:
+                self._engage(at, reason, origin)
+        return [self._step(kind, at, operator=operator, adopted=adopted)]
 
     def _engage(self, at: float, reason: str, origin: Origin) -> None:
         began = self.since if self.state is FAILING else at
@@ -278,12 +324,11 @@ class PathAvailability:
         self.ping_at = at + self.ping_interval_s
         self.last_ping_reason = ""
 
-    def _recover(self, reason: str, now: float, *, operator: str | None = None, adopted: bool = False) -> Transition:
+    def _recover(self, now: float, reason: str) -> None:
         if self.state is FAILED_OVER:
             self._recovered_at = now
         self._enter(HEALTHY, now, reason)
         self.origin, self.held_by, self.expires, self.ping_at, self.disputed = "organic", None, None, None, False
-        return self._step("recovered", now, operator=operator, adopted=adopted)
 
     def _released(self, reason: str, operator: str | None, now: float) -> list[Transition]:
         was_held, self.held_by, self.expires = self.held_by is not None, None, None

@@ -1,6 +1,6 @@
 """Which errors of azure-servicebus mean an outage, and which are the caller's own: one table.
 
-docs/specification.md, section 5, decides; docs/wire.md, section 8, tells what the SDK raises when.
+docs/specification.md, section 5, decides; docs/wire.md, section 8, describes what the SDK raises when.
 """
 
 import re
@@ -79,7 +79,7 @@ def _nameless(error: ServiceBusError) -> Fault:
 
 
 def is_ambiguous(error: BaseException) -> bool:
-    """Whether the error hides its cause: a torn or silent link, which one attempt on a fresh link tells apart."""
+    """Whether the error hides its cause: a torn or silent link, which one attempt on a new link distinguishes."""
     if type(error) is ServiceBusError:
         return condition(error) is None and not isinstance(error.inner_exception, CANNOT_ENCODE)
     torn = (sdk.ServiceBusConnectionError, sdk.ServiceBusCommunicationError, sdk.OperationTimeoutError, OSError)
@@ -99,13 +99,13 @@ def may_be_gone(error: BaseException) -> bool:
 
 def condition(error: BaseException) -> str | None:
     """The AMQP condition of an error of the SDK, where it has one."""
-    told = getattr(error, "_condition", None)
-    value = getattr(told, "value", told)
+    found = getattr(error, "_condition", None)
+    value = getattr(found, "value", found)
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def describe(error: BaseException) -> str:
-    """The error in words for an operator: its class and its text, without anything secret."""
+    """The error for an operator: its class and its text, without anything secret."""
     if isinstance(error, sdk.ServiceBusAuthenticationError):
         return "refused: wrong key, or no such entity"
     if isinstance(error, sdk.ServiceBusAuthorizationError):
@@ -116,5 +116,5 @@ def describe(error: BaseException) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The text with keys, signatures and passwords blotted out."""
+    """The text with keys, signatures and passwords masked."""
     return _URL_PASSWORD.sub("…@", _SECRETS.sub(r"\1=…", text))

@@ -1,4 +1,4 @@
-"""What one call to send carries, made ready for either namespace; the same in both worlds."""
+"""What one call to send carries, made ready for either namespace; the same for blocking and asyncio senders."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ from pairing.messages.sizes import STEP, backlog_overhead, message_size
 from pairing.telemetry.metering import billing_units
 
 STANDARD_LIMIT = 262_144
-"""Bytes of the largest message in the Standard tier, taken until a link to the backlog tells better."""
+"""Bytes of the largest message in the Standard tier, assumed until a link to the backlog reports the real limit."""
 _BATCH_ENTRY = 8
 _AT_ONCE = 64
 _DATA = AmqpMessageBodyType.DATA
@@ -46,7 +46,7 @@ class PairedMessageBatch(ServiceBusMessageBatch):
         super().__init__(max_size_in_bytes=max_size_in_bytes)
         self._path = path
         self._backlog_limit = backlog_limit
-        self._create = create  # told of each message before it is measured
+        self._create = create  # called with each message before it is measured
         self._reserved = 0
         self.units = 0
         """Billing units of the messages so far."""
@@ -221,7 +221,7 @@ def payload(messages: Messages | ServiceBusMessageBatch, path: str) -> Payload |
 def _messages_of(batch: ServiceBusMessageBatch) -> list[ServiceBusMessage]:
     kept = getattr(batch, "_messages", None)
     if not isinstance(kept, list) or len(kept) != len(batch):
-        raise TypeError("this batch does not tell its messages: make it with the sender's create_message_batch")
+        raise TypeError("the messages of this batch cannot be read: make it with the sender's create_message_batch")
     return kept
 
 

@@ -1,4 +1,4 @@
-"""The AMQP types that a decoded message no longer tells, as a compact text beside it, and back again.
+"""The AMQP types that a decoded message no longer shows, as a compact text beside it, and back again.
 
 The SDK decodes timestamp and long alike to ``int``, symbol, binary and string to ``bytes``, and cannot decode decimals.
 ``describe`` says of what the sender is about to encode which types a receiver would guess wrongly; ``retype`` gives a

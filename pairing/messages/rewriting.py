@@ -60,14 +60,14 @@ Sendable = ServiceBusMessage | AmqpAnnotatedMessage | Mapping[str, Any]
 
 
 class PoisonedMessage(ValueError):
-    """A message in a backlog queue that cannot be brought home: one of its reserved properties is missing or wrong.
+    """A message in a backlog queue that cannot be restored: one of its reserved properties is missing or wrong.
 
-    ``property`` names it; the text tells its type and value too.
+    ``property`` names it; the text contains its type and value too.
     """
 
     def __init__(self, name: str, value: Any) -> None:
-        told = "is missing" if value is None else f"is {type(value).__name__} {value!r:.200}"
-        super().__init__(f"{name} {told}")
+        problem = "is missing" if value is None else f"is {type(value).__name__} {value!r:.200}"
+        super().__init__(f"{name} {problem}")
         self.property = name
 
 
@@ -86,7 +86,7 @@ def as_message(message: Sendable) -> ServiceBusMessage:
 
 
 def ensure_message_id(message: ServiceBusMessage) -> None:
-    """Gives a message without an id a UUID4, so that a second delivery can be told from a second message."""
+    """Gives a message without an id a UUID4, so that a second delivery can be distinguished from a second message."""
     properties = message.raw_amqp_message.properties
     if properties is None or not properties.message_id:
         message.message_id = str(uuid4())
@@ -255,7 +255,7 @@ def _copy(properties: AmqpMessageProperties | None) -> AmqpMessageProperties:
 
 
 def _properties(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> AmqpMessageProperties:
-    """A copy of decoded properties: an id stays a string unless ``types`` tell that it is binary."""
+    """A copy of decoded properties: an id stays a string unless ``types`` say that it is binary."""
     properties = _copy(raw.properties)
     for letter, name in (("m", "message_id"), ("c", "correlation_id")):
         value = getattr(properties, name)

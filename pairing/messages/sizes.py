@@ -54,7 +54,7 @@ def received_size(message: ServiceBusMessage) -> int:
 
 
 def size_bound(message: ServiceBusMessage) -> int | None:
-    """Not less than the encoded size and less than 4 KiB more, in microseconds; None where only encoding tells."""
+    """Not less than the encoded size and less than 4 KiB more, in microseconds; None where only encoding can tell."""
     raw = message.raw_amqp_message
     size = _SECTIONS
     if raw.body_type is _DATA:

@@ -41,8 +41,8 @@ def undecoded(receiver: Any, received: list[Any]) -> list[Undecoded]:
 
 def dead_lettering(found: Undecoded, reason: str, description: str) -> dict[str, Any]:
     """The arguments with which the SDK dead-letters a message by its lock alone."""
-    told = {"deadletter-reason": reason, "deadletter-description": description}
-    return {"settlement": "suspended", "lock_tokens": [found.lock_token], "dead_letter_details": told}
+    details = {"deadletter-reason": reason, "deadletter-description": description}
+    return {"settlement": "suspended", "lock_tokens": [found.lock_token], "dead_letter_details": details}
 
 
 def _number(link: Any, tag: bytes) -> int:

@@ -49,7 +49,7 @@ class MaintenanceCore:
         return self._is_time("fill alone", FILL_S)
 
     def _filled(self, queues: Iterable[BacklogQueueInfo]) -> None:
-        """Take in, and tell the fleet, how full the queues are."""
+        """Note, and report to the fleet, how full the queues are."""
         client, at = self._paired, time.time()
         client.meter.count("manage", client.secondary.namespace, "*", operations=2, billing_units=2)
         of = {path.lower(): path for path in client.backlog_paths}
@@ -76,7 +76,7 @@ class MaintenanceCore:
 
     def _warn(self, fills: Mapping[str, Fill]) -> None:
         for path, fill in fills.items():
-            self._paired.emit("capacity_warning", path, fill.told())
+            self._paired.emit("capacity_warning", path, fill.describe())
 
     def _shared_backlog(self) -> SharedBacklog | None:
         coordination = self._paired.coordination
@@ -137,7 +137,7 @@ class MaintenanceOperations(MaintenanceCore):
     def _check_links(self) -> Operation[None]:
         now = time.monotonic()
         for link in self._client._all_links():
-            if (yield from call(link.tend, now)) and not self._is_stopping:
+            if (yield from call(link.maintain, now)) and not self._is_stopping:
                 yield from call(link.warm, REPORT_S)
 
     def _report(self) -> Operation[None]:

@@ -2,7 +2,7 @@
 
 While a gate is down and that knowledge is fresh, a send asks nobody. Otherwise it asks Redis, which is then in the path
 of sends of sessions, and of those only; where Redis does not answer the process keeps its own sessions together, and an
-event tells that the order of the fleet's is at risk (docs/design/session-order.md).
+event reports that the order of the fleet's sessions is at risk (docs/design/session-order.md).
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class SessionGates:
         self._sessions = SharedSessions(shared)
         self._process, self._endangered, self._now = process, endangered, now
         self.at_risk = at_risk
-        """Told of an entity and of what may have spoiled the order of its sessions."""
+        """Called with an entity and with what may have broken the order of its sessions."""
         self._up: frozenset[str] = frozenset()
         self._fresh_until = float("-inf")
         self._epoch = ""
@@ -62,7 +62,7 @@ class SessionGates:
         self._thread.start()
 
     def close(self) -> None:
-        """Tell what ended, for at most a second."""
+        """Report what ended, for at most a second."""
         self._is_closing = True
         self._wake.set()
         if self._thread.is_alive():
@@ -80,7 +80,9 @@ class SessionGates:
             return None
         try:
             ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
-            if ruling.others.startswith(f"{self._process}:"):  # a send of ours, maybe over by now: that is told late
+            if ruling.others.startswith(
+                f"{self._process}:"
+            ):  # a send of ours, maybe over by now: that is reported late
                 self._sessions.leave([one for one in list(self._ended) if one[1] == ruling.others])
                 ruling = self._sessions.enter(key, candidate, token, within_s=within_s)
         except Exception as error:
@@ -112,7 +114,7 @@ class SessionGates:
         return f"{self._process}:{uuid4().hex[:12]}"
 
     def left(self, key: str, token: str, *, stored: bool) -> None:
-        """A send has ended, and it is known how; told by the thread."""
+        """A send has ended, and it is known how; reported by the thread."""
         self._ended.append((key, token, stored))
         self._wake.set()
 
@@ -132,43 +134,45 @@ class SessionGates:
                 self.refresh()
             except Exception as error:
                 self._went_away(error)
-            self._tell_until(self._now() + _SYNC_S)
+            self._report_until(self._now() + _SYNC_S)
         with contextlib.suppress(Exception):
-            self._tell_ended()
+            self._report_ended()
 
-    def _tell_until(self, until: float) -> None:
+    def _report_until(self, until: float) -> None:
         while not self._is_closing and (left := until - self._now()) > 0:
             self._wake.wait(left)
             self._wake.clear()
             try:
-                self._tell_ended()
+                self._report_ended()
             except Exception as error:
                 self._went_away(error)
                 threading.Event().wait(_SYNC_S)
 
     def refresh(self) -> None:
-        """Read the gates, raising those of entities in danger; a Redis that has forgotten, or was away, is told."""
+        """Read the gates, raising those of entities in danger; report barriers again that Redis has lost."""
         asked_at = self._now()
         gates = self._sessions.sync(uuid4().hex, self._endangered())
         has_forgotten = self._epoch not in ("", gates.epoch)
         if has_forgotten:
-            self.at_risk("*", "Redis has forgotten which sessions have messages in the backlog; they are told again")
+            self.at_risk(
+                "*", "Redis has forgotten which sessions have messages in the backlog; they are reported again"
+            )
         if (has_forgotten or self.is_away) and self._remembered:
-            self._tell_remembered()
+            self._report_remembered()
             gates = self._sessions.sync(gates.epoch, self._endangered())
         self._epoch, self._up, self.is_away = gates.epoch, gates.up, False
         self._fresh_until = asked_at + FRESH_S
         for key in [key for key in list(self._remembered) if entity_of(key) not in gates.up]:
             self._remembered.pop(key, None)
 
-    def _tell_remembered(self) -> None:
+    def _report_remembered(self) -> None:
         by_queue: dict[str, list[str]] = {}
         for key, queue in list(self._remembered.items()):
             by_queue.setdefault(queue, []).append(key)
         for queue, keys in by_queue.items():
             self._sessions.bar(queue, keys)
 
-    def _tell_ended(self) -> None:
+    def _report_ended(self) -> None:
         while self._ended:
             some = [self._ended[i] for i in range(min(len(self._ended), _IN_ONE_GO))]
             self._sessions.leave(some)
@@ -179,5 +183,5 @@ class SessionGates:
         self._fresh_until = float("-inf")
         if not self.is_away:
             self.is_away = True
-            _LOGGER.info("pairing: Redis does not tell of sessions (%s)", type(error).__name__)
+            _LOGGER.info("pairing: the order of sessions cannot be read from Redis (%s)", type(error).__name__)
             self.at_risk("*", f"Redis does not answer ({type(error).__name__}): each process keeps its sessions alone")

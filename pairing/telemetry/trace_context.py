@@ -3,6 +3,7 @@
 By the W3C's names, as the SDK of Azure writes them; ``Diagnostic-Id`` is what .NET reads.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +12,8 @@ from azure.servicebus import ServiceBusMessage
 TRACE_PARENT, TRACE_STATE, DIAGNOSTIC_ID = "traceparent", "tracestate", "Diagnostic-Id"
 
 
-def is_wanted(option: bool | None, environment: Mapping[str, str]) -> bool:
-    """Whether to trace: as the option says, or as OpenTelemetry's own variables do where it says nothing."""
+def is_wanted(option: bool | None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether to trace: as the option says, or as OpenTelemetry's own variables do where it is None."""
     if option is not None:
         return option
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":

@@ -27,7 +27,7 @@ from tests.acceptance.test_outage_stories import everything_is_home, fails_over,
 from tests.acceptance.visitor import ROOT, Demo, Visitor, eventually
 from tests.pace import GUARD
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.spark, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.spark, pytest.mark.timeout(900)]
 # What the library calls by purpose, a namespace counts by what it saw.
 SEEN_AS = {
     "send_backlog": "send",

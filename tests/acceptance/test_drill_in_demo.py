@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.visitor import PASSWORD, Demo, Visitor, eventually
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_MS = 60_000
 CANARY = "pairing-canary"
 Opened = Callable[..., Page]

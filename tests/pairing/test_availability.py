@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, News, PathAvailability, State
+from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, TRANSITIONS, News, PathAvailability, State
 
 INTERVAL = 60.0
 PING = 30.0
@@ -97,6 +97,12 @@ def test_transition_table(state, event, then, told):
 
 def test_table_has_a_row_for_every_state_and_event():
     assert {(state, event) for state, event, _, _ in TABLE} == {(s, e) for s in STATES for e in EVENTS}
+
+
+def test_the_machines_own_table_leads_nowhere_that_the_transitions_here_do_not():
+    listed = {(state, then, kind) for state, row in TRANSITIONS.items() for then, kind in row.values()}
+    here = {(STATES[state]().state, then, kind) for state, _, then, kinds in TABLE for kind in kinds if kind != "held"}
+    assert listed == here | {(HEALTHY, FAILED_OVER, "failed_over")}  # an interval of 0, or another process's failover
 
 
 @pytest.mark.parametrize("state", ["healthy", "failing", "failed_over"])

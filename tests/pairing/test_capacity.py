@@ -36,7 +36,7 @@ def test_the_time_until_full_follows_from_two_looks():
 def test_a_queue_worries_at_eighty_percent_or_half_an_hour_before_it_is_full(size, rate, worrying, told):
     fill = Fill(size, 1000, 0.0, rate)
     assert fill.is_worrying is worrying
-    assert fill.told() == told
+    assert fill.describe() == told
 
 
 def test_a_draining_queue_is_never_full():

@@ -277,6 +277,7 @@ class FleetLife(RuleBasedStateMachine):
                 assert machine.held_by == stands.held_by or not self.is_held(stands), (process.pair.process, stands)
 
 
+@pytest.mark.slow
 def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client, monkeypatch):
     monkeypatch.setattr(shared_state, "datetime", ModelTime)
     FleetLife.redis = redis_client

@@ -62,7 +62,7 @@ async def test_an_accepted_send_leaves_the_link_as_it_was():
 
 
 @pytest.mark.parametrize("swallowed", [0, 3], ids=["heard at once", "heard the fourth time"])
-async def test_an_overdue_send_is_struck_until_it_listens(swallowed):
+async def test_an_overdue_send_is_cancelled_until_it_ends(swallowed):
     sender = Sender(swallows=swallowed)
     link = await opened(sender)
     sending = asyncio.create_task(link.send("a", 10.0))
@@ -151,7 +151,7 @@ async def test_a_strike_that_was_swallowed_does_not_hit_the_tasks_next_send():
     sender.gate.set()  # the answer comes in the same moment
     await sender.sending.wait()
     assert sender.sent == ["a"]
-    link._strike(sending, overdue)  # the timer of the first send, which comes late
+    link._cancel(sending, overdue)  # the timer of the first send, which comes late
     sender.gate.set()
     assert await asyncio.wait_for(sending, 60) == [None, None]
 

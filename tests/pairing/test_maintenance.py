@@ -30,12 +30,12 @@ async def test_an_idle_link_to_a_backlog_queue_that_was_closed_is_reopened_in_th
     link = client.backlog_link(path)
     await world(client.warm_now, path)
     before = link.sender
-    assert await world(link.tend, time.monotonic()) is False
+    assert await world(link.maintain, time.monotonic()) is False
     assert link.sender is before
     await close_from_afar(world, link)
-    told = await world(link.tend, time.monotonic())
+    told = await world(link.maintain, time.monotonic())
     assert (told, link.sender) == (False, None)  # noticed; whoever sends now opens it anew
-    assert await world(link.tend, time.monotonic() + RETRY_WARM_S + 1) is True  # nobody did: to be warmed
+    assert await world(link.maintain, time.monotonic() + RETRY_WARM_S + 1) is True  # nobody did: to be warmed
     assert await world(link.warm, 10.0) is None
     client.fail_over(queue, "test")
     await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
@@ -47,9 +47,9 @@ async def test_a_link_to_the_primary_that_was_closed_is_noticed_and_waits_for_th
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("one"))
     await close_from_afar(world, sender._link)
-    assert await world(sender._link.tend, time.monotonic()) is False
+    assert await world(sender._link.maintain, time.monotonic()) is False
     assert sender._link.sender is None
-    assert await world(sender._link.tend, time.monotonic() + RETRY_WARM_S + 1) is False
+    assert await world(sender._link.maintain, time.monotonic() + RETRY_WARM_S + 1) is False
     await world(sender.send_messages, ServiceBusMessage("two"))
     assert primary.stats(queue)["enqueued"] == 2
     assert client.entity_health(queue).state == "healthy"
@@ -62,7 +62,7 @@ async def test_a_link_whose_token_ages_is_opened_anew_before_the_sdk_would_fetch
     link = sender._link
     authenticator = link.sender._handler._cbs_authenticator
     authenticator._token_put_time, authenticator._expires_on = time.time() - 1000, time.time() + 10
-    assert await world(link.tend, time.monotonic()) is True
+    assert await world(link.maintain, time.monotonic()) is True
     assert link.sender is None
 
 

@@ -83,7 +83,7 @@ async def test_a_redis_that_has_forgotten_the_sessions_is_told_of(world, queue, 
     client.fail_over(queue, "drill")
     await world(sender.send_messages, message("0"))
     redis_client.flushall()
-    reason = "Redis has forgotten which sessions have messages in the backlog; they are told again"
+    reason = "Redis has forgotten which sessions have messages in the backlog; they are reported again"
     await world.until(lambda: ("*", reason) in risks(world))
     key = session_key(queue, "s")
     sessions = SharedSessions(client.coordination.shared)

@@ -9,6 +9,7 @@ import os
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -221,7 +222,7 @@ class FleetLife(RuleBasedStateMachine):
         """Its thread's work, which may be late."""
         gates = self.processes[which].gates
         gates.refresh()
-        gates._tell_ended()
+        gates._report_ended()
 
     @rule(which=st.sampled_from([0, 1]), is_down=st.booleans())
     def a_process_sees_the_entity(self, which, is_down):
@@ -325,6 +326,7 @@ class FleetLife(RuleBasedStateMachine):
         assert all(not self.sessions.barred(queue) for queue in QUEUES)
 
 
+@pytest.mark.slow
 def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies(redis_client):
     FleetLife.redis = redis_client
     run_state_machine_as_test(

@@ -60,6 +60,7 @@ def place(pair, redis_here, alive):
     return pair
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_strangers_are_sent_to_the_login_everywhere(place, as_role, name, method):
@@ -69,12 +70,14 @@ def test_strangers_are_sent_to_the_login_everywhere(place, as_role, name, method
     assert answer["Location"].startswith("/login/")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_somebody_in_no_group_is_refused_everywhere(place, as_role, name, method):
     assert getattr(as_role("nobody"), method)(address(name)).status_code == 403
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", sorted(set(NAMES) - OPERATORS_READ - {"live"}))
 @pytest.mark.parametrize("role", ["viewer", "operator", "administrator"])
 def test_members_may_look_everywhere(place, as_role, name, role):
@@ -92,6 +95,7 @@ def test_viewers_can_neither_ask_for_nor_do_any_verb(place, as_role, verb):
         assert getattr(as_role("viewer"), method)(address("pair-action", verb), {"path": "orders"}).status_code == 403
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("role", ["operator", "administrator"])
 def test_operators_are_asked_before_anything_is_done(place, as_role, verb, role):

@@ -26,7 +26,11 @@ from tests.dashboard.furniture import (
 )
 from tests.dashboard.site.test_browser import sign_in
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(900),
+    pytest.mark.sampled("operator", "administrator"),
+]
 
 FILLED = {"pair": "contoso", "path": "orders", "event_id": INCIDENT, "verb": "fail_over", "drill": 1}
 QUERY = {

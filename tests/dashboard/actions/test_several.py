@@ -144,6 +144,7 @@ def test_open_pages_see_how_far_a_deed_on_many_is(pair, shared, as_role, monkeyp
     assert seen == [20, 40, 60]
 
 
+@pytest.mark.slow
 def test_ten_thousand_entities_take_few_round_trips_and_statements(
     pair, shared, as_role, django_assert_max_num_queries
 ):

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import free_port
-from tests.dashboard import site
+from tests.dashboard import served as site
 from tests.dashboard.receivers import Receiver, http_server
 from tests.dashboard.site.test_browser import CONTRAST, WIDTHS, sign_in
 from tests.dashboard.site.test_browser_accessibility import ALL, told

@@ -166,6 +166,7 @@ def test_a_change_of_the_pair_is_one_row_of_history_however_many_entities_it_has
     assert set(Readiness.objects.values_list("previous_score", flat=True)) == {85}
 
 
+@pytest.mark.slow
 def test_ten_thousand_entities_that_change_alike_take_a_few_questions(
     ready_pair, shared, django_assert_max_num_queries
 ):
