@@ -3,8 +3,7 @@
 from collections import Counter
 from datetime import UTC, datetime
 
-from dashboard.actions.control import restore_pauses
-from dashboard.actions.pacing import restore_paces
+from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.fleet import ledgers, projection, pruning, syphon_runs
 from dashboard.fleet.catching_up import catch_up
 from dashboard.site.redis import announce_change, shared_state
@@ -89,7 +88,7 @@ def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[Backl
     """Tells the senders how full the queues are, and everybody of those that are or soon will be too full."""
     sizes = {queue.path: (queue.size_bytes, queue.max_size_bytes) for queue in queues if queue.max_size_bytes}
     for path, fill in SharedBacklog(shared_state(pair)).record(sizes, at.timestamp()).items():
-        connected.emit("capacity_warning", path, fill.told())
+        connected.emit("capacity_warning", path, fill.describe())
 
 
 def _record_waiting(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:

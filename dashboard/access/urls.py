@@ -8,6 +8,7 @@ from django.urls import path
 from dashboard.access.logins import LoginForm
 from dashboard.access.oidc import views as oidc
 from dashboard.access.views import audit, tokens
+from dashboard.api import site
 
 urlpatterns = [
     path("audit/", audit.listing, name="audit"),
@@ -17,8 +18,8 @@ urlpatterns = [
         name="login",
     ),
     path("logout/", oidc.sign_out, name="logout"),
-    path("tokens/", tokens.listing, name="tokens"),
-    path("tokens/make/", tokens.make, name="token-make"),
+    path("tokens/", tokens.listing, {"operations": site.operations}, name="tokens"),
+    path("tokens/make/", tokens.make, {"operations": site.operations}, name="token-make"),
     path("tokens/<slug:prefix>/revoke/", tokens.revoke, name="token-revoke"),
 ]
 if settings.OIDC_ISSUER:

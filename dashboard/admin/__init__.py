@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from dashboard import models
 from dashboard.backlog import admin as admin_cleanup
+from dashboard.backlog.actions import DELETE_QUEUE
 from dashboard.backlog.deletions import told
 from dashboard.models.backlog import COUNTS
 
@@ -85,7 +86,7 @@ class BacklogQueueAdmin(ReadOnly):
             return SafeString("")
         query = QueryDict(mutable=True)
         query["path"] = queue.path
-        address = reverse("pair-action", args=[queue.pair.name, "delete_queue"])
+        address = reverse("pair-action", args=[queue.pair.name, DELETE_QUEUE.name])
         return format_html('<a href="{}?{}">Delete…</a>', address, query.urlencode())
 
     @admin.display(description="holds", ordering="active")

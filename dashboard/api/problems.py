@@ -13,8 +13,8 @@ from ninja import NinjaAPI, Schema
 from ninja.errors import HttpError, ValidationError
 from pydantic import Field
 
+from dashboard.access.audited import ActionError
 from dashboard.access.rights import Refused
-from dashboard.actions.control import ControlError
 from dashboard.site import database
 from dashboard.site.errors import Unavailable
 from dashboard.site.redis import RedisError
@@ -75,7 +75,7 @@ def explain(request: HttpRequest, error: Any) -> HttpResponse:
             return answer(error.status_code, _sentence(error))
         case Refused():
             return answer(403, str(error))
-        case ControlError():
+        case ActionError():
             return answer(503 if isinstance(error.__cause__, RedisError | Unavailable) else 409, str(error))
         case Unavailable():
             return answer(503, str(error))

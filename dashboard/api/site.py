@@ -49,6 +49,16 @@ def document(prefix: str) -> Any:
     return api.get_openapi_schema(path_prefix=prefix)
 
 
+def operations() -> list[tuple[str, str, str]]:
+    """Method, address and meaning of each operation, from the API's own document."""
+    paths = document("/api/v1/")["paths"]
+    return [
+        (method.upper(), path, str(operation.get("description", "")))
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
+
+
 @api.get("/openapi.json", include_in_schema=False, url_name="openapi")
 def openapi(request: HttpRequest) -> Any:
     """This API as OpenAPI 3.1 tells it."""

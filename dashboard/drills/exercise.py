@@ -16,8 +16,9 @@ from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 from django.db import transaction
 
+from dashboard.access.audited import ActionError, Request
 from dashboard.access.idempotency import following
-from dashboard.actions import control
+from dashboard.actions import entities
 from dashboard.drills import canary
 from dashboard.drills import requests as wanting
 from dashboard.drills.canary import Moment
@@ -56,7 +57,7 @@ SEND_S, RECEIVE_S = 10.0, 2.0
 PAUSE_S, WATCH_S = 0.5, 0.02
 MOST_PEEKED = 2_000
 _PAGE = 250
-TROUBLES = (AzureError, PairingError, control.ControlError, RedisError, OSError)
+TROUBLES = (AzureError, PairingError, ActionError, RedisError, OSError)
 
 
 def end_unreachable(row: Drill) -> None:
@@ -163,9 +164,9 @@ class Exercise:
             case Force():
                 plan = self._force(plan)
             case Release():
-                control.release(self._request(f"{self.tag} the messages were sent"))
+                entities.RELEASE.run(self._request(f"{self.tag} the messages were sent"))
             case MarkHealthy() if self._is_ours():
-                control.mark_healthy(self._request(f"{self.tag} rolled back"))
+                entities.MARK_HEALTHY.run(self._request(f"{self.tag} rolled back"))
             case Look():
                 counted, complete = self._look()
                 plan = spent(self._heard(plan), manage=len(self._connected.backlog_paths))
@@ -173,10 +174,10 @@ class Exercise:
                 plan, counted = self._receive(plan)
         return done(plan, task, datetime.now(UTC), counted=counted, complete=complete)
 
-    def _request(self, reason: str) -> control.Request:
+    def _request(self, reason: str) -> Request:
         who = wanting.Delegate.of(self._row)
         pair, path = self._row.pair, self._row.path
-        return control.Request(who, pair, path, reason=reason, request_id=uuid.uuid4().hex)
+        return Request(who, pair, path, reason=reason, request_id=uuid.uuid4().hex)
 
     def _prepare(self) -> None:
         """The canary is there and fit, and nothing speaks against a drill. Raises Unfit."""
@@ -191,7 +192,7 @@ class Exercise:
     def _force(self, plan: Plan) -> Plan:
         """Fail it over, knowing who is to hear of it."""
         living = self._living()
-        control.fail_over(self._request(f"{self.tag} {self._row.reason}"), expires=self._row.expires_at)
+        entities.FAIL_OVER.run(self._request(f"{self.tag} {self._row.reason}"), expires=self._row.expires_at)
         known = self._shared.health_of(self._row.path)
         return replace(plan, fleet=tuple(sorted(living)), forced_version=known.version if known else 0)
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from dashboard.drills import canary
 from dashboard.drills import requests as wanting
+from dashboard.drills.actions import START_DRILL
 from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
 from dashboard.models import Drill, Pair
@@ -22,4 +23,4 @@ def begin_if_due(name: str, path: str, every_days: float, now: datetime) -> Dril
     moment = canary.moment(pair, is_silent=is_silent(last_heartbeat(), now))
     seen = canary.look(name, path)
     against = canary.hindrances(seen, moment)
-    return None if against else wanting.begin_by_schedule(pair, path, now, seen.kind)
+    return None if against else START_DRILL.run_by_schedule(pair, path, seen.kind)

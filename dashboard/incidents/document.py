@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from dashboard.actions.several import SEPARATOR
+from dashboard.actions.entities import SEPARATOR
 from dashboard.fleet.ledgers import during
 from dashboard.fleet.paces import limits
 from dashboard.incidents.estimates import estimate

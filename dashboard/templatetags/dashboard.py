@@ -1,4 +1,4 @@
-"""Template tags of the control plane: times, states and the words for verbs."""
+"""Template tags of the control plane: times, states and the labels of actions."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from dashboard.access import registry
 from dashboard.fleet.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
 from dashboard.site import charts
@@ -25,30 +26,6 @@ SHAPES = {
     Status.FAILED_OVER: '<rect x="1.5" y="1.5" width="9" height="9"/>',
     Status.HELD: '<path d="M2 1.5h3v9H2zM7 1.5h3v9H7z"/>',
     Status.UNKNOWN: '<circle cx="6" cy="6" r="4" fill="none"/>',
-}
-VERBS = {
-    "fail_over": "Fail over",
-    "hold": "Hold",
-    "release": "Release",
-    "mark_healthy": "Mark healthy",
-    "pause_syphon": "Pause syphon",
-    "resume_syphon": "Resume syphon",
-    "pace_syphon": "Pace syphon",
-    "quarantine_queue": "Quarantine",
-    "reopen_queue": "End quarantine",
-    "repair_queue": "Repair",
-    "drain_queue": "Drain home",
-    "stop_drain": "Stop drain",
-    "delete_queue": "Delete queue",
-    "take_back": "Take back",
-    "queue_deleted": "Queue deleted",
-    "queue_kept": "Queue not deleted",
-    "queue_returned": "Queue given back",
-    "resubmit": "Resubmit",
-    "discard": "Discard",
-    "download": "Download",
-    "demo_break": "Break",
-    "demo_mend": "Mend",
 }
 EVENTS = {
     "failing": ("failing", "Failing"),
@@ -196,10 +173,8 @@ def short(value: int | None) -> str:
 
 @register.filter
 def verb(name: str, status: str = "") -> str:
-    """The words for a verb on a button, of what looks so: to hold what is held gives the hold another end."""
-    if (name, status) == ("hold", Status.HELD):
-        return "Change the end"
-    return VERBS.get(name, name.replace("_", " ").capitalize())
+    """The label of an action on a button, for an entity in this state: to hold what is held changes the end."""
+    return registry.label(name, status)
 
 
 @register.filter

@@ -17,7 +17,8 @@ import django
 
 django.setup()
 
-from dashboard.actions.control import Request  # noqa: E402
+
+from dashboard.access.audited import Request  # noqa: E402
 from dashboard.drills import exercise  # noqa: E402
 from dashboard.drills.exercise import Exercise  # noqa: E402
 from dashboard.drills.plan import Plan, Task, Wait  # noqa: E402

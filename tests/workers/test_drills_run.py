@@ -16,7 +16,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.actions.control import Request
+from dashboard.access.audited import Request
 from dashboard.drills import exercise
 from dashboard.drills import requests as wanting
 from dashboard.drills.canary import CANARY

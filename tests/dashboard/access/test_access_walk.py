@@ -3,7 +3,7 @@
 import pytest
 from django.urls import URLPattern, get_resolver, reverse
 
-from dashboard.drills.course import Course, Step
+from dashboard.drills.plan import Plan, Step
 from dashboard.fleet import projection
 from dashboard.models import Drill
 from tests.dashboard.conftest import NOW
@@ -55,7 +55,7 @@ def place(pair, redis_here, alive):
     projection.record_events([event()])
     pair.backlog_queues.create(path=QUEUE, index=0, seen_at=NOW)
     pair.readinesses.create(entity="orders", score=50, checked_at=NOW)
-    drill = {"by": "ada", "at": NOW, "expires_at": NOW, "course": Course(Step.PREPARING, NOW, 9).as_json()}
+    drill = {"by": "ada", "at": NOW, "expires_at": NOW, "course": Plan(Step.PREPARING, NOW, 9).as_json()}
     Drill.objects.create(pk=1, pair=pair, path="orders", request_id="1", **drill)
     return pair
 

@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import Group
 
-from dashboard.actions.control import ControlError
-from dashboard.alerts.actions import Wish, delete_rule, save_rule
+from dashboard.access.audited import ActionError
+from dashboard.alerts.actions import DELETE_RULE, Request, save_rule
 from dashboard.alerts.rounds import look
 from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState, Notice
 from tests.dashboard.alerts.test_alerts_rounds import M, S, backlog_queue, fail_over, recover
@@ -167,13 +167,13 @@ def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pai
 
 
 def test_a_rule_that_is_deleted_while_it_is_saved_is_not_made_anew(pair, people):
-    wish = Wish(user=people["administrator"], at=NOW)
+    request = Request(user=people["administrator"], at=NOW)
     rule = AlertRule.objects.create(name="At night", channels=["mail"], changed_at=NOW)
     seen = AlertRule.objects.get()
-    delete_rule(wish, rule)
+    DELETE_RULE.run(request, rule)
 
-    with pytest.raises(ControlError, match="deleted meanwhile"):
-        save_rule(wish, seen)
+    with pytest.raises(ActionError, match="deleted meanwhile"):
+        save_rule(request, seen)
 
     assert not AlertRule.objects.exists()
 

@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
-from dashboard.actions.control import ControlError, Request
-from dashboard.backlog import dead_letters
+from dashboard.access.audited import ActionError, Request
+from dashboard.backlog.actions import RESUBMIT
 from dashboard.fleet.sync import sync
 from dashboard.models import BacklogQueue, DeadLetterJob, Pair, QueueDrain
 from tests.dashboard.backlog.test_queue_actions import act
@@ -40,11 +40,11 @@ def test_the_question_before_dead_letters_of_another_primary_are_sent_asks_where
 
 def test_dead_letters_of_another_primary_go_only_where_an_operator_says(foreign, reachable, pair, people):
     reachable.dead_letter(FOREIGN, 2)
-    wish = Request(user=people["operator"], pair=pair, target=FOREIGN, reason="mended")
+    request = Request(user=people["operator"], pair=pair, target=FOREIGN, reason="mended")
 
-    with pytest.raises(ControlError, match="They were meant for fabrikam"):
-        dead_letters.resubmit(wish)
-    dead_letters.resubmit(wish, destination="orders")
+    with pytest.raises(ActionError, match="They were meant for fabrikam"):
+        RESUBMIT.run(request)
+    RESUBMIT.run(request, destination="orders")
 
     assert DeadLetterJob.objects.get().destination == "orders"
 
