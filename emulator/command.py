@@ -225,9 +225,7 @@ def _key(arguments: argparse.Namespace) -> str:
     else:
         key = arguments.key or ""
     if not key and not is_loopback(arguments.host):
-        raise UsageError(
-            "On an address beyond the loopback the namespaces need a key of your own: give --key-file."
-        )
+        raise UsageError("On an address beyond the loopback the namespaces need a key of your own: give --key-file.")
     if ";" in key:
         raise UsageError("A key cannot contain a semicolon, the separator of connection strings.")
     return key or DEFAULT_KEY

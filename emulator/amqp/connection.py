@@ -22,7 +22,7 @@ from emulator.amqp.frames import (
     FrameBuffer,
     frame,
 )
-from emulator.amqp.session import WINDOW, Session
+from emulator.amqp.session import HANDLE_MAX, WINDOW, Session
 from emulator.encoding.types import AmqpError
 
 MAX_FRAME_SIZE = 1024 * 1024
@@ -177,7 +177,7 @@ class Connection:
         if channel >= MAX_SESSIONS:
             raise AmqpError("amqp:resource-limit-exceeded", f"channels above {MAX_SESSIONS - 1}")
         self.sessions[channel] = Session(self, channel, begin)
-        answer = p.Begin(channel, next_outgoing_id=0, incoming_window=WINDOW, outgoing_window=WINDOW)
+        answer = p.Begin(channel, 0, incoming_window=WINDOW, outgoing_window=WINDOW, handle_max=HANDLE_MAX)
         self.send(channel, p.encode_performative(answer))
 
     # --- ending and sending ----------------------------------------------------------------------------------------

@@ -352,7 +352,7 @@ def _check(kind: type[Any], values: list[Any]) -> None:
 
 
 def encode_performative(performative: Any) -> bytes:
-    """The bytes of a performative, trailing nulls left out."""
+    """The bytes of a performative with all its fields: SDKs before 7.15 read fields without checking their number."""
     return b"\x00\x53" + bytes((performative.CODE,)) + encode_list(_encoded_fields(performative))
 
 
@@ -361,8 +361,6 @@ def _encoded_fields(performative: Any) -> list[bytes]:
     for field, (_, convert) in zip(fields(performative), performative.KINDS, strict=True):
         value = getattr(performative, field.name)
         encoded.append(b"\x40" if value is None else encode(convert(value)))
-    while encoded and encoded[-1] == b"\x40":
-        encoded.pop()
     return encoded
 
 

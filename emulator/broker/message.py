@@ -317,11 +317,21 @@ _ENQUEUE_SEQUENCE = _encoded_symbol("x-opt-enqueue-sequence-number") + b"\x81"
 _STATE = _encoded_symbol("x-opt-message-state") + b"\x71"
 _DEAD_LETTER_SOURCE = _encoded_symbol("x-opt-deadletter-source")
 _SCHEDULED = _encoded_symbol(SCHEDULED_TIME) + b"\x83"
+# The delivery annotations section up to the value of its only entry, a UUID of 16 bytes.
+_TOKEN_KEY = _encoded_symbol("x-opt-lock-token") + b"\x98"
+_LOCK_TOKEN = b"\x00\x53\x71\xc1" + bytes((len(_TOKEN_KEY) + 17, 2)) + _TOKEN_KEY
 
 
 def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
-    """The message as it is delivered: header, annotations, and the bare message unchanged."""
-    return _encoded_header(stored) + _encoded_annotations(stored, locked) + stored.message.bare
+    """The message as it is delivered: header, annotations, and the bare message unchanged.
+
+    With `locked` it contains the lock token, which clients need without a delivery tag, and the end of the lock.
+    """
+    if not locked or stored.lock_token is None:
+        return _encoded_header(stored) + _encoded_annotations(stored, locked) + stored.message.bare
+    token = stored.lock_token
+    guid = token[3::-1] + token[5:3:-1] + token[7:5:-1] + token[8:]  # .NET writes the first three fields reversed
+    return _encoded_header(stored) + _LOCK_TOKEN + guid + _encoded_annotations(stored, locked) + stored.message.bare
 
 
 def _encoded_header(stored: StoredMessage) -> bytes:

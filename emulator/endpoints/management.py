@@ -149,7 +149,7 @@ class ManagementEndpoint(RequestEndpoint):
         answers: list[dict[str, Any]] = []
         for stored in found:
             self.host.meter.message(self.entity, "receive", stored.message.size)
-            answer: dict[str, Any] = {"message": encode_delivery(stored, locked=not deletes and session_id is None)}
+            answer: dict[str, Any] = {"message": encode_delivery(stored, locked=not deletes)}
             if stored.lock_token is not None:
                 answer["lock-token"] = uuid.UUID(bytes_le=stored.lock_token)
             answers.append(answer)

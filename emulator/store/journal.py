@@ -102,9 +102,7 @@ class Store:
         try:
             yield
         except (DescriptionError, atom.DocumentError, BrokerError) as error:
-            raise StoreError(
-                f"The store {self._path} contains unsupported data: {error}"
-            ) from error
+            raise StoreError(f"The store {self._path} contains unsupported data: {error}") from error
 
     def close(self) -> None:
         """Commit, unless the store has failed, and close the file."""
