@@ -46,13 +46,20 @@ class State(Enum):
 class Connection:
     """The server's end of a connection."""
 
-    def __init__(self, container_id: str, *, max_message_size: int = MAX_FRAME_SIZE) -> None:
+    def __init__(
+        self,
+        container_id: str,
+        *,
+        max_message_size: int = MAX_FRAME_SIZE,
+        authenticate: sasl.Authenticate = lambda user, password: False,
+    ) -> None:
         self.container_id = container_id
         self.max_message_size = max_message_size
         self.client_max_frame_size = MIN_MAX_FRAME_SIZE
         self.state = State.HEADER
         self.sessions: dict[int, Session] = {}
         self.partial_bytes = 0
+        self._authenticate = authenticate
         self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         self._output: list[bytes] = []
         self._failed_sessions: set[int] = set()
@@ -119,11 +126,11 @@ class Connection:
         if self.state is State.SASL:
             if kind != SASL_FRAME:
                 raise AmqpError("amqp:connection:framing-error", "a frame other than SASL before SASL ended")
-            answer, accepted = sasl.outcome(body)
+            answer, accepted = sasl.outcome(body, self._authenticate)
             self._output.append(answer)
             if not accepted:
                 self.state = State.CLOSED
-                events.append(ConnectionClosed("amqp:unauthorized-access", "no such SASL mechanism"))
+                events.append(ConnectionClosed("amqp:unauthorized-access", "SASL authentication failed"))
             else:
                 self.state = State.AMQP_HEADER
         elif kind != AMQP_FRAME:

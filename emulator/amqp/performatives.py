@@ -366,8 +366,9 @@ def _encoded_fields(performative: Any) -> list[bytes]:
 
 # --- termini, outcomes and errors, as bytes or as plain values ------------------------------------------------------
 
-ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
+RECEIVED, ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x23, 0x24, 0x25, 0x26, 0x27
 _OUTCOME_NAMES = {
+    "amqp:received:list": RECEIVED,
     "amqp:accepted:list": ACCEPTED,
     "amqp:rejected:list": REJECTED,
     "amqp:released:list": RELEASED,
@@ -417,7 +418,7 @@ class Terminus:
         values = list(self.fields)
         if filters is not None:
             values += [None] * (8 - len(values))
-            values[7] = filters
+            values[7] = filters or None
         kinds = _SOURCE_KINDS if self.code == SOURCE else _TARGET_KINDS
         items = [encode(None if v is None else k[1](v)) for v, k in zip(values, kinds, strict=False)]
         return Raw(b"\x00\x53" + bytes((self.code,)) + encode_list(items))

@@ -148,7 +148,7 @@ class Session:
 
     def _settled(self, number: int, decided: tuple[int, list[Any]] | None, settled: bool) -> Settled | None:
         entry = self._unsettled.get(number)
-        if entry is None or (decided is None and not settled):
+        if entry is None or (not settled and (decided is None or decided[0] == p.RECEIVED)):
             return None
         del self._unsettled[number]
         link, tag = entry
