@@ -59,6 +59,7 @@ class Connection:
         self.state = State.HEADER
         self.sessions: dict[int, Session] = {}
         self.partial_bytes = 0
+        self.output_bytes = 0  # to be taken by `take_output`
         self._authenticate = authenticate
         self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         self._output: list[bytes] = []
@@ -91,6 +92,7 @@ class Connection:
             return b""
         output = b"".join(self._output) if len(self._output) > 1 else self._output[0]
         self._output.clear()
+        self.output_bytes = 0
         return output
 
     @property
@@ -191,6 +193,7 @@ class Connection:
 
     def send(self, channel: int, body: bytes) -> None:
         """Queue one frame."""
+        self.output_bytes += len(body)
         self._output.append(frame(channel, body))
 
     def hold(self, size: int) -> None:

@@ -9,8 +9,8 @@ from emulator import signatures
 from emulator.amqp import performatives as p
 from emulator.amqp.frames import AMQP_HEADER, FrameBuffer
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription
-from emulator.broker.message import MessageState
-from emulator.conversation import Conversation
+from emulator.broker.message import MessageState, parse
+from emulator.conversation import MAX_OUTPUT, Conversation
 from emulator.encoding.codec import encode
 from emulator.encoding.types import Array, Described, Long, Symbol, Timestamp, UInt, ULong
 from emulator.faults import fault_from_json
@@ -279,6 +279,35 @@ def test_a_client_that_does_not_read_is_given_no_more(client, namespace):
     while client.calls:
         client.calls.pop(0)()
     assert [type(performative) for performative, _ in client.heard()] == [p.Transfer]
+
+
+def test_one_turn_writes_about_a_megabyte_and_the_next_ones_the_rest(client, namespace, host):
+    queue = namespace.queue("orders")
+    for _ in range(500):
+        queue.enqueue(parse(body(b"x" * 10_000)), time.time())
+    sizes, write = [], client.write
+    client.write = lambda data: (sizes.append(len(data)), write(data))
+    handle, _ = client.attach(receives_from="orders")
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1000)))
+    assert len(client.heard()) == 500
+    assert max(sizes) < MAX_OUTPUT + 20_000
+    assert len(sizes) >= 5
+
+
+def test_a_client_that_reads_slowly_is_given_no_more_after_a_full_turn(client, namespace):
+    queue = namespace.queue("orders")
+    for _ in range(500):
+        queue.enqueue(parse(body(b"x" * 10_000)), time.time())
+    write = client.write
+    client.write = lambda data: (write(data), len(data) > MAX_OUTPUT and client.conversation.pause())
+    handle, _ = client.attach(receives_from="orders")
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1000)))
+    assert 50 < len(client.heard()) < 150
+    client.write = write
+    client.conversation.resume()
+    while client.calls:
+        client.calls.pop(0)()
+    assert len(client.heard()) > 300
 
 
 def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespace, host):
