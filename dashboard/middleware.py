@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
+from dashboard.access.audited import ActionError
 from dashboard.access.rights import Refused, Right, may
-from dashboard.actions.control import ControlError
 from dashboard.site.error_pages import refusal
 from dashboard.site.pages import wants_part
 from dashboard.site.wrong_method import explained
@@ -60,7 +60,7 @@ class MembersOnlyMiddleware:
 
 
 class ControlPlaneErrorsMiddleware:
-    """Turns a refused or failed deed into a page, or for htmx into a message; and a wrong method into a page."""
+    """Turns a refused or failed action into a page, or for htmx into a message; and a wrong method into a page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -72,7 +72,7 @@ class ControlPlaneErrorsMiddleware:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, Refused):
             return self._answer(request, "site/403.html", str(error), 403)
-        if isinstance(error, ControlError):
+        if isinstance(error, ActionError):
             return self._answer(request, "site/503.html", str(error), 503)
         if isinstance(error, DataError):  # PostgreSQL takes no text with a NUL: nobody has typed that
             log.warning("the database does not take what was sent", path=request.path, error=str(error))

@@ -10,6 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment
+from dashboard.site.logs import FORMATS
+from dashboard.site.private_files import private_file, private_folder
 from dashboard.site.secret_key import kept_secret_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -18,7 +20,7 @@ if (BASE_DIR / ".env").is_file():
 _env = Environment()
 
 # Where things are
-STATE_DIR = _env.path("STATE_DIR", BASE_DIR / ".state")
+STATE_DIR = private_folder(_env.path("STATE_DIR", BASE_DIR / ".state"))
 PAIRS_FILE = _env.path("PAIRS_FILE", BASE_DIR / "pairs.toml")
 PRICES_FILE = _env.path("PRICES_FILE", BASE_DIR / "prices.json")
 PRICES_REGION = _env.text("PRICES_REGION", "")
@@ -35,7 +37,7 @@ DEMO = _env.flag("DEMO", False)
 API_REQUESTS_PER_MINUTE = _env.whole("API_REQUESTS_PER_MINUTE", 600, least=1, most=1_000_000)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
 LOG_FORMAT = _env.text("LOG_FORMAT", "text")
-if LOG_FORMAT not in ("text", "json"):
+if LOG_FORMAT not in FORMATS:
     raise ImproperlyConfigured(f"LOG_FORMAT is {LOG_FORMAT!r}: give text or json.")
 
 # Alerts
@@ -93,7 +95,6 @@ OIDC_RP_CLIENT_ID = _env.text("OIDC_CLIENT_ID", "")
 OIDC_RP_CLIENT_SECRET = _env.text("OIDC_CLIENT_SECRET", "")
 OIDC_RP_SCOPES = _env.text("OIDC_SCOPES", "openid profile email")
 OIDC_RP_SIGN_ALGO = _env.text("OIDC_ALGORITHM", "RS256")
-OIDC_USE_PKCE = True
 OIDC_NAME_CLAIM = _env.text("OIDC_NAME_CLAIM", "preferred_username")
 OIDC_GROUPS_CLAIM = _env.text("OIDC_GROUPS_CLAIM", "groups")
 OIDC_LETS_IN = {
@@ -204,6 +205,7 @@ if _database["ENGINE"].endswith("sqlite3"):
     }
     if _database["NAME"] != ":memory:":
         Path(_database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+        private_file(Path(_database["NAME"]))
 else:
     # The locks of a process that is frozen or cut off in the middle of a transaction stop nobody for longer than this.
     _database.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
@@ -226,5 +228,6 @@ LOGGING = {
     "loggers": {
         "django.server": {"handlers": ["stderr"], "propagate": False},
         "azure": {"level": "WARNING"},  # lines for every frame tell nobody anything
+        "authlib": {"level": "INFO"},  # below that it logs the code verifier of each sign-in
     },
 }

@@ -24,9 +24,9 @@ from dashboard.routes import urls as api_urls
 urlpatterns: list[URLPattern | URLResolver] = [
     *fleet.urls(panel_of=panel, outages_of=for_its_page),
     *incidents,
+    *backlog,  # before actions: its addresses of actions name those on queues
     *actions,
     *demo,
-    *backlog,
     *alerts,
     *drills,
     *readiness,

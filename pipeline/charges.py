@@ -32,7 +32,7 @@ from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 class Request:
     """What is to be computed. `usage`: the folder that holds `usage/` and `connections/`.
 
-    `events`: a file of failover events, if outages are wanted; `inventory`: the entities there are, as (pair, entity).
+    `outages`: a file of outages, if they are wanted; `inventory`: the entities there are, as (pair, entity).
     `depths`: a file of samples of the backlogs, if their rollups are wanted.
     """
 
@@ -43,7 +43,7 @@ class Request:
     hours_in_month: int | None = None
     max_quarantined: Fraction = Fraction(5, 100)
     incremental: bool = False
-    events: str = ""
+    outages: str = ""
     inventory: tuple[tuple[str, str], ...] = ()
     tariffs: Tariffs = NOTHING_KNOWN
     depths: str = ""
@@ -69,8 +69,8 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
     counts = total([table.counts, connection_counts])
     progress("pricing", 0.8, counts.read)
     rows = _placed(table, request).collect() if table.counts.accepted else []
-    episodes = _outages(spark, request, table, now, progress) if request.events else []
-    known = availability(episodes, request.inventory, request.month, now) if request.events else []
+    episodes = _outages(spark, request, table, now, progress) if request.outages else []
+    known = availability(episodes, request.inventory, request.month, now) if request.outages else []
     depths = backlog.rollups(backlog.read_samples(spark, request.depths)) if request.depths else []
     priced = tuple(_price(request, rows, connections_of(peaks)))
     spark.catalog.clearCache()  # all that is wanted is here; what stays cached slows every later plan down
@@ -90,7 +90,7 @@ def _outages(
 ) -> list[Episode]:
     """The month's outages, with the operations each took."""
     progress("looking at outages", 0.9, table.counts.read)
-    episodes = outages.episodes_of(outages.read_events(spark, request.events), request.month, now).persist()
+    episodes = outages.episodes_of(outages.read_outages(spark, request.outages), request.month, now).persist()
     days = outages.days_of(episodes, table.brief, request.month)
     if not days:
         return []

@@ -1,7 +1,7 @@
-"""Outages from failover events: episodes by state, how available each entity was, and the operations each episode took.
+"""Outages: their part of the month, how available each entity was, and the operations each outage took.
 
-An entity is down from `failed_over` or `forced` until `recovered`. Repeats of a state begin nothing new; what was going
-on when the month began is carried into it; what still goes on counts as downtime but not into the time to repair.
+Which outages there were is read from a file: the control plane has folded them from failover events. What was going on
+when the month began is carried into it; what still goes on counts as downtime but not into the time to repair.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from pipeline.months import Month
 from pipeline.schemas import SETTLEMENTS
 from pipeline.tariffs import CROSSING_KINDS
 
-EVENTS = "id string, time timestamp, pair string, entity string, kind string, reason string"
-DOWN, UP = ("failed_over", "forced"), ("recovered",)
+OUTAGES = "pair string, entity string, started timestamp, ended timestamp, cause string, reason string"
 # What the library did only because of the episode; the syphon's send stands for the send to the primary.
 POLL = "syphon_receive_empty"
 OF_AN_ENTITY = ("send_backlog", "ping", "syphon_receive", "syphon_settle")
@@ -97,30 +96,23 @@ class Availability:
         return 1 - self.down_s / self.period_s if self.period_s else 1.0
 
 
-def read_events(spark: SparkSession, path: str) -> DataFrame:
-    """The events of a file of JSON lines, each once."""
-    return spark.read.schema(EVENTS).json(path).dropDuplicates(["id"])
+def read_outages(spark: SparkSession, path: str) -> DataFrame:
+    """The outages of a file of JSON lines: `started`, `ended` (null while it lasts), `cause` and `reason` of each."""
+    return spark.read.schema(OUTAGES).json(path)
 
 
-def episodes_of(events: DataFrame, month: Month, now: datetime) -> DataFrame:
+def episodes_of(outages: DataFrame, month: Month, now: datetime) -> DataFrame:
     """The outages that touch the month: `started`, `ended` (null while it lasts), `down_s` inside the month.
 
     With them of each entity the last one before it, whose backlog may come home in the month; its `down_s` is 0.
     """
-    known = events.where(F.col("kind").isin(*DOWN, *UP) & (F.col("entity") != "*"))
-    states = known.withColumn("down", F.col("kind").isin(*DOWN))
-    in_time = Window.partitionBy("pair", "entity").orderBy("time", "id")
-    changes = states.withColumn("was", F.coalesce(F.lag("down").over(in_time), F.lit(False))).where("down <> was")
-    spans = changes.withColumn("ended", F.lead("time").over(in_time)).where("down")
     start, end = F.lit(month.start), F.lit(min(month.end, now))
-    clipped = F.unix_micros(F.least(F.coalesce("ended", end), end)) - F.unix_micros(F.greatest("time", start))
+    clipped = F.unix_micros(F.least(F.coalesce("ended", end), end)) - F.unix_micros(F.greatest("started", start))
     is_earlier = _is_earlier(month)
-    last = F.max(F.when(is_earlier, F.col("time"))).over(Window.partitionBy("pair", "entity"))
-    is_wanted = (F.col("time") < end) & (~is_earlier | (F.col("time") == F.col("last")))
-    wanted = spans.withColumn("last", last).where(is_wanted)
-    names = {"time": "started", "kind": "cause"}
-    down_s = F.greatest(F.lit(0), clipped) / 1_000_000
-    found = wanted.withColumn("down_s", down_s).withColumnsRenamed(names)
+    last = F.max(F.when(is_earlier, F.col("started"))).over(Window.partitionBy("pair", "entity"))
+    is_wanted = (F.col("started") < end) & (~is_earlier | (F.col("started") == F.col("last")))
+    wanted = outages.withColumn("last", last).where(is_wanted)
+    found = wanted.withColumn("down_s", F.greatest(F.lit(0), clipped) / 1_000_000)
     return found.select("pair", "entity", "started", "ended", "cause", "reason", "down_s")
 
 

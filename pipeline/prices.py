@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import PriceError
-from pipeline.ladder import Ladder, Tier
 from pipeline.months import Month
+from pipeline.price_tiers import PriceTiers, tier
 
 BASE = "Standard Base Unit"
 OPERATIONS = "Standard Messaging Operations"
@@ -31,7 +31,6 @@ SKUS = {
     PREMIUM_UNIT: "Premium",
 }
 BANDWIDTH = re.compile(r".*Data Transfer Out")
-MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,12 @@ class PriceList:
 
     currency: str
     base_per_hour: Fraction
-    operations: Ladder
-    connections: Ladder | None
+    operations: PriceTiers
+    connections: PriceTiers | None
     rows: tuple[PriceRow, ...]
-    basic: Ladder | None = None
+    basic: PriceTiers | None = None
     premium_per_hour: Fraction | None = None
-    bandwidth: Mapping[str, Ladder] = field(default_factory=dict)
+    bandwidth: Mapping[str, PriceTiers] = field(default_factory=dict)
 
 
 def read_prices(path: Path, month: Month, region: str | None = None) -> PriceList:
@@ -220,19 +219,8 @@ def _tiers(rows: list[PriceRow]) -> dict[Decimal, PriceRow]:
     return tiers
 
 
-def _ladder(rows: list[PriceRow]) -> Ladder:
+def _ladder(rows: list[PriceRow]) -> PriceTiers:
     try:
-        return Ladder(tuple(_tier(row) for row in rows))
+        return PriceTiers(tuple(tier(row.minimum, row.unit, row.price) for row in rows))
     except PriceError as error:
         raise PriceError(f"“{rows[0].meter}”: {error}") from error
-
-
-def _tier(row: PriceRow) -> Tier:
-    match = re.fullmatch(r"(\d+)\s*(?:([KMB]?)|GB)", row.unit.strip(), re.IGNORECASE)
-    if match is None or int(match[1]) == 0:
-        raise PriceError(f"the unit of measure “{row.unit}” is not known.")
-    size = int(match[1]) * MULTIPLES[(match[2] or "").upper()]
-    start = row.minimum * size
-    if start != start.to_integral_value() or start < 0:
-        raise PriceError(f"a tier starts at {row.minimum} × {row.unit}, which is no whole number of units.")
-    return Tier(int(start), Fraction(row.price) / size)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import PipelineError
-from pipeline.ladder import Ladder, Tier
+from pipeline.price_tiers import PriceTiers, Tier
 from pipeline.prices import PriceList
 
 BASIC, STANDARD, PREMIUM = "basic", "standard", "premium"
@@ -58,13 +58,13 @@ class Tariffs:
         """The Premium namespaces a billing scope pays for."""
         return [known for name in self.of(PREMIUM) if (known := self.namespaces[name]).scope == scope]
 
-    def bandwidth_of(self, pair: str, prices: PriceList) -> Ladder | None:
+    def bandwidth_of(self, pair: str, prices: PriceList) -> PriceTiers | None:
         """The price of a GB between the regions of the pair; None where it crosses none, or nobody knows the price."""
         crossing = self.crossings.get(pair)
         if crossing is None:
             return None
         if crossing.per_gigabyte is not None:
-            return Ladder((Tier(0, crossing.per_gigabyte),))
+            return PriceTiers((Tier(0, crossing.per_gigabyte),))
         return prices.bandwidth.get(crossing.meter)
 
 

@@ -5,7 +5,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 import redis
-from playwright.sync_api import Browser, sync_playwright
+from django.db.backends.sqlite3.creation import DatabaseCreation
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests import selection
+from tests import migrated, selection
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -83,6 +84,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     selection.configure(config)
+    DatabaseCreation.create_test_db = migrated.create_test_db
 
 
 @pytest.hookimpl(trylast=True)
@@ -149,6 +151,16 @@ QUIET_BROWSER = [
 ]
 
 
+PATIENCE_MS = 120_000
+"""Only what never comes is waited for so long."""
+
+
+def _patient_context(new_context: Callable[..., BrowserContext], **options: Any) -> BrowserContext:
+    context = new_context(reduced_motion="reduce", **options)
+    context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The machine's own Chromium; tests are skipped (or fail, with REQUIRE_BROWSER=1) where there is none.
@@ -162,6 +174,7 @@ def browser() -> Iterator[Browser]:
         (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(problem)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=QUIET_BROWSER)
-        browser.new_context = partial(browser.new_context, reduced_motion="reduce")  # type: ignore[method-assign]
+        browser.new_context = partial(_patient_context, browser.new_context)  # type: ignore[method-assign]
+        expect.set_options(timeout=PATIENCE_MS)
         yield browser
         browser.close()

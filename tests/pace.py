@@ -14,7 +14,7 @@ from typing import Self
 
 GUARD = 5
 """Waiting for a condition ends after this many times what a quiet machine grants: only what hangs reaches it."""
-_PROBE_S = 0.05
+_PROBE_S = 0.02
 _EVERY_S = 0.1
 """Threads that end take their account with them: so often it is read."""
 
@@ -73,8 +73,8 @@ def _family() -> Iterator[int]:
 
 
 def slowed(seconds: float) -> float:
-    """As long as work of so many seconds on a quiet machine takes at this moment: for time-outs that must suffice."""
+    """A time-out that is at least twice what a quiet machine needs, and longer where this one is slower now."""
     began, until = time.monotonic(), time.thread_time() + _PROBE_S
     while time.thread_time() < until:
         pass
-    return seconds * max((time.monotonic() - began) / _PROBE_S, 1.0)
+    return seconds * max((time.monotonic() - began) / _PROBE_S / 2, 1.0)

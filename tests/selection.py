@@ -7,7 +7,8 @@ run with all of them. Models drawn by Hypothesis have their full depth at night 
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -15,19 +16,24 @@ from hypothesis import settings
 SHARE = 5
 """The nightly run draws this many times as many examples as `make test`."""
 FEWEST = 10
+FULL = 100
+"""What Hypothesis draws where a test says nothing."""
 NIGHTLY = "NIGHTLY_TESTS"
 """The environment variable by which tests that run pytest themselves pass the choice on."""
 
 # A red run in CI is red again; at home each run draws anew.
 _repeated = {"derandomize": True, "print_blob": True} if os.environ.get("CI") else {}
-settings.register_profile("nightly", settings.get_profile("default"), **_repeated)
-settings.register_profile("suite", settings.get_profile("nightly"), max_examples=100 // SHARE)
+settings.register_profile("nightly", settings.get_profile("default"), max_examples=FULL, **_repeated)
+settings.register_profile("quick", settings.get_profile("nightly"), max_examples=FEWEST)
+settings.register_profile("suite", settings.get_profile("nightly"), max_examples=FULL // SHARE)
 
 SLOW_FOLDERS = ("tests/acceptance/", "tests/contract/", "tests/pipeline/")
 SLOW_FIXTURES = frozenset(
     {"browser", "spark", "live_server", "primary", "secondary", "namespaces", "local_namespaces", "connection_string"}
 )
 """Fixtures that start a process other than Redis: `make quick` runs no test that needs one."""
+STARTERS = ("subprocess", "running")
+"""What a test module imports that starts processes by itself: the standard library's, the emulator's."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -40,7 +46,8 @@ def configure(config: pytest.Config) -> None:
     """Before any test module is imported: their `depth(…)` asks for it."""
     if config.getoption("nightly"):
         os.environ[NIGHTLY] = "1"
-    settings.load_profile("nightly" if is_nightly() else "suite")
+    named = "quick" if config.getoption("quick") else "suite"
+    settings.load_profile("nightly" if is_nightly() else named)
 
 
 def is_nightly() -> bool:
@@ -50,8 +57,13 @@ def is_nightly() -> bool:
 
 def depth(examples: int) -> int:
     """How many examples Hypothesis draws where the nightly run draws this many."""
-    full, now = settings.get_profile("nightly").max_examples, settings.default.max_examples
-    return max(examples * now // full, min(examples, FEWEST))
+    now = settings().max_examples
+    return max(examples * now // FULL, min(examples, FEWEST))
+
+
+def nightly(*values: object) -> list[Any]:
+    """Values of a parameter that only the nightly run tries."""
+    return [pytest.param(value, marks=pytest.mark.nightly) for value in values]
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,7 +71,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     if is_nightly() or (config.args and all("::" in argument for argument in config.args)):
         return
     left = [item for item in items if item.get_closest_marker("nightly")]
-    left += [item for rest in _combinations(items).values() for item in _beyond_representatives(rest)]
+    left += [item for file in _combinations(items).values() for item in _beyond_representatives(file.values())]
     if config.getoption("quick"):
         left += [item for item in items if _is_slow(item)]
     if left:
@@ -69,29 +81,46 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _is_slow(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(SLOW_FOLDERS) or item.get_closest_marker("processes"):
+    """Whether it is marked so, needs a process other than Redis, or belongs to a module that starts some."""
+    if item.nodeid.startswith(SLOW_FOLDERS) or item.get_closest_marker("slow"):
+        return True
+    module = getattr(item, "module", None)
+    if any(hasattr(module, name) for name in STARTERS):
         return True
     return not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-def _combinations(items: Iterable[pytest.Item]) -> Mapping[str, list[pytest.Item]]:
-    """Tests marked `sampled`, by the function they are combinations of."""
-    found: dict[str, list[pytest.Item]] = defaultdict(list)
+def _combinations(items: Iterable[pytest.Item]) -> Mapping[str, Mapping[str, list[pytest.Item]]]:
+    """Tests marked `sampled`, by file and by the function they are combinations of."""
+    found: dict[str, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         if item.get_closest_marker("sampled") and hasattr(item, "callspec"):
-            found[item.nodeid.partition("[")[0]].append(item)
+            file, _, function = item.nodeid.partition("[")[0].partition("::")
+            found[file][function].append(item)
     return found
 
 
-def _beyond_representatives(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """All but the combinations that together have each value of each parameter."""
-    values = {id(item): frozenset(item.callspec.indices.items()) for item in items}  # type: ignore[attr-defined]
-    missing = set().union(*values.values())
-    used: Counter[tuple[str, int]] = Counter()
-    rest = list(items)
-    while missing:
-        best = max(rest, key=lambda item: (len(values[id(item)] & missing), -sum(used[v] for v in values[id(item)])))
-        rest.remove(best)
-        missing -= values[id(best)]
-        used.update(values[id(best)])
-    return rest
+def _beyond_representatives(functions: Iterable[Sequence[pytest.Item]]) -> Iterator[pytest.Item]:
+    """All but combinations that together have each value; values used less in the file so far are preferred.
+
+    Parameters that the mark names take turns: a test need not see all their values, the file does.
+    """
+    used: Counter[tuple[int, str]] = Counter()
+    for items in functions:
+        values = {item: frozenset(enumerate(item.callspec._idlist)) for item in items}  # type: ignore[attr-defined]
+        missing = set().union(*values.values()) - _in_turn(items, values)
+        rest = list(items)
+        while len(rest) == len(items) or missing:
+            best = max(rest, key=lambda one: (len(values[one] & missing), -sum(used[value] for value in values[one])))
+            rest.remove(best)
+            missing -= values[best]
+            used.update(values[best])
+        yield from rest
+
+
+def _in_turn(items: Sequence[pytest.Item], values: Mapping[pytest.Item, frozenset[tuple[int, str]]]) -> set[Any]:
+    """The values of the parameters that the mark names."""
+    names = [name for mark in items[0].iter_markers("sampled") for name in mark.args]
+    specs = [item.callspec for item in items]  # type: ignore[attr-defined]
+    texts = {str(spec.params[name]) for spec in specs for name in names if name in spec.params}
+    return {value for found in values.values() for value in found if value[1] in texts}

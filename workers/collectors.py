@@ -2,19 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
 
-import structlog
 from django.conf import settings
 
-from dashboard.fleet import projection
+from dashboard.fleet import catching_up, projection
+from dashboard.fleet.catching_up import catch_up
+from dashboard.fleet.reports import parsed
 from dashboard.models import FailoverEvent, Pair
-from dashboard.site.redis import HEALTH_PATTERN, announce_change, patient_connection, shared_state
+from dashboard.site.redis import HEALTH_PATTERN, announce_change, patient_connection
 from pairing.events import Event
 from pairing.fleet.coordination import SharedHealth
-from pairing.fleet.shared_state import Seen
 from pairing.telemetry.metering import UsageRecord
 from workers import usage
 from workers.celery import SLICE_S, app
@@ -22,23 +19,9 @@ from workers.connections import pairs
 from workers.slices import one_at_a_time
 from workers.streams import Entries, Reader
 
-log = structlog.get_logger(__name__)
-Fact = TypeVar("Fact")
 KINDS = frozenset(FailoverEvent.Kind.values)
-READ_ALL_S = 60.0
 MAX_HELD = 20_000
 SAVING_S = 15.0  # more than it takes to write what was held for USAGE_FLUSH_S; then others take it over
-
-
-def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> list[Fact]:
-    """The facts in the entries; what cannot be read is told and left out, as it would never be readable."""
-    facts = []
-    for identity, text in entries:
-        try:
-            facts.append(read(text))
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
-            log.error("unreadable report dropped", entry=identity, problem=repr(error))
-    return facts
 
 
 def known_event(text: str) -> Event:
@@ -54,40 +37,9 @@ def save_events(reader: Reader, entries: Entries) -> None:
     facts = parsed(entries, known_event)
     projection.record_events(facts)
     for pair in {fact.pair for fact in facts}:
-        project_health(pair, {fact.entity for fact in facts if fact.pair == pair})
+        catch_up(pair, {fact.entity for fact in facts if fact.pair == pair})
     reader.acknowledge(entries)
     announce_change()
-
-
-def project_health(pair: str, pinged: Collection[str] | None = None) -> bool:
-    """Brings the database up to the shared health of a pair; whether anything was new.
-
-    The last pings come with it: of all its entities, or of those in `pinged`.
-    """
-    if not Pair.objects.filter(name=pair).exists():
-        return False
-    shared = shared_state(pair)
-    progress = _progress.get(pair)
-    news = shared.news(progress.seen if progress and time.monotonic() < progress.until else None)
-    healths = parsed(news.texts.items(), SharedHealth.from_json)
-    changed = projection.apply_all_health(pair, healths) + projection.record_pings(pair, shared.pings(pinged))
-    if progress is None or news.is_everything:
-        _progress[pair] = Progress(news.seen, time.monotonic() + READ_ALL_S)
-    else:
-        _progress[pair] = replace(progress, seen=news.seen)
-    return bool(changed)
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far this process has brought a pair's health into the database."""
-
-    seen: Seen
-    until: float
-    """When everything is read again: a database can be restored from yesterday's copy."""
-
-
-_progress: dict[str, Progress] = {}
 
 
 @app.task(name="collectors.events")
@@ -100,22 +52,26 @@ def events(stop: threading.Event) -> None:
             save_events(reader, entries)
 
 
-@app.task(name="collectors.health")
-@one_at_a_time("health", SLICE_S)
-def health(stop: threading.Event) -> None:
-    """Takes changes of health over as they are published; what is missed, samples.reconcile finds."""
+def collect_health(stop: threading.Event) -> None:
+    """Takes changes of health over as they are published. What was published before is caught up with first."""
     with patient_connection().pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
         channel.psubscribe(HEALTH_PATTERN)
+        caught_up = [catch_up(pair) for pair in pairs()]
+        if any(caught_up):
+            announce_change()
         while not stop.is_set():
             if message := channel.get_message(timeout=1.0):
                 take_over(str(message["channel"]), str(message["data"]))
+
+
+health = app.task(name="collectors.health")(one_at_a_time("health", SLICE_S)(collect_health))
 
 
 def take_over(channel: str, text: str) -> None:
     """One published change of health, of a pair that is known here."""
     pair = channel.removeprefix("pairing:{").removesuffix("}:health")
     for fact in parsed([(channel, text)], SharedHealth.from_json):
-        if Pair.objects.filter(name=pair).exists() and projection.apply_health(pair, fact):
+        if Pair.objects.filter(name=pair).exists() and catching_up.take_over(pair, [fact]):
             announce_change()
 
 

@@ -1,68 +1,14 @@
-"""Drills carried out: one deed after the other, each written down before and after; any worker can go on.
+"""Drills: carried on by whichever worker claims one, and begun where the schedule wants it."""
 
-What comes next is decided in dashboard/drills/course.py. Whoever is killed is succeeded once its claim has lapsed;
-whoever was frozen finds its claim gone and does nothing more. Should it force a failover at that very moment, that one
-expires.
-"""
+from datetime import UTC, datetime
 
-import threading
-import uuid
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from azure.core.exceptions import AzureError
-from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
-from django.db import transaction
-
-from dashboard.access.idempotency import following
-from dashboard.actions import control
-from dashboard.drills import canary
-from dashboard.drills import requests as wanting
-from dashboard.drills.canary import MARK, Moment
-from dashboard.drills.course import (
-    Course,
-    Deed,
-    Finish,
-    Force,
-    Look,
-    MarkHealthy,
-    Prepare,
-    Receive,
-    Release,
-    Send,
-    Sight,
-    Step,
-    Wait,
-    decide,
-    done,
-    heard,
-    received,
-    resumed,
-    spent,
-    troubled,
-)
-from dashboard.drills.report import PREPARING, cost, operations, report
-from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.status import is_silent
-from dashboard.models import AuditEntry, Drill, Pair
-from dashboard.site.redis import RedisError, announce_change, connection, shared_state
-from pairing import PairedServiceBusClient, PairingError
-from pairing.fleet.presence import Presence, Presences
-from pairing.health.faults import describe
-from workers import canaries
+from dashboard.drills import exercise
+from dashboard.drills.exercise import Exercise, end_unreachable
+from dashboard.drills.schedule import begin_if_due
+from dashboard.models import Drill
 from workers.celery import SLICE_S, app
-from workers.connections import NotConnected, client, outages_told, pairs
+from workers.connections import client, outages_reported, pairs
 from workers.slices import slice_of
-
-CLAIM_S = 30.0
-SEND_S, RECEIVE_S = 10.0, 2.0
-PAUSE_S, WATCH_S = 0.5, 0.02
-MOST_PEEKED = 2_000
-_PAGE = 250
-TROUBLES = (AzureError, PairingError, NotConnected, control.ControlError, RedisError, OSError)
 
 
 @app.task(name="backlog.drills")
@@ -73,20 +19,7 @@ def due() -> None:
         carry_on.apply_async((row.pk,), expires=5)
     for name, config in pairs().items():
         if config.drill is not None and config.drill.every_days is not None:
-            begin(name, config.drill.entity, config.drill.every_days, now)
-
-
-def begin(name: str, path: str, every_days: float, now: datetime) -> Drill | None:
-    """A drill by schedule, if one is due; while something speaks against it, that is asked once a minute."""
-    pair = Pair.objects.filter(name=name).first()
-    if pair is None or not wanting.is_due(wanting.last_of(pair, path), every_days, now, ()):
-        return None
-    if not connection().set(f"workers:drill-asked:{name}", "1", nx=True, ex=60):
-        return None
-    moment = canary.moment(pair, is_silent=is_silent(last_heartbeat(), now))
-    seen = canary.look(name, path)
-    against = canary.hindrances(seen, moment)
-    return None if against else wanting.begin_by_schedule(pair, path, now, seen.kind)
+            begin_if_due(name, config.drill.entity, config.drill.every_days, now)
 
 
 @app.task(name="backlog.carry_drill_on")
@@ -94,258 +27,15 @@ def carry_on(key: int) -> None:
     """Carries one drill on for a slice of time; the next tick goes on where this one ended."""
     with slice_of(f"drill {key}", SLICE_S) as stop:
         row = Drill.open_ones().filter(pk=key).select_related("pair").first()
-        if stop is None or row is None or not row.claim(datetime.now(UTC), CLAIM_S):
+        if stop is None or row is None or not row.claim(datetime.now(UTC), exercise.CLAIM_S):
             return None
         if row.pair.name not in pairs():
-            return leave(row)
-        with outages_told("drill", row.pair.name):
-            exercise = Exercise(row, client(row.pair.name), stop)
+            return end_unreachable(row)
+        with outages_reported("drill", row.pair.name):
+            under_way = Exercise(row, client(row.pair.name), stop)
             try:
-                exercise.run()
+                under_way.run()
             finally:
-                exercise.close()
+                under_way.close()
         row.lay_down()
     return None
-
-
-def leave(row: Drill) -> None:
-    """The pair is no longer in the pairs file: nobody can reach its namespaces, so the drill ends as it is."""
-    told = f"PAIRS_FILE does not name {row.pair.name} any more. Its hold ends by itself at {row.expires_at:%H:%M} UTC."
-    row.keep(ended_at=datetime.now(UTC), outcome=Drill.Outcome.FAILED, detail=told, step=Step.ENDED.value)
-    announce_change()
-
-
-class Exercise:
-    """One worker's part of a drill."""
-
-    def __init__(self, row: Drill, connected: PairedServiceBusClient, stop: threading.Event) -> None:
-        self._row, self._connected, self._stop = row, connected, stop
-        self._id = following(row.request_id, "messages")
-        self._shared = shared_state(row.pair.name)
-        self._receiver: ServiceBusReceiver | None = None
-        self._strangers: list[ServiceBusReceivedMessage] = []
-        self._sender = canaries.sender(connected, row)
-
-    @property
-    def tag(self) -> str:
-        """How the reason of the drill's own forced failover begins."""
-        return f"drill {self._row.pk}:"
-
-    def run(self) -> None:
-        """Until it is over, the slice is, or another worker has it."""
-        course = resumed(Course.from_json(self._row.course))
-        self._row.keep(attempts=self._row.attempts + 1)
-        while not self._stop.is_set():
-            course, deed = decide(course, self._sight(), datetime.now(UTC))
-            if isinstance(deed, Finish):
-                return self._finish(course, deed)
-            if not self._keep(course):
-                return None
-            course = self._tried(course, deed)
-            if not self._keep(course):
-                return None
-            if isinstance(deed, Wait | Look) or course.trouble:
-                self._stop.wait(WATCH_S if course.step is Step.FORCING and not course.trouble else PAUSE_S)
-        return None
-
-    def close(self) -> None:
-        """Whatever is open is given back; messages of others can be received by them at once."""
-        with suppress(*TROUBLES):
-            self._sender.close()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        receiver, strangers = self._receiver, self._strangers
-        self._receiver, self._strangers = None, []
-        with suppress(*TROUBLES):  # locks lapse by themselves
-            if receiver is not None:
-                for message in strangers:
-                    receiver.abandon_message(message)
-                receiver.close()
-
-    def _sight(self) -> Sight:
-        now = datetime.now(UTC)
-        health = self._connected.entity_health(self._row.path)
-        self._row.refresh_from_db(fields=["abort_wanted_by"])
-        return Sight(
-            is_away=health.state == "failed_over",
-            is_ours=self._is_ours(),
-            is_expired=now >= self._row.expires_at,
-            abort_wanted_by=self._row.abort_wanted_by,
-        )
-
-    def _is_ours(self) -> bool | None:
-        try:
-            known = self._shared.health_of(self._row.path)
-        except RedisError:
-            return None
-        return known is not None and known.state == "failed_over" and known.reason.startswith(self.tag)
-
-    def _keep(self, course: Course) -> bool:
-        """Written down, with the claim renewed. False: another worker carries it on."""
-        until = datetime.now(UTC) + timedelta(seconds=CLAIM_S)
-        kept = self._row.keep(course=course.as_json(), step=course.step.value, claimed_until=until)
-        announce_change()
-        return kept
-
-    def _tried(self, course: Course, deed: Deed) -> Course:
-        try:
-            return self._do(course, deed)
-        except Unfit as error:
-            return troubled(course, deed, str(error), is_final=True)
-        except TROUBLES as error:
-            told = describe(error) if isinstance(error, AzureError | OSError) else str(error)
-            return troubled(course, deed, told)
-
-    # The deeds -----------------------------------------------------------------------------------------------------
-
-    def _do(self, course: Course, deed: Deed) -> Course:
-        counted, complete = 0, True
-        match deed:
-            case Prepare():
-                self._prepare()
-                course = spent(course, manage=PREPARING)
-            case Send(number):
-                self._sender.send_messages(canaries.message(self._row, self._id, number, course.total), timeout=SEND_S)
-            case Force():
-                course = self._force(course)
-            case Release():
-                control.release(self._request(f"{self.tag} the messages were sent"))
-            case MarkHealthy() if self._is_ours():
-                control.mark_healthy(self._request(f"{self.tag} rolled back"))
-            case Look():
-                counted, complete = self._look()
-                course = spent(self._heard(course), manage=len(self._connected.backlog_paths))
-            case Receive():
-                course, counted = self._receive(course)
-        return done(course, deed, datetime.now(UTC), counted=counted, complete=complete)
-
-    def _request(self, reason: str) -> control.Request:
-        who = wanting.Delegate.of(self._row)
-        pair, path = self._row.pair, self._row.path
-        return control.Request(who, pair, path, reason=reason, request_id=uuid.uuid4().hex)
-
-    def _prepare(self) -> None:
-        """The canary is there and fit, and nothing speaks against a drill. Raises Unfit."""
-        if self._row.creates_canary:
-            canaries.make(self._connected, self._row)
-        name, path = self._row.pair.name, self._row.path
-        now = canary.moment(self._row.pair, is_silent=False)
-        moment = Moment(away=now.away, paused=now.paused)  # what is running is this drill
-        if against := canary.hindrances(canary.look(name, path), moment):
-            raise Unfit(against[0])
-
-    def _force(self, course: Course) -> Course:
-        """Fail it over, knowing who is to hear of it."""
-        living = self._living()
-        control.fail_over(self._request(f"{self.tag} {self._row.reason}"), expires=self._row.expires_at)
-        known = self._shared.health_of(self._row.path)
-        return replace(course, fleet=tuple(sorted(living)), forced_version=known.version if known else 0)
-
-    def _heard(self, course: Course) -> Course:
-        """With what processes have told meanwhile of when they heard."""
-        with suppress(RedisError):
-            return heard(course, self._row.path, self._living())
-        return course
-
-    def _living(self) -> dict[str, Presence]:
-        return Presences(self._shared).living()
-
-    def _look(self) -> tuple[int, bool]:
-        """The drill's messages in all backlog queues, and whether they were seen to their ends."""
-        with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(self._in_queue, self._connected.backlog_paths))
-        count = len(self._connected.backlog_paths)
-        self._connected.meter.count(
-            "manage", self._connected.secondary.namespace, self._row.path, operations=count, billing_units=count
-        )
-        return sum(number for number, _ in found), bool(found) and all(complete for _, complete in found)
-
-    def _in_queue(self, path: str) -> tuple[int, bool]:
-        found = seen = 0
-        after: dict[str, Any] = {}
-        with self._connected.secondary.sdk.get_queue_receiver(path) as receiver:
-            while page := receiver.peek_messages(_PAGE, timeout=5, **after):
-                seen += len(page)
-                found += sum(self._is_mine(message) for message in page)
-                if seen >= MOST_PEEKED:
-                    return found, False
-                after = {"sequence_number": (page[-1].sequence_number or 0) + 1}
-        return found, True
-
-    def _receive(self, course: Course) -> tuple[Course, int]:
-        """What is there: written down first and then completed, so that nobody's death loses count of it."""
-        try:
-            return self._received(course)
-        except TROUBLES:
-            self._let_go()  # the lock of a session may be lost, and its receiver of no use any more
-            raise
-
-    def _received(self, course: Course) -> tuple[Course, int]:
-        if self._receiver is None:
-            self._receiver = canaries.receiver(self._connected, self._row, self._id)
-        messages = self._receiver.receive_messages(max_message_count=50, max_wait_time=RECEIVE_S)
-        marked = [message for message in messages if _mark(message) is not None]
-        self._strangers += [message for message in messages if _mark(message) is None]
-        mine = [message for message in marked if self._is_mine(message)]
-        for message in mine:
-            course = received(course, _number(message), message.sequence_number or 0)
-        course = spent(course, **({"receive": len(messages)} if messages else {"receive_empty": 1}))
-        if marked and not self._keep(course):
-            return course, len(mine)  # another worker counts them
-        for message in marked:  # those of earlier drills, too
-            self._receiver.complete_message(message)
-        return spent(course, settle=len(marked)) if marked else course, len(mine)
-
-    def _is_mine(self, message: ServiceBusReceivedMessage) -> bool:
-        return _mark(message) == self._id
-
-    # The end -------------------------------------------------------------------------------------------------------
-
-    def _finish(self, course: Course, end: Finish) -> None:
-        row, now = self._row, datetime.now(UTC)
-        course = self._heard(course)
-        told = report(course, row.at, now) | {"cost": cost(row.pair.name, operations(course), now)}
-        with transaction.atomic():
-            ended = row.keep(
-                course=course.as_json(),
-                step=Step.ENDED.value,
-                ended_at=now,
-                outcome=end.outcome,
-                detail=end.detail,
-                report=told,
-            )
-            if ended:
-                _audit(row, now, end)
-        announce_change()
-
-
-class Unfit(Exception):
-    """The canary cannot be used, or this is no time for a drill; trying again is in vain."""
-
-
-def _audit(row: Drill, now: datetime, end: Finish) -> None:
-    AuditEntry(
-        request_id=following(row.request_id, "end"),
-        at=now,
-        operator=row.by,
-        verb="drill_ended",
-        pair=row.pair.name,
-        target=row.path,
-        reason=row.reason,
-        outcome="done",
-        detail=f"{end.outcome}: {end.detail}",
-    ).save()
-
-
-def _mark(message: ServiceBusReceivedMessage) -> str | None:
-    """Which drill sent a message; None where none did."""
-    value = (message.application_properties or {}).get(MARK.encode())
-    if value is None:
-        return None
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
-def _number(message: ServiceBusReceivedMessage) -> int:
-    value = (message.application_properties or {}).get(b"number")
-    return int(value) if isinstance(value, int) else 0

@@ -3,9 +3,9 @@
 from collections import Counter
 from datetime import UTC, datetime
 
-from dashboard.actions.control import restore_pauses
-from dashboard.actions.pacing import restore_paces
+from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.fleet import ledgers, projection, pruning, syphon_runs
+from dashboard.fleet.catching_up import catch_up
 from dashboard.site.redis import announce_change, shared_state
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
@@ -13,8 +13,7 @@ from pairing.fleet.presence import Presences, reported_states
 from pairing.fleet.shared_backlog import SharedBacklog
 from workers.celery import app
 from workers.censuses import count, is_named_after, keep, kept
-from workers.collectors import project_health
-from workers.connections import client, outages_told, pairs
+from workers.connections import client, outages_reported, pairs
 from workers.heartbeats import heartbeats
 from workers.orphans import all_backlog_queues
 from workers.slices import slice_of
@@ -25,24 +24,24 @@ PAGE = 100  # queues in one answer of an administration
 
 
 @app.task(name="samples.reconcile")
-def reconcile() -> None:
+def refresh() -> None:
     """Finds the health that was published while nobody listened, and stores which workers are alive.
 
     Pauses and paces go the other way: the database knows what operators want, also when Redis was restarted empty.
     """
     for worker, heartbeat in heartbeats().items():
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time, heartbeat.problems)
-    changed = [project_health(pair) for pair in pairs()]
-    changed += [project_opinions(pair) for pair in pairs()]
+    changed = [catch_up(pair) for pair in pairs()]
+    changed += [store_reported_states(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))
         restore_paces(pair, shared_state(pair))
-        changed.append(keep_books(pair))
+        changed.append(store_ledgers(pair))
     if any(changed):
         announce_change()
 
 
-def keep_books(pair: str) -> bool:
+def store_ledgers(pair: str) -> bool:
     """Stores who serves which backlog queue, and what became of its messages; whether anything was new."""
     shared, now = shared_state(pair), datetime.now(UTC)
     books = shared.ledgers()
@@ -51,9 +50,9 @@ def keep_books(pair: str) -> bool:
     return bool(changed)
 
 
-def project_opinions(pair: str) -> bool:
+def store_reported_states(pair: str) -> bool:
     """Stores in how many processes each failover holds that some dispute; whether anything was new."""
-    return projection.record_opinions(pair, reported_states(Presences(shared_state(pair)).living().values()))
+    return projection.record_reported_states(pair, reported_states(Presences(shared_state(pair)).living().values()))
 
 
 @app.task(name="samples.prune")
@@ -72,7 +71,7 @@ def depths() -> None:
 @app.task(name="samples.sample")
 def sample(pair: str) -> None:
     """Stores the depth of a pair's backlog queues, and how many messages wait in them for each entity."""
-    with outages_told("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
+    with outages_reported("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
         if free is not None:
             at = datetime.now(UTC)
             connected = client(pair)
@@ -89,7 +88,7 @@ def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[Backl
     """Tells the senders how full the queues are, and everybody of those that are or soon will be too full."""
     sizes = {queue.path: (queue.size_bytes, queue.max_size_bytes) for queue in queues if queue.max_size_bytes}
     for path, fill in SharedBacklog(shared_state(pair)).record(sizes, at.timestamp()).items():
-        connected.emit("capacity_warning", path, fill.told())
+        connected.emit("capacity_warning", path, fill.describe())
 
 
 def _record_waiting(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:
@@ -120,7 +119,7 @@ def entities() -> None:
 @app.task(name="samples.list_entities")
 def list_entities(pair: str) -> None:
     """Stores the queues and topics of a pair's primary."""
-    with outages_told("entities", pair), slice_of(f"entities of {pair}", LIMIT_S) as free:
+    with outages_reported("entities", pair), slice_of(f"entities of {pair}", LIMIT_S) as free:
         if free is not None:
             connected = client(pair)
             found = {queue.name: "queue" for queue in connected.primary.administration.list_queues()}
@@ -141,7 +140,7 @@ def primaries() -> None:
 @app.task(name="samples.count_dead_letters")
 def count_dead_letters(pair: str) -> None:
     """Stores how many dead letters a pair's own queues and subscriptions have, if workers may *Manage* its primary."""
-    with outages_told("dead letters of the primary", pair), slice_of(f"primary of {pair}", LIMIT_S) as free:
+    with outages_reported("dead letters of the primary", pair), slice_of(f"primary of {pair}", LIMIT_S) as free:
         if free is not None:
             connected, at = client(pair), datetime.now(UTC)
             counted = list(connected.primary.administration.list_queues_runtime_properties())

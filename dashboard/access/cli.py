@@ -4,22 +4,30 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from dashboard.access import tokens
-from dashboard.access.rights import Refused
-from dashboard.actions.control import ControlError
-from dashboard.management.subcommands import Answer, Options, Words, add_user, table, user_named, word
+from dashboard.management.subcommands import (
+    Answer,
+    Options,
+    Subcommands,
+    add_subcommand,
+    add_user,
+    declared,
+    one_sentence,
+    table,
+    user_named,
+)
 from dashboard.models import ApiToken
 
 
-def add(words: Words) -> None:
+def add(commands: Subcommands) -> None:
     """Declare them."""
-    listing = word(words, "tokens", "tokens for programs: whose, for what, until when", _listing)
+    listing = add_subcommand(commands, "tokens", "tokens for programs: whose, for what, until when", _listing)
     listing.add_argument("--user", help="only this person's")
-    make = word(words, "make-token", "make a token and print it, once", _make)
+    make = declared(commands, tokens.MAKE_TOKEN, _make)
     make.add_argument("name", help="what will use it; the audit trail names it")
     make.add_argument("--scope", choices=ApiToken.Scope.values, default="read", help="what it may do (default: read)")
     make.add_argument("--days", type=int, default=30, help="how long it lives, 1 to 365 (default: 30)")
     add_user(make)
-    revoke = word(words, "revoke-token", "end a token at once", _revoke)
+    revoke = declared(commands, tokens.REVOKE_TOKEN, _revoke)
     revoke.add_argument("prefix", help="its first characters, without pns_")
     add_user(revoke)
 
@@ -28,7 +36,7 @@ def _listing(options: Options) -> Answer:
     rows, now = ApiToken.objects.select_related("owner"), timezone.now()
     if options["user"]:
         rows = rows.filter(owner=user_named(options["user"]))
-    told = [
+    tokens_json = [
         {
             "prefix": row.prefix,
             "name": row.name,
@@ -41,16 +49,14 @@ def _listing(options: Options) -> Answer:
         for row in rows
     ]
     columns = ("prefix", "name", "owner", "scope", "is_usable", "expires_at", "used_at")
-    lines = table(columns, [[str(row[name]) for name in columns] for row in told])
-    return Answer(told, lines if told else ["There is none."])
+    lines = table(columns, [[str(row[name]) for name in columns] for row in tokens_json])
+    return Answer(tokens_json, lines if tokens_json else ["There is none."])
 
 
 def _make(options: Options) -> Answer:
     owner = user_named(options["user"])
-    try:
+    with one_sentence():
         row, text = tokens.make(owner, options["name"], options["scope"], options["days"], timezone.now())
-    except (Refused, ControlError) as error:
-        raise CommandError(str(error)) from None
     return Answer({"prefix": row.prefix, "token": text, "expires_at": row.expires_at.isoformat()}, [text])
 
 
@@ -58,9 +64,7 @@ def _revoke(options: Options) -> Answer:
     row = ApiToken.objects.select_related("owner").filter(prefix=options["prefix"]).first()
     if row is None:
         raise CommandError(f"There is no token {options['prefix']}; `pairing tokens` lists them.")
-    try:
+    with one_sentence():
         ended = tokens.revoke(row, user_named(options["user"]), timezone.now())
-    except Refused as error:
-        raise CommandError(str(error)) from None
     sentence = f"{row} opens nothing any more." if ended else f"{row} had been revoked already."
     return Answer({"outcome": "done" if ended else "unchanged", "sentence": sentence}, [sentence])

@@ -8,6 +8,7 @@ from django.urls import path
 from dashboard.access.logins import LoginForm
 from dashboard.access.oidc import views as oidc
 from dashboard.access.views import audit, tokens
+from dashboard.api import site
 
 urlpatterns = [
     path("audit/", audit.listing, name="audit"),
@@ -17,12 +18,12 @@ urlpatterns = [
         name="login",
     ),
     path("logout/", oidc.sign_out, name="logout"),
-    path("tokens/", tokens.listing, name="tokens"),
-    path("tokens/make/", tokens.make, name="token-make"),
+    path("tokens/", tokens.listing, {"operations": site.operations}, name="tokens"),
+    path("tokens/make/", tokens.make, {"operations": site.operations}, name="token-make"),
     path("tokens/<slug:prefix>/revoke/", tokens.revoke, name="token-revoke"),
 ]
 if settings.OIDC_ISSUER:
     urlpatterns += [
-        path("oidc/authenticate/", login_not_required(oidc.Leave.as_view()), name="oidc_authentication_init"),
-        path("oidc/callback/", login_not_required(oidc.Return.as_view()), name="oidc_authentication_callback"),
+        path("oidc/authenticate/", login_not_required(oidc.leave), name="oidc_authentication_init"),
+        path("oidc/callback/", login_not_required(oidc.come_back), name="oidc_authentication_callback"),
     ]

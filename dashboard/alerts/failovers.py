@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dashboard.fleet.outages import Fold, Turn
+
 SETTLED = timedelta(seconds=60)
 """From then on the state counts, whatever the times say: the projection runs every five seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Report:
     """An event about the entity: away, or back."""
 
     at: datetime
@@ -52,21 +54,21 @@ class Ended:
 
 
 def follow(
-    began: datetime | None, ended: datetime | None, told: Iterable[Told], state: State | None, now: datetime
+    began: datetime | None, ended: datetime | None, told: Iterable[Report], state: State | None, now: datetime
 ) -> list[Began | Ended]:
     """What to do, in order: `began` is when the open alert began (None: none is open), `ended` when the last was over.
 
     Whatever came of them, one alert is opened for each failover and ended once.
     """
+    fold = Fold(began, ended)
     steps: list[Began | Ended] = []
     for one in sorted(told, key=lambda one: one.at):
-        if one.is_away and began is None and (ended is None or one.at > ended):
-            steps.append(Began(one.at, one.reason, one.by))
-            began = one.at
-        elif not one.is_away and began is not None and one.at >= began:
-            steps.append(Ended(one.at))
-            began, ended = None, one.at
-    if state is not None and (step := _by_state(began, ended, state, now)):
+        match fold.take(one.is_away, one.at):
+            case Turn.BEGAN:
+                steps.append(Began(one.at, one.reason, one.by))
+            case Turn.ENDED:
+                steps.append(Ended(one.at))
+    if state is not None and (step := _by_state(fold.began_at, fold.ended_at, state, now)):
         steps.append(step)
     return steps
 

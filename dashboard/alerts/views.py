@@ -14,8 +14,16 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dashboard.access.rights import Right, require
-from dashboard.alerts import actions as deeds
+from dashboard.access.rights import require
+from dashboard.alerts.actions import (
+    ACKNOWLEDGE_ALERT,
+    CHANNEL_ACTIONS,
+    DELETE_RULE,
+    MAKE_RULE,
+    TRY_CHANNEL,
+    save_rule,
+)
+from dashboard.alerts.actions import Request as AlertRequest
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import HistoryFilter, RuleForm
 from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, Notice, Pair
@@ -81,13 +89,13 @@ def rules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
     """One rule, to be read and changed by administrators; without a number a new one."""
-    require(request.user, Right.ADMINISTER)
+    require(request.user, MAKE_RULE.right)
     row = get_object_or_404(AlertRule, pk=rule) if rule else None
     known = tuple(channel["name"] for channel in _channels())
     form = RuleForm(request.POST or None, instance=row, known=known)
     if request.method == "POST" and form.is_valid():
-        wish = _wish(request, str(form.cleaned_data.get("request_id") or ""))
-        messages.success(request, deeds.save_rule(wish, form.save(commit=False)))
+        wanted = _wanted(request, str(form.cleaned_data.get("request_id") or ""))
+        messages.success(request, save_rule(wanted, form.save(commit=False)))
         return redirect("alert-rules")
     context: dict[str, Any] = {
         "form": form,
@@ -104,9 +112,9 @@ def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
 @require_POST
 def delete_rule(request: HttpRequest, rule: int) -> HttpResponse:
     """Take a rule away."""
-    require(request.user, Right.ADMINISTER)
+    require(request.user, DELETE_RULE.right)
     if row := AlertRule.objects.filter(pk=rule).first():
-        messages.success(request, deeds.delete_rule(_wish(request), row))
+        messages.success(request, DELETE_RULE.run(_wanted(request), row))
     else:
         messages.info(request, "That rule is gone already.")
     return redirect("alert-rules")
@@ -115,28 +123,29 @@ def delete_rule(request: HttpRequest, rule: int) -> HttpResponse:
 @require_POST
 def acknowledge(request: HttpRequest, alert: int | None = None) -> HttpResponse:
     """One alert, or all that are open."""
-    wish = _wish(request)
+    wanted = _wanted(request)
     if alert is not None and not Alert.objects.filter(pk=alert).exists():
-        require(request.user, Right.OPERATE)
+        require(request.user, ACKNOWLEDGE_ALERT.right)
         raise Http404
-    messages.success(request, deeds.acknowledge_all(wish) if alert is None else deeds.acknowledge(wish, alert))
+    sentence = ACKNOWLEDGE_ALERT.run_on_all(wanted) if alert is None else ACKNOWLEDGE_ALERT.run(wanted, alert)
+    messages.success(request, sentence)
     return redirect("alerts")
 
 
 @require_POST
 def channel(request: HttpRequest, channel: str, verb: str) -> HttpResponse:
     """`test` or `enable` a channel."""
-    require(request.user, Right.OPERATE)
-    deed = {"test": deeds.try_channel, "enable": deeds.enable_channel}.get(verb)
-    if deed is None:
+    require(request.user, TRY_CHANNEL.right)
+    what = next((action for action in CHANNEL_ACTIONS if action.choice == verb), None)
+    if what is None:
         raise Http404
-    messages.success(request, deed(_wish(request), channel))
+    messages.success(request, what.run(_wanted(request), channel))
     return redirect("alert-rules")
 
 
-def _wish(request: HttpRequest, request_id: str = "") -> deeds.Wish:
+def _wanted(request: HttpRequest, request_id: str = "") -> AlertRequest:
     given = request_id or request.POST.get("request_id", "")[:36]
-    return deeds.Wish(user=request.user, at=timezone.now(), request_id=given)
+    return AlertRequest(user=request.user, at=timezone.now(), request_id=given)
 
 
 def _open_ones() -> QuerySet[Alert]:

@@ -57,6 +57,12 @@ class Body(Schema):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class Why(Body):
+    """Why."""
+
+    reason: Reason
+
+
 def pair_or_404(name: str) -> Pair:
     """The pair of that name."""
     row = Pair.objects.filter(name=name).first() if "\0" not in name else None

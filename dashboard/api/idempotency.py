@@ -1,4 +1,4 @@
-"""One deed for one wish: what makes a request safe to repeat, and the shape of its answer."""
+"""What makes a request safe to repeat, and the shape of its answer."""
 
 import hashlib
 import uuid
@@ -10,8 +10,8 @@ from django.utils import timezone
 from ninja import Header, Schema
 from pydantic import Field
 
+from dashboard.access.audited import Outcome, Request
 from dashboard.access.idempotency import last_try, may_be_tried_again
-from dashboard.actions import control
 from dashboard.api.authentication import via
 from dashboard.api.problems import ApiError
 from dashboard.models import AuditEntry, Pair
@@ -27,10 +27,10 @@ Key = Annotated[
 ]
 
 
-class Deed(Schema):
-    """What came of it: `done`, `unchanged` (it was so already), or `preview` of a dry run, which did nothing.
+class Deed(Schema):  # the name that the OpenAPI document publishes
+    """The result: `done`, `unchanged` (it was so already), or `preview` of a dry run, which changes nothing.
 
-    `is_repeated`: it had been done before under the same key; the rest tells of that time.
+    `is_repeated`: the request was sent before under the same key; the rest is the result of that time.
     """
 
     outcome: Literal["done", "unchanged", "preview"]
@@ -49,28 +49,29 @@ def perform(
     pair: Pair,
     target: str,
     reason: str,
-    deed: Callable[[control.Request], control.Outcome],
+    run: Callable[[Request], Outcome],
 ) -> dict[str, Any]:
-    """Do it once, on the path that the pages use: permission, audit, and the same click twice being one deed."""
+    """Carry it out once, on the audited path that the pages use."""
     request_id, earlier = identity(request, key)
     if earlier:
         return {"outcome": earlier.outcome, "sentence": earlier.detail, "is_repeated": True}
-    wish = control.Request(
-        user=request.user, pair=pair, target=target, reason=reason, request_id=request_id, via=via(request)[:80]
+    outcome = run(
+        Request(
+            user=request.user, pair=pair, target=target, reason=reason, request_id=request_id, via=via(request)[:80]
+        )
     )
-    outcome = deed(wish)
     return {"outcome": outcome.outcome, "sentence": outcome.sentence}
 
 
 def identity(request: HttpRequest, key: str) -> tuple[str, AuditEntry | None]:
-    """The id of the deed in the audit trail, and its entry if it has been done. What has failed may be tried again."""
+    """The id of the request in the audit trail, and its entry if it was done. What has failed may be tried again."""
     if not key:
         return uuid.uuid4().hex, None
     mine = _digest(f"{request.user.pk} {key}".encode())
     this = mine + _digest(request.method.encode() + request.path.encode() + b"\n" + request.body)  # type: ignore[union-attr]
     first = AuditEntry.objects.filter(request_id__gte=mine, request_id__lt=f"{mine}g").first()
     if first and not first.request_id.startswith(this):
-        raise ApiError(422, "This Idempotency-Key was used for another request. Take a new one for each deed.")
+        raise ApiError(422, "This Idempotency-Key was used for another request. Take a new one for each request.")
     last = last_try(this)
     if last is None or may_be_tried_again(last, timezone.now()):
         return this, None
@@ -79,5 +80,5 @@ def identity(request: HttpRequest, key: str) -> tuple[str, AuditEntry | None]:
     return this, last
 
 
-def _digest(told: bytes) -> str:
-    return hashlib.sha256(told).hexdigest()[:16]
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Problems as RFC 9457 tells them: every answer that is no success has this shape."""
+"""Problems as in RFC 9457: every answer that is no success has this shape."""
 
 import json
 from collections.abc import Sequence
@@ -7,13 +7,15 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI, Schema
 from ninja.errors import HttpError, ValidationError
 from pydantic import Field
 
+from dashboard.access.audited import ActionError
 from dashboard.access.rights import Refused
-from dashboard.actions.control import ControlError
+from dashboard.site import database
 from dashboard.site.errors import Unavailable
 from dashboard.site.redis import RedisError
 
@@ -63,7 +65,7 @@ def answer(status: int, detail: str, errors: Sequence[Fault] = (), **headers: st
 
 
 def explain(request: HttpRequest, error: Any) -> HttpResponse:
-    """The answer to an error of an operation. What nobody foresaw is logged, and told without its text."""
+    """The answer to an error of an operation. An unexpected error is logged, and answered without its text."""
     match error:
         case ApiError():
             return answer(error.status, error.detail, (), **error.headers)
@@ -73,12 +75,14 @@ def explain(request: HttpRequest, error: Any) -> HttpResponse:
             return answer(error.status_code, _sentence(error))
         case Refused():
             return answer(403, str(error))
-        case ControlError():
+        case ActionError():
             return answer(503 if isinstance(error.__cause__, RedisError | Unavailable) else 409, str(error))
         case Unavailable():
             return answer(503, str(error))
         case RedisError():
             return answer(503, "Redis does not answer. Nothing was changed; try again when it is back.")
+        case OperationalError() | InterfaceError():
+            return answer(503, database.SENTENCE, (), Retry_After=str(database.RETRY_AFTER_S))
         case Http404():
             return answer(404, str(error) or "There is no such thing.")
         case RequestDataTooBig():
@@ -96,9 +100,9 @@ def install(api: NinjaAPI) -> None:
         api.add_exception_handler(kind, explain)
 
 
-def _fault(told: dict[str, Any]) -> Fault:
+def _fault(found: dict[str, Any]) -> Fault:
     """What pydantic found, without the value: it may be a secret in the wrong place."""
-    return Fault(place=[str(each) for each in told.get("loc", ())], fault=str(told.get("msg", "")))
+    return Fault(place=[str(each) for each in found.get("loc", ())], fault=str(found.get("msg", "")))
 
 
 def _sentence(error: HttpError) -> str:

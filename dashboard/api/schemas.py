@@ -4,8 +4,6 @@ from datetime import datetime
 
 from ninja import Schema
 
-from dashboard.api.fields import Body, Reason
-
 
 class Pause(Schema):
     """A syphon that stands still: of one backlog queue, or (`*`) of the whole pair."""
@@ -24,9 +22,3 @@ class PaceLimit(Schema):
     by: str
     reason: str
     at: datetime
-
-
-class Why(Body):
-    """Why."""
-
-    reason: Reason

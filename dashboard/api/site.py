@@ -13,7 +13,7 @@ from dashboard.api.authentication import Bearer, Session
 
 VERSION = "1.0"
 ABOUT = (
-    "What the pages of the control plane tell, and what their buttons do. Show a token as `Authorization: Bearer …`; "
+    "What the pages of the control plane show, and what their buttons do. Show a token as `Authorization: Bearer …`; "
     "a signed-in browser may use its session, with `X-CSRFToken` where it changes things."
 )
 
@@ -49,9 +49,19 @@ def document(prefix: str) -> Any:
     return api.get_openapi_schema(path_prefix=prefix)
 
 
+def operations() -> list[tuple[str, str, str]]:
+    """Method, address and meaning of each operation, from the API's own document."""
+    paths = document("/api/v1/")["paths"]
+    return [
+        (method.upper(), path, str(operation.get("description", "")))
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
+
+
 @api.get("/openapi.json", include_in_schema=False, url_name="openapi")
 def openapi(request: HttpRequest) -> Any:
-    """This API as OpenAPI 3.1 tells it."""
+    """This API as OpenAPI 3.1."""
     return document(request.path.removesuffix("openapi.json"))
 
 

@@ -1,4 +1,4 @@
-"""Deleting several orphans from Django's admin: a page that says what becomes of each, asks why, and the deeds."""
+"""Deleting several orphans from Django's admin: a page that says what becomes of each, asks why, and deletes."""
 
 import uuid
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
+from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import Refused
-from dashboard.actions.control import ControlError, Request
-from dashboard.backlog import cleanup
+from dashboard.backlog.actions import DELETE_QUEUE
 from dashboard.backlog.deletions import undo_window
 from dashboard.models import BacklogQueue
 
@@ -24,7 +24,7 @@ MOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What would become of a queue, as far as the last look tells."""
+    """What would become of a queue, as far as the last look shows."""
 
     queue: BacklogQueue
     hindrance: str
@@ -35,7 +35,7 @@ class Fate:
 
 
 def fate(queue: BacklogQueue) -> Fate:
-    """A guess from what the sampler saw: the deed itself counts and peeks again."""
+    """A guess from what the sampler saw: the action itself counts and peeks again."""
     held = queue.messages + queue.dead_lettered + queue.transfer + queue.transfer_dead_lettered
     if queue.is_gone:
         return Fate(queue, "It is gone already.")
@@ -75,9 +75,9 @@ def _ask(site: AdminSite, request: HttpRequest, fates: Sequence[Fate], *, is_ans
 
 
 def _delete(request: HttpRequest, queue: BacklogQueue, reason: str) -> None:
-    """One queue, refused with a reason where it is used or holds anything; the same click sent twice is one deed."""
+    """One queue, refused with a reason where it is used or holds anything; the same form sent twice is one action."""
     click = request.POST.get("click", "")[:32]
-    wish = Request(
+    wanted = Request(
         request.user,
         queue.pair,
         queue.path,
@@ -85,6 +85,6 @@ def _delete(request: HttpRequest, queue: BacklogQueue, reason: str) -> None:
         request_id=uuid.uuid5(uuid.NAMESPACE_URL, f"{click}:{queue.pk}").hex if click else "",
     )
     try:
-        messages.success(request, cleanup.delete_queue(wish).sentence)
-    except (ControlError, Refused) as error:
+        messages.success(request, DELETE_QUEUE.run(wanted).sentence)
+    except (ActionError, Refused) as error:
         messages.warning(request, f"{queue.path}: {error}")

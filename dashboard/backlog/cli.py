@@ -1,64 +1,47 @@
-"""The words about orphans and dead letters. Deleting and discarding cannot be undone, so they ask."""
+"""The commands about orphans and dead letters. Deleting and discarding cannot be undone, so they ask."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
-from dashboard.actions.control import Outcome
-from dashboard.backlog import browsing, cleanup, dead_letters
+from dashboard.access.declaration import Argument
+from dashboard.backlog import browsing, cleanup
+from dashboard.backlog.actions import LETTER_ACTIONS, QUEUE_ACTIONS, LetterAction, QueueAction
 from dashboard.backlog.browsing import Wanted
 from dashboard.backlog.places import Place, in_the_primary, place
-from dashboard.backlog.views.cleanup import known, looked
 from dashboard.fleet.namespaces import NamespaceError, namespace
 from dashboard.management.subcommands import (
     Answer,
     Options,
-    Words,
-    add_confirm,
+    Subcommands,
+    add_action,
+    add_subcommand,
+    arguments,
     confirm,
-    deed,
     pair_named,
     perform,
     table,
-    word,
 )
 from dashboard.models import BacklogQueue, Pair
 
-SIMPLE: dict[str, tuple[Callable[..., Outcome], str]] = {
-    "quarantine": (cleanup.quarantine_queue, "let an orphan take no more messages; what is in it stays"),
-    "reopen": (cleanup.reopen_queue, "end a quarantine"),
-    "drain": (cleanup.drain_queue, "let a worker bring home what an orphan holds"),
-    "stop-drain": (cleanup.stop_drain, "let the drain of an orphan end"),
-    "take-back": (cleanup.take_back, "take a deletion back while its undo window lasts"),
-    "repair": (cleanup.repair_queue, "give a backlog queue the properties it should have"),
-    "stop-dead-letters": (dead_letters.stop, "end what workers do to the dead letters of a queue"),
-}
 
-
-def add(words: Words) -> None:
+def add(commands: Subcommands) -> None:
     """Declare them."""
     for name, run, meaning in (
         ("orphans", _orphans, "backlog queues that no pair and no process uses"),
         ("dead-letters", _letters, "dead letters by queue and subscription, or those of one"),
     ):
-        parser = word(words, name, meaning, run)
+        parser = add_subcommand(commands, name, meaning, run)
         parser.add_argument("pair", nargs="?", help="only this pair's")
         if name == "dead-letters":
             parser.add_argument("queue", nargs="?", help="peek into this queue, or <topic>/Subscriptions/<name>")
             parser.add_argument("--after", type=int, default=0, help="go on at this sequence number")
-    for name, (verb, meaning) in SIMPLE.items():
-        deed(words, name, "QUEUE", meaning, partial(_run, verb))
-    delete = deed(words, "delete", "QUEUE", "quarantine an orphan, and delete it after the undo window", _delete)
-    resubmit = deed(words, "resubmit", "QUEUE", "let a worker send dead letters again", _resubmit)
-    resubmit.add_argument("--to", default="", metavar="ENTITY", help="all to this one, instead of each to its own")
-    discard = deed(words, "discard", "QUEUE", "let a worker take dead letters out for good", _discard)
-    for parser in (resubmit, discard):
-        parser.add_argument("--number", type=int, action="append", help="only this sequence number; can be repeated")
-    for parser in (delete, discard):
-        add_confirm(parser)
+    for queue_action in QUEUE_ACTIONS:
+        add_action(commands, queue_action, "QUEUE", partial(_on_queue, queue_action))
+    for letter_action in LETTER_ACTIONS:
+        add_action(commands, letter_action, "QUEUE", partial(_on_letters, letter_action))
 
 
 def _queues(pair: str | None) -> QuerySet[BacklogQueue]:
@@ -131,36 +114,28 @@ def _one_line(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _run(verb: Callable[..., Outcome], options: Options) -> Answer:
-    (_require_letters if verb is dead_letters.stop else _require)(options)
-    return perform(options, verb)
-
-
-def _delete(options: Options) -> Answer:
+def _on_queue(action: QueueAction, options: Options) -> Answer:
     pair = _require(options)
-    proof, _, trouble = looked(pair, options["target"])
-    if proof is None:
-        raise CommandError(trouble)
-    confirm(options, f"{options['target']} holds {proof.messages:,} messages. They are deleted with it.")
-    typed, confirmed = options["target"], cleanup.summary(proof)
-    return perform(options, lambda wish: cleanup.delete_queue(wish, typed=typed, confirmed=confirmed))
+    if Argument.CONFIRMATION not in action.arguments:
+        return perform(options, action.run)
+    look = cleanup.read(pair, options["target"])
+    if look.proof is None:
+        raise CommandError(look.trouble)
+    confirm(options, f"{options['target']} holds {look.proof.messages:,} messages. They are deleted with it.")
+    return perform(options, partial(action.run, typed=options["target"], confirmed=look.confirmation))
 
 
-def _resubmit(options: Options) -> Answer:
+def _on_letters(action: LetterAction, options: Options) -> Answer:
     _require_letters(options)
-    return perform(options, lambda wish: dead_letters.resubmit(wish, options["number"] or (), options["to"]))
+    if Argument.CONFIRMATION in action.arguments:
+        which = f"{len(options['number'])} chosen" if options["number"] else "all"
+        confirm(options, f"Discards {which} dead letters of {options['target']} for good.")
+    return perform(options, partial(action.run, **arguments(action, options)))
 
 
-def _discard(options: Options) -> Answer:
-    _require_letters(options)
-    which = f"{len(options['number'])} chosen" if options["number"] else "all"
-    confirm(options, f"Discards {which} dead letters of {options['target']} for good.")
-    return perform(options, lambda wish: dead_letters.discard(wish, options["number"] or ()))
-
-
-def _require(options: Options) -> Any:
+def _require(options: Options) -> Pair:
     pair = pair_named(options["pair"])
-    if not known(pair, options["target"]):
+    if not cleanup.known(pair, options["target"]):
         raise CommandError(f"{pair} has no backlog queue {options['target']}; `backlog --pair {pair}` lists them.")
     return pair
 

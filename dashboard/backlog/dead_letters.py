@@ -1,18 +1,18 @@
-"""The verbs about dead letters: sent again, or discarded on record. Workers carry them out.
+"""What is done to dead letters: they are sent again, or discarded on record. Workers carry it out.
 
-They are about backlog queues, and about the pair's own queues and subscriptions in the primary: those go back to where
+It is about backlog queues, and about the pair's own queues and subscriptions in the primary: those go back to where
 they died, but nothing can be sent to one subscription alone, so its topic gets them.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from azure.core.exceptions import ResourceNotFoundError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from dashboard.access.rights import Right
-from dashboard.actions.control import ControlError, Outcome, Request, perform
+from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.backlog.browsing import highest_number
 from dashboard.backlog.orphans import meant_for
 from dashboard.backlog.places import Place, parted, place
@@ -22,9 +22,11 @@ from pairing.backlog.rotation import parse_backlog_path
 from pairing.fleet.coordination import SharedState
 
 Kind = DeadLetterJob.Kind
+Run = Callable[[SharedState], Outcome]
+"""What is left to do on the audited path, once the request was found to make sense."""
 
 
-def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
+def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
     """Send dead letters again: these, or all there are; each to its own entity, or all to `destination`."""
     destination, home = destination.strip(), _place(request).home
     if home and destination in ("", home):
@@ -32,49 +34,45 @@ def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "
     elif destination:
         _require_entity(request, destination)
     elif other := meant_for(request.pair, request.target):
-        raise ControlError(
+        raise ActionError(
             f"They were meant for {other}, and {request.pair.name} would send them to "
             f"{request.pair.primary_namespace}. Choose a destination there, or put the pair of {other} back."
         )
-    return _want(request, Kind.RESUBMIT, numbers, destination)
+    return partial(_start, request, Kind.RESUBMIT, numbers, destination)
 
 
-def discard(request: Request, numbers: Sequence[int] = ()) -> Outcome:
+def discard(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
     """Take dead letters out of their queue for good; what they were is kept, but not what they said."""
-    return _want(request, Kind.DISCARD, numbers, "")
+    return partial(_start, request, Kind.DISCARD, numbers, "")
 
 
-def stop(request: Request) -> Outcome:
+def stop(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
     """End a job; what is not done yet stays where it is."""
-
-    def deed(_: SharedState) -> Outcome:
-        jobs = DeadLetterJob.open_ones().filter(pair=request.pair, path=request.target)
-        if not jobs.update(ended_at=timezone.now(), detail=f"Stopped by {request.operator}."):
-            return Outcome("unchanged", f"Nothing is being done to the dead letters of {request.target}.")
-        return Outcome("done", "It ends within seconds; what is not done yet stays a dead letter.")
-
-    return perform("stop_dead_letters", request, deed)
+    return partial(_stop, request)
 
 
-def _want(request: Request, kind: Kind, numbers: Sequence[int], destination: str) -> Outcome:
-    def deed(_: SharedState) -> Outcome:
-        try:
-            with namespace(request.pair.name, _place(request).role) as here:
-                upto, there = highest_number(here, request.target, dead=True), _count(here, request.target)
-        except NamespaceError as error:
-            raise ControlError(f"{error} Nothing was changed.") from error
-        if upto < 0:
-            return Outcome("unchanged", f"{request.target} has no dead letters.")
-        row = _row(request, kind, numbers, destination, upto, len(numbers) or there)
-        try:
-            with transaction.atomic():
-                row.save()
-        except IntegrityError:
-            return Outcome("unchanged", f"A worker is still busy with dead letters of {request.target}.")
-        return Outcome("done", _sentence(row))
+def _stop(request: Request, _: SharedState) -> Outcome:
+    jobs = DeadLetterJob.open_ones().filter(pair=request.pair, path=request.target)
+    if not jobs.update(ended_at=timezone.now(), detail=f"Stopped by {request.operator}."):
+        return unchanged(f"Nothing is being done to the dead letters of {request.target}.")
+    return done("It ends within seconds; what is not done yet stays a dead letter.")
 
-    right = Right.ADMINISTER if kind == Kind.DISCARD else Right.OPERATE
-    return perform(f"{kind}_dead_letters", request, deed, right=right, atomic=False)
+
+def _start(request: Request, kind: Kind, numbers: Sequence[int], destination: str, _: SharedState) -> Outcome:
+    try:
+        with namespace(request.pair.name, _place(request).role) as here:
+            upto, there = highest_number(here, request.target, dead=True), _count(here, request.target)
+    except NamespaceError as error:
+        raise ActionError(f"{error} Nothing was changed.") from error
+    if upto < 0:
+        return unchanged(f"{request.target} has no dead letters.")
+    row = _row(request, kind, numbers, destination, upto, len(numbers) or there)
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        return unchanged(f"A worker is still busy with dead letters of {request.target}.")
+    return done(_sentence(row))
 
 
 def _row(
@@ -121,9 +119,9 @@ def _count(here: Namespace, path: str) -> int:
 
 
 def _require_entity(request: Request, path: str) -> None:
-    """ControlError where the primary has no such queue or topic."""
+    """ActionError where the primary has no such queue or topic."""
     if parse_backlog_path(path) is not None:
-        raise ControlError(f"{path} is a backlog queue. Choose a queue or a topic of the primary.")
+        raise ActionError(f"{path} is a backlog queue. Choose a queue or a topic of the primary.")
     try:
         with namespace(request.pair.name, "primary") as here:
             for look in (here.administration.get_queue, here.administration.get_topic):
@@ -134,5 +132,5 @@ def _require_entity(request: Request, path: str) -> None:
                     continue
                 return
     except NamespaceError as error:
-        raise ControlError(f"{error} Nothing was changed.") from error
-    raise ControlError(f"{request.pair.primary_namespace} has neither a queue nor a topic {path}.")
+        raise ActionError(f"{error} Nothing was changed.") from error
+    raise ActionError(f"{request.pair.primary_namespace} has neither a queue nor a topic {path}.")

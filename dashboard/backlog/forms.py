@@ -2,6 +2,7 @@
 
 from django import forms
 
+from dashboard.backlog.actions import LETTER_ACTIONS
 from dashboard.site.forms import WithReason
 
 
@@ -37,7 +38,7 @@ class DeadLetterForm(WithReason):
     """What is to become of which dead letters of a queue or subscription."""
 
     queue = forms.CharField(max_length=330)
-    verb = forms.ChoiceField(choices=[("resubmit", "resubmit"), ("discard", "discard"), ("stop", "stop")])
+    verb = forms.ChoiceField(choices=[(action.choice, action.label) for action in LETTER_ACTIONS])
     which = forms.ChoiceField(required=False, choices=[("some", "the chosen ones"), ("all", "all")])
     destination = forms.CharField(required=False, max_length=300)
     request_id = forms.UUIDField(required=False)

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +21,8 @@ from django.utils import timezone
 
 from dashboard.costs.budgets import raise_alerts
 from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.fleet.outages import TURNS, Report, outages
+from dashboard.fleet.outages import Outage as Folded
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import (
     Adjustment,
@@ -41,9 +44,9 @@ from dashboard.models import (
 from pairing.health.faults import describe
 
 CHUNK = 1_000
+REPORTED = ("pair", "entity", "time", "kind", "reason")
 LONGEST_RUN = timedelta(hours=6)
 DEFAULT_PRICES = settings.BASE_DIR / "prices.json"
-TURNS = ("failed_over", "forced", "recovered")  # the events that begin or end an outage
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 
@@ -97,7 +100,7 @@ def price_arguments(prices: str, region: str = "") -> list[str]:
 
 
 @transaction.atomic
-def ask_for(month: str, person: str, now: datetime) -> ChargeRun:
+def request_run(month: str, person: str, now: datetime) -> ChargeRun:
     """Asks the workers to compute the month; returns the run that is asked for or under way already, if any."""
     latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
     if latest is not None and not is_stalled(latest, now):
@@ -112,7 +115,7 @@ def ask_for(month: str, person: str, now: datetime) -> ChargeRun:
     return run
 
 
-def take_wanted(now: datetime) -> ChargeRun | None:
+def take_requested(now: datetime) -> ChargeRun | None:
     """The oldest run that somebody asked for, claimed by this process; None where there is none."""
     for run in ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).order_by("started_at"):
         waiting = ChargeRun.objects.filter(pk=run.pk, status=ChargeRun.Status.WANTED)
@@ -136,7 +139,7 @@ def compute_month(
             tariffs, note = namespaces_for(Path(folder))
             arguments = [
                 *(request if may_keep_hours(run) else replace(request, incremental=False)).arguments(result),
-                *events_for(Path(folder), request.month),
+                *outages_for(Path(folder), request.month),
                 *depths_for(Path(folder), request.month, timezone.now()),
                 *tariffs,
             ]
@@ -155,19 +158,33 @@ def _why(error: BaseException) -> str:
     return str(error) if isinstance(error, JobFailed) else f"{describe(error)}."
 
 
-def events_for(folder: Path, month: str) -> list[str]:
-    """Writes what the job needs to know of outages into the folder; returns the arguments that name it."""
-    events, inventory = folder / "events.jsonl", folder / "inventory.jsonl"
-    names = ("event_id", "time", "pair", "entity", "kind", "reason")
-    told = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=_end_of(month)).values_list(*names)
-    with events.open("w", encoding="utf-8") as out:
-        for row in told.iterator():
-            fields = dict(zip(("id", *names[1:]), row, strict=True))
-            out.write(json.dumps(fields | {"time": fields["time"].isoformat()}) + "\n")
+def outages_for(folder: Path, month: str) -> list[str]:
+    """Writes the outages of all entities, and the entities, into the folder; returns the arguments that name them.
+
+    They are folded here, from the events before the month's end: the job takes each as it is.
+    """
+    path, inventory = folder / "outages.jsonl", folder / "inventory.jsonl"
+    events = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=_end_of(month)).exclude(entity="*")
+    in_order = events.order_by("pair", "entity", "time", "event_id").values_list(*REPORTED).iterator()
+    with path.open("w", encoding="utf-8") as out:
+        for (pair, entity), rows in groupby(in_order, itemgetter(0, 1)):
+            found = outages(Report(time, kind, reason) for _, _, time, kind, reason in rows)
+            out.writelines(json.dumps(_outage(pair, entity, one)) + "\n" for one in found)
     with inventory.open("w", encoding="utf-8") as out:
         for pair, entity in EntityHealth.objects.values_list("pair__name", "path"):
             out.write(json.dumps({"pair": pair, "entity": entity}) + "\n")
-    return ["--events", str(events), "--inventory", str(inventory)]
+    return ["--outages", str(path), "--inventory", str(inventory)]
+
+
+def _outage(pair: str, entity: str, one: Folded) -> dict[str, Any]:
+    return {
+        "pair": pair,
+        "entity": entity,
+        "started": one.began.time.isoformat(),
+        "ended": one.ended.time.isoformat() if one.ended else None,
+        "cause": one.began.kind,
+        "reason": one.began.reason,
+    }
 
 
 def may_keep_hours(run: ChargeRun) -> bool:
@@ -204,11 +221,13 @@ def namespaces_for(folder: Path) -> tuple[list[str], str]:
     except PairsFileError as error:
         return [], f"Every namespace was priced as Standard and in one region, as PAIRS_FILE could not be used. {error}"
     path = folder / "namespaces.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for pair in pairs.values() for record in _told_of(pair)))
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for pair in pairs.values() for record in _namespace_records(pair))
+    )
     return ["--namespaces", str(path)], ""
 
 
-def _told_of(pair: PairConfig) -> Iterator[dict[str, Any]]:
+def _namespace_records(pair: PairConfig) -> Iterator[dict[str, Any]]:
     for end in (pair.primary, pair.secondary):
         yield {
             "record": "namespace",
@@ -272,7 +291,7 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
     Invoice.objects.filter(month=run.month, closed_at__isnull=True).delete()
     charges: list[Charge] = []
     days: list[DailyCharge] = []
-    outages: list[Outage] = []
+    found: list[Outage] = []
     known_entities: list[Availability] = []
     rollups: list[BacklogRollup] = []
     peaks: list[ConnectionDay] = []
@@ -290,7 +309,7 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
                 charge = _charge(invoice, record)
                 now_due.get(charge.invoice_id, charges).append(charge)
             case "episode":
-                outages.append(Outage(run=run, month=run.month, **record))
+                found.append(Outage(run=run, month=run.month, **record))
             case "availability":
                 known_entities.append(Availability(month=run.month, **record))
             case "rollup":
@@ -302,7 +321,7 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
                 days.append(DailyCharge(invoice=invoice, **record))
     Charge.objects.bulk_create(charges, batch_size=CHUNK)
     DailyCharge.objects.bulk_create(days, batch_size=CHUNK)
-    for model, rows in ((Outage, outages), (Availability, known_entities)):
+    for model, rows in ((Outage, found), (Availability, known_entities)):
         model.objects.filter(month=run.month).delete()
         model.objects.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
     _store_rollups(rollups)

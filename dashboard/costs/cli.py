@@ -7,14 +7,14 @@ from django.utils import timezone
 
 from dashboard.costs import report as cost_report
 from dashboard.costs.report import Filters, Report
-from dashboard.management.subcommands import Answer, Options, Words, pair_named, table, word
+from dashboard.management.subcommands import Answer, Options, Subcommands, add_subcommand, pair_named, table
 from dashboard.models import Invoice
 from dashboard.site.money import money
 
 
-def add(words: Words) -> None:
+def add(commands: Subcommands) -> None:
     """Declare it."""
-    costs = word(words, "costs", "what a month came to, by part and by entity", run)
+    costs = add_subcommand(commands, "costs", "what a month came to, by part and by entity", run)
     costs.add_argument("month", nargs="?", metavar="YYYY-MM", help="default: the newest that was computed")
     costs.add_argument("--pair", default="", help="only what this pair caused")
     costs.add_argument("--rule", default="", choices=("published", "settlements"), help="the counting rule")

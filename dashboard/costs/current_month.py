@@ -14,7 +14,7 @@ from django.db.models import Min, Sum
 from dashboard.costs.charges import configured_prices, price_arguments
 from dashboard.costs.insight import standard_units
 from dashboard.costs.jobs import JobFailed, run_job
-from dashboard.costs.ladder import Step, ladder_of
+from dashboard.costs.price_tiers import Tier, ladder_of
 from dashboard.models import Charge, DailyCharge, Invoice, Pair
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 
@@ -28,7 +28,7 @@ IN_THE_SECONDARY = ("send_backlog", "syphon_receive", "syphon_receive_empty", "s
 class Prices:
     """The operations' price ladder of a month. `rows`: the price rows of all meters."""
 
-    ladder: Sequence[Step]
+    ladder: Sequence[Tier]
     currency: str
     is_sample: bool
     rows: Sequence[Mapping[str, str]] = ()

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dashboard.costs.ladder import BASIC_METER, CONNECTIONS_METER, OPERATIONS_METER, unit_size
+from dashboard.costs.price_tiers import BASIC_METER, CONNECTIONS_METER, OPERATIONS_METER, unit_size
 from dashboard.models import Charge
 from dashboard.models.charge import PUBLISHED
 

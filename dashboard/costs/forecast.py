@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from dashboard.costs.ladder import Step, charge, rate
+from dashboard.costs.price_tiers import Tier, charge, rate
 
 STEP_BYTES = 65_536
 QUEUE_BYTES = 5_120 * 1024 * 1024
@@ -97,7 +97,7 @@ class Forecast:
 
 
 def forecast(
-    outage: Outage, ladder: Sequence[Step], settlements: bool, secondary: Sequence[Step] | None = None
+    outage: Outage, ladder: Sequence[Tier], settlements: bool, secondary: Sequence[Tier] | None = None
 ) -> Forecast:
     """The outage's operations, money, room and time under one counting rule.
 
@@ -124,8 +124,8 @@ def forecast(
 
 
 def _bills(
-    outage: Outage, operations: Operations, here: Sequence[Step], there: Sequence[Step]
-) -> list[tuple[Sequence[Step], int, int, int]]:
+    outage: Outage, operations: Operations, here: Sequence[Tier], there: Sequence[Tier]
+) -> list[tuple[Sequence[Tier], int, int, int]]:
     """Of each bill: its ladder, what it has used before, what the outage makes on it, and what had been made anyway."""
     if outage.used_secondary is None and here == there:
         return [(here, outage.used, operations.total, operations.without)]

@@ -9,7 +9,7 @@ from fractions import Fraction
 from django.db.models import QuerySet, Sum
 
 from dashboard.costs.budgets import ALL, came_to
-from dashboard.costs.ladder import charge, ladder_of
+from dashboard.costs.price_tiers import charge, ladder_of
 from dashboard.models import Charge, Invoice, Pair
 from dashboard.site.money import cents
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 
 from dashboard.costs.insight import beside_the_ladder
-from dashboard.costs.ladder import CONNECTIONS_METER, charge, ladder_of
+from dashboard.costs.price_tiers import CONNECTIONS_METER, charge, ladder_of
 from dashboard.models import ConnectionDay, Invoice, Statement
 from dashboard.models.charge import PUBLISHED
 

@@ -16,8 +16,8 @@ from dashboard.costs.availability import PairAvailability, by_pair
 from dashboard.costs.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.explanation import Explanation, explain
 from dashboard.costs.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
-from dashboard.costs.ladder import BASIC_METER, OPERATIONS_METER
 from dashboard.costs.outages import OutageCost, outage_costs
+from dashboard.costs.price_tiers import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 from dashboard.site.money import cents

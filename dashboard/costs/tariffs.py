@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from dashboard.costs.current_month import Prices
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.ladder import BANDWIDTH_METER, BASIC_METER, Step, ladder_of, rate
+from dashboard.costs.price_tiers import BANDWIDTH_METER, BASIC_METER, Tier, ladder_of, rate
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import Charge
 from dashboard.models.charge import PUBLISHED
 
-FREE = (Step(0, Fraction(0)),)
+FREE = (Tier(0, Fraction(0)),)
 THERE_AND_BACK = 2
 
 
@@ -25,8 +25,8 @@ class Tariff:
     often a message leaves a region on its way through the backlog; `per_gigabyte` is None where nobody knows.
     """
 
-    primary: Sequence[Step] = ()
-    secondary: Sequence[Step] = ()
+    primary: Sequence[Tier] = ()
+    secondary: Sequence[Tier] = ()
     is_free: bool = False
     crossings: int = 0
     per_gigabyte: Fraction | None = None
@@ -54,7 +54,7 @@ def tariff(pair: str, prices: Prices, month: str) -> Tariff:
     )
 
 
-def _ladder(tier: str, prices: Prices) -> Sequence[Step]:
+def _ladder(tier: str, prices: Prices) -> Sequence[Tier]:
     if tier == "standard":
         return prices.ladder
     if tier == "premium":

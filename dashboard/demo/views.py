@@ -1,16 +1,15 @@
 """Breaking and mending the demo's primary namespace."""
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
+from dashboard.access.audited import ActionError, note
 from dashboard.access.rights import Right, require
-from dashboard.actions.control import ControlError, note
 from dashboard.demo.faults import EFFECTS, EVERYTHING, EmulatorError
 from dashboard.demo.panel import is_demo, primary_of
 from dashboard.models import Pair
-from dashboard.site.pages import wants_part
+from dashboard.site.pages import done_page
 from dashboard.site.redis import announce_change
 
 
@@ -24,14 +23,10 @@ def break_or_mend(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
     if not is_demo(row) or verb not in ("break", "mend") or how not in EFFECTS or not is_known:
         raise Http404
     sentence = _perform(row, verb, path, how)
-    note(request.user, row, f"demo_{verb}", path, sentence)
+    note(request.user.get_username(), row.name, f"demo_{verb}", path, sentence)
     announce_change()
-    if wants_part(request):
-        answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": True})
-        answer["HX-Trigger"] = "refresh"
-        return answer
-    messages.success(request, sentence)
-    return redirect(row.get_absolute_url() if "/pairs/" in request.headers.get("Referer", "") else "overview")
+    back = row.get_absolute_url() if "/pairs/" in request.headers.get("Referer", "") else "overview"
+    return done_page(request, sentence, changed=True, back=back)
 
 
 def _perform(pair: Pair, verb: str, path: str, how: str) -> str:
@@ -44,5 +39,5 @@ def _perform(pair: Pair, verb: str, path: str, how: str) -> str:
             return f"{name} {words[how]} now. Watch it fail over in {pair.failover_interval_s:g} s."
         primary.mend(path)
     except EmulatorError as error:
-        raise ControlError(str(error)) from error
+        raise ActionError(str(error)) from error
     return f"{name} is mended. The next accepted ping brings it back."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from dashboard.drills.course import WORDS, Course, Step
+from dashboard.drills.plan import WORDS, Plan, Step
 from dashboard.models import Drill
 
 SHOWN = (
@@ -17,7 +17,7 @@ SHOWN = (
     Step.DIVERTING,
     Step.RELEASING,
     Step.RETURNING,
-    Step.HOMECOMING,
+    Step.DRAINING,
     Step.COUNTING,
 )
 TIMES = {
@@ -45,7 +45,7 @@ class DrillBoard:
     """One drill."""
 
     row: Drill
-    course: Course
+    plan: Plan
     stages: Sequence[Stage]
     times: Sequence[tuple[str, timedelta | None]]
 
@@ -61,7 +61,7 @@ class DrillBoard:
 
     @property
     def word(self) -> str:
-        return OUTCOMES[self.row.outcome][1] if self.row.outcome else WORDS[self.course.step]
+        return OUTCOMES[self.row.outcome][1] if self.row.outcome else WORDS[self.plan.step]
 
     @property
     def messages(self) -> dict[str, Any]:
@@ -72,72 +72,72 @@ class DrillBoard:
 
 def drill_board(row: Drill) -> DrillBoard:
     """All that its page shows."""
-    course = Course.from_json(row.course)
+    plan = Plan.from_json(row.course)
     told: dict[str, float | None] = row.report.get("times_s", {})
     times = [(word, _span(told.get(name))) for name, word in TIMES.items()]
-    return DrillBoard(row, course, stages(course, is_over=row.ended_at is not None), times)
+    return DrillBoard(row, plan, stages(plan, is_over=row.ended_at is not None), times)
 
 
-def stages(course: Course, *, is_over: bool) -> list[Stage]:
+def stages(plan: Plan, *, is_over: bool) -> list[Stage]:
     """The steps of a good drill, and how far this one is. Pure."""
-    reached = _reached(course)
-    found = [_stage(step, number, reached, course, is_over) for number, step in enumerate(SHOWN)]
-    if course.step is Step.ROLLING_BACK or course.failure or course.aborted_by:
-        state = "now" if course.step is Step.ROLLING_BACK and not is_over else "done"
-        found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", course.failure or _by(course)))
+    reached = _reached(plan)
+    found = [_stage(step, number, reached, plan, is_over) for number, step in enumerate(SHOWN)]
+    if plan.step is Step.ROLLING_BACK or plan.failure or plan.aborted_by:
+        state = "now" if plan.step is Step.ROLLING_BACK and not is_over else "done"
+        found.append(Stage(WORDS[Step.ROLLING_BACK], state, "is-held", plan.failure or _by(plan)))
     return found
 
 
-def _reached(course: Course) -> int:
+def _reached(plan: Plan) -> int:
     """How many of the steps are behind it, also where it is rolling back."""
-    if course.step in SHOWN:
-        return SHOWN.index(course.step)
+    if plan.step in SHOWN:
+        return SHOWN.index(plan.step)
     behind = (
-        course.is_prepared,
-        course.sent >= course.first_part and course.is_prepared,
-        course.known_at is not None,
-        course.seen_in_backlog >= max(1, course.diverted) and course.sent >= course.second_part,
-        course.healed_at is not None,
-        course.sent >= course.total,
-        course.home_at is not None,
+        plan.is_prepared,
+        plan.sent >= plan.first_part and plan.is_prepared,
+        plan.known_at is not None,
+        plan.seen_in_backlog >= max(1, plan.diverted) and plan.sent >= plan.second_part,
+        plan.healed_at is not None,
+        plan.sent >= plan.total,
+        plan.home_at is not None,
     )
     return next((number for number, is_behind in enumerate(behind) if not is_behind), len(behind))
 
 
-def _stage(step: Step, number: int, reached: int, course: Course, is_over: bool) -> Stage:
-    is_broken_off = course.step is Step.ROLLING_BACK or bool(course.failure or course.aborted_by)
+def _stage(step: Step, number: int, reached: int, plan: Plan, is_over: bool) -> Stage:
+    is_broken_off = plan.step is Step.ROLLING_BACK or bool(plan.failure or plan.aborted_by)
     is_whole = is_over and not is_broken_off
-    if step is Step.COUNTING and is_whole and course.lost:
-        return Stage(WORDS[step], "done", "is-failed-over", _told(step, course))
+    if step is Step.COUNTING and is_whole and plan.lost:
+        return Stage(WORDS[step], "done", "is-failed-over", _told(step, plan))
     if number < reached or is_whole:
-        return Stage(WORDS[step], "done", "is-healthy", _told(step, course))
+        return Stage(WORDS[step], "done", "is-healthy", _told(step, plan))
     if number > reached or is_broken_off:
         return Stage(WORDS[step], "never" if is_broken_off or is_over else "later", "is-unknown")
-    return Stage(WORDS[step], "now", "is-draining", course.trouble or _told(step, course))
+    return Stage(WORDS[step], "now", "is-draining", plan.trouble or _told(step, plan))
 
 
-def _told(step: Step, course: Course) -> str:
+def _told(step: Step, plan: Plan) -> str:
     """What is known of a step, in a few words."""
     match step:
         case Step.SENDING:
-            return f"{min(course.sent, course.first_part)} of {course.first_part} accepted"
+            return f"{min(plan.sent, plan.first_part)} of {plan.first_part} accepted"
         case Step.DIVERTING:
-            wanted = course.second_part - course.first_part
-            return f"{course.diverted} of {wanted} accepted, {course.seen_in_backlog} seen in the backlog"
+            wanted = plan.second_part - plan.first_part
+            return f"{plan.diverted} of {wanted} accepted, {plan.seen_in_backlog} seen in the backlog"
         case Step.RETURNING:
-            sent, wanted = max(0, course.sent - course.second_part), course.total - course.second_part
+            sent, wanted = max(0, plan.sent - plan.second_part), plan.total - plan.second_part
             return f"{sent} of {wanted} accepted"
-        case Step.HOMECOMING if course.home_at:
+        case Step.DRAINING if plan.home_at:
             return "none is left in the backlog"
-        case Step.HOMECOMING if course.left_in_backlog is not None:
-            return f"{course.left_in_backlog} left in the backlog"
+        case Step.DRAINING if plan.left_in_backlog is not None:
+            return f"{plan.left_in_backlog} left in the backlog"
         case Step.COUNTING:
-            return f"{len(course.arrived)} of {course.sent} received"
+            return f"{len(plan.arrived)} of {plan.sent} received"
     return ""
 
 
-def _by(course: Course) -> str:
-    return f"called off by {course.aborted_by}" if course.aborted_by else ""
+def _by(plan: Plan) -> str:
+    return f"called off by {plan.aborted_by}" if plan.aborted_by else ""
 
 
 def _span(seconds: float | None) -> timedelta | None:

@@ -12,10 +12,9 @@ from typing import Any
 
 from dashboard.costs.current_month import IN_THE_SECONDARY, Traffic, Used, prices, traffic
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.ladder import Step as PriceStep
-from dashboard.costs.ladder import charge
+from dashboard.costs.price_tiers import Tier, charge
 from dashboard.costs.tariffs import tariff
-from dashboard.drills.course import Course
+from dashboard.drills.plan import Plan
 from dashboard.models.charge import PUBLISHED
 
 NOT_BILLED = ("settle", "syphon_settle")
@@ -24,71 +23,71 @@ PREPARING = 2
 """Management operations that a drill makes in the primary; those in the secondary look at the backlog."""
 
 
-def report(course: Course, began_at: datetime, ended_at: datetime) -> dict[str, Any]:
+def report(plan: Plan, began_at: datetime, ended_at: datetime) -> dict[str, Any]:
     """Everything but the price."""
-    numbers = Counter(one.number for one in course.arrivals)
+    numbers = Counter(one.number for one in plan.arrivals)
     doubled = sorted(number for number, times in numbers.items() if times > 1)
     return {
         "lasted_s": _between(began_at, ended_at),
         "messages": {
-            "planned": course.total,
-            "accepted": course.sent,
-            "diverted": course.diverted,
-            "seen_in_backlog": course.seen_in_backlog,
+            "planned": plan.total,
+            "accepted": plan.sent,
+            "diverted": plan.diverted,
+            "seen_in_backlog": plan.seen_in_backlog,
             "received": len(numbers),
-            "lost": course.lost,
+            "lost": plan.lost,
             "duplicates": doubled,
-            "duplicates_of_a_restart": [number for number in doubled if number in course.unsure],
-            "in_order": is_in_order(course),
+            "duplicates_of_a_restart": [number for number in doubled if number in plan.unsure],
+            "in_order": is_in_order(plan),
         },
         "times_s": {
-            "until_the_worker_knew": _between(course.forced_at, course.known_at),
-            "until_the_first_diverted_send": _between(course.forced_at, course.diverted_at),
-            "failed_over": _between(course.forced_at, course.healed_at),
-            "until_healed_after_release": _between(course.released_at, course.healed_at),
-            "until_all_was_home": _between(course.healed_at, course.home_at),
+            "until_the_worker_knew": _between(plan.forced_at, plan.known_at),
+            "until_the_first_diverted_send": _between(plan.forced_at, plan.diverted_at),
+            "failed_over": _between(plan.forced_at, plan.healed_at),
+            "until_healed_after_release": _between(plan.released_at, plan.healed_at),
+            "until_all_was_home": _between(plan.healed_at, plan.home_at),
         },
-        "propagation": propagation(course),
-        "operations": dict(sorted(operations(course).items())),
+        "propagation": propagation(plan),
+        "operations": dict(sorted(operations(plan).items())),
     }
 
 
-def propagation(course: Course) -> dict[str, Any] | None:
+def propagation(plan: Plan) -> dict[str, Any] | None:
     """How soon the living processes had taken over the forced failover; None where none was forced."""
-    if not course.forced_at:
+    if not plan.forced_at:
         return None
-    told = list(course.heard.values())
+    told = list(plan.heard.values())
     return {
-        "processes": len(course.fleet),
+        "processes": len(plan.fleet),
         "told": len(told),
         "p50_s": round(median(told), 3) if told else None,
         "max_s": max(told, default=None),
     }
 
 
-def operations(course: Course) -> dict[str, int]:
+def operations(plan: Plan) -> dict[str, int]:
     """What it took by kind: what the worker did, and what the syphon did for it."""
-    home = course.diverted if course.home_at else 0
+    home = plan.diverted if plan.home_at else 0
     moved = {"syphon_receive": home, "syphon_send": home, "syphon_settle": home}
-    told = Counter({**course.operations}) + Counter(moved)
-    if course.released_at and course.forced_at:
+    told = Counter({**plan.operations}) + Counter(moved)
+    if plan.released_at and plan.forced_at:
         told["ping"] += 1
     return dict(told)
 
 
-def is_in_order(course: Course) -> dict[str, bool | None]:
+def is_in_order(plan: Plan) -> dict[str, bool | None]:
     """Whether each third arrived as it was sent, None where nothing did; different thirds may come in any order."""
     thirds = {
-        "before": (1, course.first_part),
-        "during": (course.first_part + 1, course.second_part),
-        "after": (course.second_part + 1, course.total),
+        "before": (1, plan.first_part),
+        "during": (plan.first_part + 1, plan.second_part),
+        "after": (plan.second_part + 1, plan.total),
     }
-    return {name: _is_rising(course, *bounds) for name, bounds in thirds.items()}
+    return {name: _is_rising(plan, *bounds) for name, bounds in thirds.items()}
 
 
-def _is_rising(course: Course, first: int, last: int) -> bool | None:
+def _is_rising(plan: Plan, first: int, last: int) -> bool | None:
     found: dict[int, int] = {}
-    for one in sorted(course.arrivals, key=lambda one: one.sequence):
+    for one in sorted(plan.arrivals, key=lambda one: one.sequence):
         if first <= one.number <= last:
             found.setdefault(one.number, one.sequence)
     return list(found) == sorted(found) if found else None
@@ -109,7 +108,7 @@ def cost(pair: str, told: Mapping[str, int], now: datetime) -> dict[str, Any] | 
 
 
 def priced(
-    ladder: Sequence[PriceStep], usual: Traffic, told: Mapping[str, int], secondary: Sequence[PriceStep] | None = None
+    ladder: Sequence[Tier], usual: Traffic, told: Mapping[str, int], secondary: Sequence[Tier] | None = None
 ) -> dict[str, Any]:
     """The billable operations, and what the month's bills cost more for them. Pure.
 
@@ -123,8 +122,8 @@ def priced(
 
 
 def _bills(
-    used: Used, billed: Mapping[str, int], here: Sequence[PriceStep], there: Sequence[PriceStep]
-) -> list[tuple[Sequence[PriceStep], int, int]]:
+    used: Used, billed: Mapping[str, int], here: Sequence[Tier], there: Sequence[Tier]
+) -> list[tuple[Sequence[Tier], int, int]]:
     """Of each bill its ladder, what it has used, and what the drill adds; one where both namespaces share it."""
     more = sum(billed.values())
     if used.secondary is None and here == there:

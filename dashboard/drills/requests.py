@@ -1,4 +1,4 @@
-"""How a drill begins and is called off: by an operator through the audited path, or by the schedule."""
+"""How a drill begins and is called off, and when the schedule begins one. The actions are in `drills.actions`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from dashboard.actions.control import ControlError, Outcome, Request, perform
+from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.drills.canary import Canary, Moment, hindrances
-from dashboard.drills.course import Course, Step
+from dashboard.drills.plan import Plan, Step
 from dashboard.models import Drill, Pair
-from pairing.fleet.coordination import SharedState
 
 LONGEST = timedelta(minutes=15)
 """After so long the forced failover of a drill ends by itself, whatever happens to its workers."""
@@ -47,32 +46,30 @@ class Delegate:
         return cast(AbstractBaseUser, cls(drill.by))
 
 
-def start(
-    request: Request,
-    canary: Canary,
-    now: Moment,
-    *,
-    is_marked: bool,
-    typed: str = "",
-    creates: bool = False,
-    kind: str = Drill.Kind.QUEUE,
-    messages: int = USUAL,
-) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a drill is to be: its canary's name typed where it is not marked, whether a missing canary is made and as
+    what, and how many messages are sent."""
+
+    typed: str = ""
+    creates: bool = False
+    kind: str = Drill.Kind.QUEUE
+    messages: int = USUAL
+
+
+def start(request: Request, canary: Canary, now: Moment, what: Wanted, *, is_marked: bool) -> Outcome:
     """Let a worker carry out a drill on the request's target. A queue that is not marked takes its name typed."""
-
-    def deed(_: SharedState) -> Outcome:
-        if not is_marked and typed.strip() != request.target:
-            raise ControlError(f"{request.target} is not marked as a canary: type its name to drill on it.")
-        if against := hindrances(canary, now, creates=creates):
-            raise ControlError(f"{against[0]} Nothing was begun.")
-        if not LEAST <= messages <= MOST:
-            raise ControlError(f"A drill takes {LEAST} to {MOST} messages.")
-        what = canary.kind if canary.is_there else kind
-        if wanted(request, creates=creates and bool(canary.missing), messages=messages, kind=what) is None:
-            return Outcome("unchanged", f"A drill of {request.pair.name} runs already.")
-        return Outcome("done", f"The drill on {request.target} begins: {messages} messages.")
-
-    return perform("start_drill", request, deed)
+    if not is_marked and what.typed.strip() != request.target:
+        raise ActionError(f"{request.target} is not marked as a canary: type its name to drill on it.")
+    if against := hindrances(canary, now, creates=what.creates):
+        raise ActionError(f"{against[0]} Nothing was begun.")
+    if not LEAST <= what.messages <= MOST:
+        raise ActionError(f"A drill takes {LEAST} to {MOST} messages.")
+    kind = canary.kind if canary.is_there else what.kind
+    creates = what.creates and bool(canary.missing)
+    if wanted(request, creates=creates, messages=what.messages, kind=kind) is None:
+        return unchanged(f"A drill of {request.pair.name} runs already.")
+    return done(f"The drill on {request.target} begins: {what.messages} messages.")
 
 
 def wanted(
@@ -92,7 +89,7 @@ def wanted(
         is_scheduled=is_scheduled,
         creates_canary=creates,
         expires_at=at + LONGEST,
-        course=Course(Step.PREPARING, at, messages).as_json(),
+        course=Plan(Step.PREPARING, at, messages).as_json(),
     )
     try:
         with transaction.atomic():
@@ -104,14 +101,10 @@ def wanted(
 
 def abort(request: Request, drill: Drill) -> Outcome:
     """Call a drill off: a worker rolls it back within seconds."""
-
-    def deed(_: SharedState) -> Outcome:
-        mine = Drill.open_ones().filter(pk=drill.pk, abort_wanted_by="")
-        if not mine.update(abort_wanted_by=request.operator):
-            return Outcome("unchanged", "The drill is over, or being called off already.")
-        return Outcome("done", f"The drill on {drill.path} is being rolled back.")
-
-    return perform("abort_drill", request, deed)
+    mine = Drill.open_ones().filter(pk=drill.pk, abort_wanted_by="")
+    if not mine.update(abort_wanted_by=request.operator):
+        return unchanged("The drill is over, or being called off already.")
+    return done(f"The drill on {drill.path} is being rolled back.")
 
 
 def is_due(last_at: datetime | None, every_days: float | None, now: datetime, against: Sequence[str]) -> bool:
@@ -121,31 +114,14 @@ def is_due(last_at: datetime | None, every_days: float | None, now: datetime, ag
     return last_at is None or now - last_at >= timedelta(days=every_days)
 
 
-def begin_by_schedule(pair: Pair, canary: str, now: datetime, kind: str = Drill.Kind.QUEUE) -> Drill | None:
-    """A drill that nobody pressed for, audited under the name of the schedule; None where one is under way."""
-    who = cast(AbstractBaseUser, Delegate(SCHEDULE))
-    wish = Request(user=who, pair=pair, target=canary, reason="by schedule", request_id=uuid.uuid4().hex)
-    found: list[Drill] = []
-
-    def deed(_: SharedState) -> Outcome:
-        row = wanted(wish, creates=False, messages=USUAL, kind=kind, is_scheduled=True)
-        if row is None:
-            return Outcome("unchanged", f"A drill of {pair.name} runs already.")
-        found.append(row)
-        return Outcome("done", f"The drill on {canary} begins: {USUAL} messages.")
-
-    perform("start_drill", wish, deed)
-    return found[0] if found else None
-
-
 def last_of(pair: Pair, canary: str) -> datetime | None:
     """When the last drill on it began."""
     last = Drill.objects.filter(pair=pair, path=canary).order_by("-at").first()
     return last.at if last else None
 
 
-def as_told(drill: Drill) -> dict[str, Any]:
-    """A drill as JSON tells it."""
+def as_json(drill: Drill) -> dict[str, Any]:
+    """A drill as JSON."""
     return {
         "drill": drill.pk,
         "pair": drill.pair.name,

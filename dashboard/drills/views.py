@@ -9,16 +9,17 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from dashboard.access.rights import Right, require
-from dashboard.actions.control import ControlError, Request
-from dashboard.drills import requests as wanting
+from dashboard.access.audited import ActionError, Request
+from dashboard.access.rights import require
+from dashboard.drills.actions import ABORT_DRILL, START_DRILL
 from dashboard.drills.boards import drill_board
 from dashboard.drills.canary import CANARY, hindrances, look, marked, moment
 from dashboard.drills.forms import DrillForm
-from dashboard.drills.starting import begin, canary_of, is_marked
+from dashboard.drills.requests import LEAST, LONGEST, MOST, Wanted, as_json
+from dashboard.drills.starting import canary_of, is_marked
 from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.silence import silence
 from dashboard.fleet.status import is_silent
+from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import Drill, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 
@@ -32,7 +33,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     page = Paginator(drills, PAGE).get_page(request.GET.get("page"))
     pairs = [(pair, marked(pair.name)) for pair in Pair.objects.filter(is_configured=True)]
     context = {
-        "board": silence(timezone.now()),
+        "board": worker_liveness(timezone.now()),
         "boards": [drill_board(row) for row in page],
         "page": page,
         "pairs": pairs,
@@ -51,10 +52,10 @@ def detail(request: HttpRequest, drill: int) -> HttpResponse:
 
 
 @require_GET
-def as_json(request: HttpRequest, drill: int) -> HttpResponse:
+def document(request: HttpRequest, drill: int) -> HttpResponse:
     """The same for programs."""
     row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
-    answer = JsonResponse(wanting.as_told(row), json_dumps_params={"indent": 2})
+    answer = JsonResponse(as_json(row), json_dumps_params={"indent": 2})
     answer["Cache-Control"] = "no-store"
     return answer
 
@@ -62,7 +63,7 @@ def as_json(request: HttpRequest, drill: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def start(request: HttpRequest) -> HttpResponse:
     """GET shows what will happen and what speaks against it, and asks; POST begins the drill."""
-    require(request.user, Right.OPERATE)
+    require(request.user, START_DRILL.right)
     form = DrillForm(request.POST if request.method == "POST" else request.GET, needs_reason=request.method == "POST")
     if not form.is_valid() and not form.lacks_only_reason:
         return _ask(request, form, None, status=400)
@@ -73,7 +74,7 @@ def start(request: HttpRequest) -> HttpResponse:
         return _ask(request, form, pair)
     try:
         sentence = _start(request, form, pair)
-    except ControlError as error:
+    except ActionError as error:
         return _ask(request, form, pair, status=409, refused=str(error))
     messages.success(request, sentence)
     running = Drill.open_ones().filter(pair=pair).first()
@@ -83,30 +84,24 @@ def start(request: HttpRequest) -> HttpResponse:
 @require_POST
 def abort(request: HttpRequest, drill: int) -> HttpResponse:
     """Calls a drill off; a worker rolls it back."""
-    require(request.user, Right.OPERATE)
+    require(request.user, ABORT_DRILL.right)
     row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
-    wish = Request(request.user, row.pair, row.path, reason=request.POST.get("reason", "")[:500])
-    messages.success(request, wanting.abort(wish, row).sentence)
+    wanted = Request(request.user, row.pair, row.path, reason=request.POST.get("reason", "")[:500])
+    messages.success(request, ABORT_DRILL.run(wanted, row).sentence)
     return redirect(row.get_absolute_url())
 
 
 def _start(request: HttpRequest, form: DrillForm, pair: Pair) -> str:
-    told = form.cleaned_data
-    given = told["request_id"]
-    wish = Request(
+    given = form.cleaned_data
+    wanted = Request(
         user=request.user,
         pair=pair,
         target=form.canary(canary_of(pair.name)),
-        reason=told["reason"],
-        request_id=given.hex if given else "",
+        reason=given["reason"],
+        request_id=given["request_id"].hex if given["request_id"] else "",
     )
-    return begin(
-        wish,
-        typed=told["typed"],
-        creates=told["creates"],
-        kind=told["kind"] or Drill.Kind.QUEUE,
-        messages=form.count,
-    ).sentence
+    what = Wanted(given["typed"], given["creates"], given["kind"] or Drill.Kind.QUEUE, form.count)
+    return START_DRILL.run(wanted, what).sentence
 
 
 def _ask(
@@ -118,9 +113,9 @@ def _ask(
         "pairs": Pair.objects.filter(is_configured=True),
         "refused": refused,
         "request_id": uuid.uuid4(),
-        "longest": wanting.LONGEST,
-        "least": wanting.LEAST,
-        "most": wanting.MOST,
+        "longest": LONGEST,
+        "least": LEAST,
+        "most": MOST,
     }
     if pair is not None:
         named = canary_of(pair.name)

@@ -7,15 +7,15 @@ from django.utils import timezone
 from dashboard.fleet.boards import last_heartbeat, status_of
 from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, is_silent
-from dashboard.management.subcommands import NOT_WELL, Answer, Options, Words, pairs_named, word
+from dashboard.management.subcommands import NOT_WELL, Answer, Options, Subcommands, add_subcommand, pairs_named
 from dashboard.models import EntityHealth, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from pairing.fleet.shared_health import Pace
 
 
-def add(words: Words) -> None:
+def add(commands: Subcommands) -> None:
     """Declare it."""
-    status = word(words, "status", "what is not healthy, since when and why, and what waits for it", run)
+    status = add_subcommand(commands, "status", "what is not healthy, since when and why, and what waits for it", run)
     status.add_argument("pair", nargs="?", help="only this pair")
     status.add_argument("--all", action="store_true", help="healthy entities too")
     status.add_argument("--exit-code", action="store_true", help=f"exit with {NOT_WELL} where something is not healthy")

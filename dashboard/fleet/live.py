@@ -1,6 +1,7 @@
-"""Word of changes for open pages: one Redis subscription for each process, shared by all its streams.
+"""Live updates of open pages: one Redis subscription for each process, shared by all its streams.
 
-Streams carry the word `changed` only; pages then fetch their own part, so no stream knows what a person may see.
+Collectors write to the database and then announce the change. A stream only wakes its page, which fetches its own part:
+no stream writes, or knows what a person may see.
 """
 
 import asyncio
@@ -10,14 +11,9 @@ from weakref import WeakKeyDictionary
 
 import redis.asyncio
 import structlog
-from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import DatabaseError
 
-from dashboard.fleet import projection
-from dashboard.models import Pair
-from dashboard.site.redis import CHANGED, HEALTH_PATTERN, shared_state
-from pairing.fleet.coordination import SharedHealth
+from dashboard.site.redis import CHANGED
 
 LEAST_GAP_S = 0.4
 KEEP_ALIVE_S = 15.0
@@ -28,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class Broadcast:
-    """Wakes every waiting stream when Redis tells of a change."""
+    """Wakes every waiting stream when a change is announced."""
 
     def __init__(self) -> None:
         self._streams: set[asyncio.Event] = set()
@@ -54,7 +50,7 @@ class Broadcast:
         while True:
             try:
                 await self._follow()
-            except (redis.RedisError, DatabaseError) as error:
+            except redis.RedisError as error:
                 log.warning("no word of changes; open pages poll meanwhile", reason=type(error).__name__)
             await asyncio.sleep(RETRY_S)
 
@@ -62,34 +58,13 @@ class Broadcast:
         client = redis.asyncio.Redis.from_url(settings.REDIS_URL, decode_responses=True)
         async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
             await channels.subscribe(CHANGED)
-            await channels.psubscribe(HEALTH_PATTERN)
-            await sync_to_async(catch_up, thread_sensitive=False)()
-            self._wake()
-            async for message in channels.listen():
-                if message["type"] == "pmessage":
-                    await take_over(message["channel"], message["data"])
+            self._wake()  # for what was announced while nobody listened
+            async for _ in channels.listen():
                 self._wake()
 
     def _wake(self) -> None:
         for stream in self._streams:
             stream.set()
-
-
-async def take_over(channel: str, text: str) -> None:
-    """Write a change of health down at once: the page that is told of it must find it."""
-    pair = channel.removeprefix("pairing:{").removesuffix("}:health")
-    try:
-        await sync_to_async(projection.apply_health, thread_sensitive=False)(pair, SharedHealth.from_json(text))
-    except Pair.DoesNotExist:
-        return
-    except (ValueError, KeyError, DatabaseError) as error:
-        log.warning("a change of health was not taken over; the collectors will", pair=pair, error=str(error))
-
-
-def catch_up() -> None:
-    """Write down what was told while nobody listened."""
-    for pair in Pair.objects.values_list("name", flat=True):
-        projection.apply_all_health(pair, shared_state(pair).health().values())
 
 
 _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDictionary()

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from dashboard.access.registry import offered
+
 HEARTBEAT_LIMIT = timedelta(seconds=20)
 """A fleet whose newest heartbeat is older is called silent."""
 
@@ -69,15 +71,7 @@ def is_held(held_by: str | None, expires: datetime | None, now: datetime) -> boo
 
 def verbs(status: Status) -> tuple[str, ...]:
     """What an operator can do to an entity that looks so, the likeliest first."""
-    match status:
-        case Status.FAILED_OVER:
-            return ("hold", "mark_healthy")
-        case Status.HELD:
-            return ("release", "hold", "mark_healthy")
-        case Status.FAILING:
-            return ("fail_over", "mark_healthy")
-        case _:
-            return ("fail_over",)
+    return tuple(action.name for action in offered(status))
 
 
 def is_silent(last_heartbeat: datetime | None, now: datetime) -> bool:

@@ -10,9 +10,10 @@ from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import PaceLimit, Pause
+from dashboard.fleet.outages import AWAY
 from dashboard.incidents.document import document
 from dashboard.incidents.finding import find
-from dashboard.incidents.folding import BEGINNINGS, Incident
+from dashboard.incidents.folding import Incident
 from dashboard.models import FailoverEvent
 
 router = Router(tags=["records"])
@@ -95,7 +96,7 @@ class IncidentStory(IncidentSummary):
 @router.get("/incidents", response={200: Page[IncidentSummary], **PROBLEMS}, operation_id="incidents")
 def incidents(request: HttpRequest, query: Annotated[IncidentQuery, Query()]) -> dict[str, Any]:
     """Incidents, the newest first; at most 50 at a time."""
-    rows = query.of(FailoverEvent.objects.filter(kind__in=BEGINNINGS), "time")
+    rows = query.of(FailoverEvent.objects.filter(kind__in=AWAY), "time")
     rows = rows.filter(entity=query.entity) if query.entity else rows
     found = page(rows, NEWEST_FIRST, query, _summary, most=MOST_INCIDENTS)
     return {**found, "items": [one for one in found["items"] if one]}

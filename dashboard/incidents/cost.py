@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil
 
 from dashboard.costs.forecast import GIGABYTE, POLLS_PER_HOUR, STEP_BYTES
-from dashboard.costs.ladder import Step, charge, rate
+from dashboard.costs.price_tiers import Tier, charge, rate
 from dashboard.costs.tariffs import Tariff
 
 
@@ -68,11 +68,11 @@ class Cost:
 
 def cost(
     facts: Facts,
-    ladder: Sequence[Step],
+    ladder: Sequence[Tier],
     *,
     settlements: bool,
     drained: bool,
-    secondary: Sequence[Step] | None = None,
+    secondary: Sequence[Tier] | None = None,
 ) -> Cost:
     """What it has cost so far, or (`drained`) in the end, if it recovers now and all that waits comes home.
 
@@ -98,8 +98,8 @@ def cost(
 
 
 def _bills(
-    facts: Facts, stages: Mapping[str, int], here: Sequence[Step], there: Sequence[Step]
-) -> list[tuple[Sequence[Step], int, int]]:
+    facts: Facts, stages: Mapping[str, int], here: Sequence[Tier], there: Sequence[Tier]
+) -> list[tuple[Sequence[Tier], int, int]]:
     """Of each bill its ladder, what it has used, and what is made on it: in the primary the pings only."""
     more = sum(stages.values())
     if facts.used_secondary is None and here == there:

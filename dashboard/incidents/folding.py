@@ -1,16 +1,16 @@
 """Incidents: what happened to one entity from its first failure to its last drained message. Pure.
 
-Nobody writes incidents down; they are read out of events and depth samples, so that they cannot tell another story.
+Incidents are not stored: they are folded from events and depth samples whenever somebody looks.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from dashboard.fleet.outages import AWAY, TURNS, Fold, Turn
 from dashboard.models import FailoverEvent
 from dashboard.site.charts import Point
 
-BEGINNINGS = ("failed_over", "forced")
 RATE_OVER = timedelta(minutes=2)
 LEAST_FAILING = timedelta(minutes=1)
 LONGEST = timedelta(days=3650)
@@ -54,16 +54,17 @@ class Drain:
 
 def incidents(events: Iterable[FailoverEvent], failover_interval: timedelta) -> list[Incident]:
     """The incidents of one entity, oldest first, from its events in the order of time."""
+    fold, nearness = Fold(), max(2 * failover_interval, LEAST_FAILING)
     found: list[Incident] = []
     current: Incident | None = None
     failing: list[FailoverEvent] = []
     for event in events:
-        if current is None and event.kind in BEGINNINGS:
-            near = [one for one in failing if event.time - one.time <= max(2 * failover_interval, LEAST_FAILING)]
-            current, failing = _begin(event, near), []
+        turn = fold.take(event.kind in AWAY, event.time) if event.kind in TURNS else None
+        if turn is Turn.BEGAN:
+            current, failing = _begin(event, [one for one in failing if event.time - one.time <= nearness]), []
         elif current is not None:
             current = replace(current, events=(*current.events, event))
-            if event.kind == "recovered":
+            if turn is Turn.ENDED:
                 found.append(replace(current, recovered_at=event.time))
                 current = None
         elif event.kind == "failing":

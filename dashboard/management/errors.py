@@ -3,16 +3,28 @@
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from dashboard.site.database import problem_of
 
 
 class OneSentenceCommand(BaseCommand):
-    """From a shell an error is told as `error: …`, with its own status; called from code, it is raised."""
+    """An error of the database says what is wrong with it.
+
+    From a shell an error is told as `error: …`, with its own status; called from code, it is raised.
+    """
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            return super().execute(*args, **options)
+            return self._execute(*args, **options)
         except CommandError as error:
             if not self._called_from_command_line:  # type: ignore[attr-defined]
                 raise
             self.stderr.write(f"error: {error}")
             raise SystemExit(error.returncode) from None
+
+    def _execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except DatabaseError as error:
+            raise CommandError(problem_of(error)) from error

@@ -1,32 +1,38 @@
-"""What the words of `manage.py pairing` share: how one is declared, who acts, and how an answer is told."""
+"""What the subcommands of `manage.py pairing` share: how one is declared, who acts, and how an answer is shown."""
 
 import getpass
 import json
 from argparse import ArgumentParser, ArgumentTypeError, _SubParsersAction
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
+from django.utils import timezone
 
+from dashboard.access.audited import ActionError, Outcome, Request
+from dashboard.access.declaration import Action, Argument
 from dashboard.access.rights import Refused
-from dashboard.actions.control import ControlError, Outcome, Request
 from dashboard.models import Pair
 
 Options = dict[str, Any]
 if TYPE_CHECKING:
-    Words = _SubParsersAction[ArgumentParser]
+    Subcommands = _SubParsersAction[ArgumentParser]
 else:
-    Words = object
+    Subcommands = object
 MOST_OF_AN_ID = 36
+VIA = "a shell"
+"""How the audit trail names commands."""
 NOT_WELL = 3
 """The exit status of `status --exit-code` where something is not healthy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is told: a document for programs, lines for people, and the exit status."""
+    """What is shown: a document for programs, lines for people, and the exit status."""
 
     document: Any
     lines: Sequence[str]
@@ -36,36 +42,95 @@ class Answer:
 Run = Callable[[Options], Answer]
 
 
-def word(words: Words, name: str, meaning: str, run: Run) -> ArgumentParser:
-    """One word, with --json."""
-    parser: ArgumentParser = words.add_parser(name, help=meaning, description=f"{meaning[0].upper()}{meaning[1:]}.")
+def add_subcommand(commands: Subcommands, name: str, meaning: str, run: Run) -> ArgumentParser:
+    """One subcommand, with --json."""
+    parser: ArgumentParser = commands.add_parser(name, help=meaning, description=f"{meaning[0].upper()}{meaning[1:]}.")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
     parser.set_defaults(run=run)
     return parser
 
 
-def deed(words: Words, name: str, target: str, meaning: str, run: Run) -> ArgumentParser:
-    """A word that changes something: what it is about, why, and under whose name."""
-    parser = word(words, name, meaning, run)
+def declared(commands: Subcommands, action: Action, run: Run) -> ArgumentParser:
+    """The subcommand of an action, as its declaration names and explains it."""
+    if action.command is None:
+        raise ValueError(f"the action {action.name} declares no command")
+    return add_subcommand(commands, action.command.name, action.command.help, run)
+
+
+def add_action(commands: Subcommands, action: Action, target: str, run: Run) -> ArgumentParser:
+    """The subcommand of an action on something of a pair: its target, the arguments it takes, why, and who."""
+    parser = declared(commands, action, run)
     parser.add_argument("pair")
     parser.add_argument("target", metavar=target)
     add_why(parser)
+    for argument in action.arguments:
+        flag, options = OPTIONS[argument]
+        parser.add_argument(flag, **options)
     return parser
+
+
+def arguments(action: Action, options: Options) -> dict[str, Any]:
+    """What the options say of the action's arguments, as it takes them. What asks for a confirmation does so itself."""
+    given: dict[str, Any] = {}
+    if Argument.EXPIRES in action.arguments:
+        minutes = options["minutes"]
+        given["expires"] = timezone.now() + timedelta(minutes=minutes) if minutes else None
+    if Argument.RATE in action.arguments:
+        given["rate"] = options["rate"]
+    if Argument.NUMBERS in action.arguments:
+        given["numbers"] = options["number"] or ()
+    if Argument.DESTINATION in action.arguments:
+        given["destination"] = options["to"]
+    return given
+
+
+def _minutes(text: str) -> float:
+    minutes = float(text)
+    if not 0 < minutes <= 60 * 24 * 30:
+        raise ValueError
+    return minutes
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0.01 <= rate <= 1_000_000:
+        raise ValueError
+    return rate
+
+
+OPTIONS: dict[Argument, tuple[str, dict[str, Any]]] = {
+    Argument.EXPIRES: ("--minutes", {"type": _minutes, "help": "let the hold end by itself after so long"}),
+    Argument.RATE: ("--rate", {"type": _rate, "help": "messages a second, at most (without: as fast as it can)"}),
+    Argument.DESTINATION: (
+        "--to",
+        {"default": "", "metavar": "ENTITY", "help": "all to this one, instead of each to its own"},
+    ),
+    Argument.NUMBERS: (
+        "--number",
+        {"type": int, "action": "append", "help": "only this sequence number; can be repeated"},
+    ),
+    Argument.CONFIRMATION: (
+        "--confirm",
+        {"metavar": "NAME", "help": "the target's name once more; without it you are asked"},
+    ),
+}
+
+
+def add_why(parser: ArgumentParser) -> None:
+    """Why, under whose name, and what makes it one action."""
+    parser.add_argument(
+        "--reason", type=_reason, required=True, help="why; kept in the audit trail and reported to the fleet"
+    )
+    parser.add_argument(
+        "--request-id", type=_identity, default="", help="any short text; a repeated call is one action"
+    )
+    add_user(parser)
 
 
 def _reason(text: str) -> str:
     if not text.strip():
         raise ArgumentTypeError("say why, in a word or two")
     return text
-
-
-def add_why(parser: ArgumentParser) -> None:
-    """Why, under whose name, and what makes it one deed."""
-    parser.add_argument(
-        "--reason", type=_reason, required=True, help="why; kept in the audit trail and told to the fleet"
-    )
-    parser.add_argument("--request-id", type=_identity, default="", help="any short text; a repeated call is one deed")
-    add_user(parser)
 
 
 def _identity(text: str) -> str:
@@ -79,26 +144,38 @@ def add_user(parser: ArgumentParser) -> None:
     parser.add_argument("--user", help="who does it, as they sign in to the pages (default: this login's name)")
 
 
-def perform(options: Options, verb: Callable[[Request], Outcome]) -> Answer:
-    """Do it on the audited path; what cannot be done is one sentence."""
-    return perform_on(options, pair_named(options["pair"]), options["target"], verb)
+def perform(options: Options, run: Callable[[Request], Outcome]) -> Answer:
+    """Carry it out on the audited path; what cannot be done is one sentence."""
+    return perform_on(options, pair_named(options["pair"]), options["target"], run)
 
 
-def perform_on(options: Options, pair: Pair, target: str, verb: Callable[[Request], Outcome]) -> Answer:
-    """The same for a pair and a target that other words name."""
-    wish = Request(
+def perform_on(options: Options, pair: Pair, target: str, run: Callable[[Request], Outcome]) -> Answer:
+    """The same for a pair and a target that other options name."""
+    wanted = Request(
         user=user_named(options["user"]),
         pair=pair,
         target=target,
         reason=options["reason"],
         request_id=options["request_id"],
-        via="a shell",
+        via=VIA,
     )
-    try:
-        outcome = verb(wish)
-    except (Refused, ControlError) as error:
-        raise CommandError(str(error)) from None
+    with one_sentence():
+        return answer_of(run(wanted))
+
+
+def answer_of(outcome: Outcome) -> Answer:
+    """An outcome as a document and as a line."""
     return Answer({"outcome": outcome.outcome, "sentence": outcome.sentence}, [outcome.sentence])
+
+
+@contextmanager
+def one_sentence(*errors: type[Exception]) -> Iterator[None]:
+    """What is refused or cannot be done is explained in one sentence, as are these errors."""
+    explained: tuple[type[Exception], ...] = (Refused, ActionError, *errors)
+    try:
+        yield
+    except explained as error:
+        raise CommandError(str(error)) from None
 
 
 def confirm(options: Options, question: str) -> None:
@@ -114,11 +191,6 @@ def confirm(options: Options, question: str) -> None:
         raise CommandError(
             f"Not confirmed, so nothing was done. Without a terminal, give --confirm {options['target']}."
         )
-
-
-def add_confirm(parser: ArgumentParser) -> None:
-    """For words that cannot be undone."""
-    parser.add_argument("--confirm", metavar="NAME", help="the target's name once more; without it you are asked")
 
 
 def pair_named(name: str) -> Pair:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Max, Min, Q, Sum
+from prometheus_client import Metric
 
 from dashboard.fleet import counters
-from dashboard.metrics.text import Metric, Sample, moment
+from dashboard.metrics.families import Sample, counter, gauge, moment
 from dashboard.models import (
     BacklogQueue,
     EntityHealth,
@@ -23,37 +24,31 @@ OVERDUE = timedelta(seconds=30)
 
 
 def metrics(now: datetime) -> Iterator[Metric]:
-    """How the fleet is."""
-    yield Metric("entities", "Entities of a pair in a state.", "gauge", _states())
-    yield Metric(
+    """Entities, backlog queues, pings and syphons of each pair, and workers."""
+    yield gauge("entities", "Entities of a pair in a state.", _states())
+    yield gauge(
         "entity_not_healthy_since_timestamp_seconds",
         f"Since when an entity is failing or failed over; at most {MOST_LISTED}.",
-        "gauge",
         _not_healthy(),
     )
-    yield Metric(
+    yield gauge(
         "entity_waiting_messages",
         f"Messages for the entity in the backlog, where there are any; at most {MOST_LISTED}.",
-        "gauge",
         _waiting(),
     )
-    yield Metric("backlog_messages", "Messages in a backlog queue.", "gauge", _backlog())
-    yield Metric("backlog_size_bytes", "Size of a backlog queue.", "gauge", _queues("size_bytes"))
-    yield Metric("backlog_size_limit_bytes", "What a backlog queue can hold.", "gauge", _queues("max_size_bytes"))
-    yield Metric(
-        "backlog_oldest_message_timestamp_seconds", "When the oldest message in the backlog came.", "gauge", _oldest()
-    )
-    yield Metric("backlog_sampled_timestamp_seconds", "When the backlog was last looked at.", "gauge", _sampled())
-    yield Metric(counters.EVENTS.name, "Events stored, by kind.", "counter", _events())
-    yield Metric(counters.PINGS.name, "Pings of failed-over entities.", "counter", _pings())
-    yield Metric("pings_overdue", "Failed-over entities whose ping is overdue.", "gauge", _overdue(now))
-    yield Metric("syphon_paused", "1 while an operator's pause stands.", "gauge", _pauses())
-    yield Metric(counters.HOME.name, "Messages that came home, or met another fate.", "counter", _home())
-    yield Metric(
-        "syphon_missing_messages", "Messages that books closed within a day do not account for.", "gauge", _missing(now)
-    )
-    yield Metric("readiness_score", "The lowest readiness of an entity, 0 to 100.", "gauge", _readiness())
-    yield Metric("worker_heartbeat_age_seconds", "Since a worker was last heard of.", "gauge", _ages(now))
+    yield gauge("backlog_messages", "Messages in a backlog queue.", _backlog())
+    yield gauge("backlog_size_bytes", "Size of a backlog queue.", _queues("size_bytes"))
+    yield gauge("backlog_size_limit_bytes", "What a backlog queue can hold.", _queues("max_size_bytes"))
+    yield gauge("backlog_oldest_message_timestamp_seconds", "When the oldest message in the backlog came.", _oldest())
+    yield gauge("backlog_sampled_timestamp_seconds", "When the backlog was last looked at.", _sampled())
+    yield counter(counters.EVENTS.name, "Events stored, by kind.", _events())
+    yield counter(counters.PINGS.name, "Pings of failed-over entities.", _pings())
+    yield gauge("pings_overdue", "Failed-over entities whose ping is overdue.", _overdue(now))
+    yield gauge("syphon_paused", "1 while an operator's pause stands.", _pauses())
+    yield counter(counters.HOME.name, "Messages that came home, or met another fate.", _home())
+    yield gauge("syphon_missing_messages", "Messages that books closed within a day do not account for.", _missing(now))
+    yield gauge("readiness_score", "The lowest readiness of an entity, 0 to 100.", _readiness())
+    yield gauge("worker_heartbeat_age_seconds", "Since a worker was last heard of.", _ages(now))
 
 
 def _states() -> Iterator[Sample]:

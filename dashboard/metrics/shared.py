@@ -1,13 +1,15 @@
-"""What only Redis knows: leases, living processes, reports on their way, and how late tasks start."""
+"""From Redis: leases, living processes, unread reports, and delays of tasks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from dashboard.metrics.text import Metric, Sample
+from prometheus_client import Metric
+
+from dashboard.metrics.families import Sample, counter, gauge
 from dashboard.models import Pair
 from dashboard.site.redis import RedisError, connection, shared_state
 from pairing.fleet.presence import Presences
@@ -17,20 +19,36 @@ TASKS = "workers:tasks"
 """Hash in Redis: task → JSON with starts, failures, delay_s (all of them together), longest_s and at."""
 
 
+GAUGES_AND_COUNTERS = {
+    "lease_held": "1 for a lease somebody holds: a syphon's is named like its queue.",
+    "processes": "Living processes of the fleet, by whether they send.",
+    "stream_entries": "Reports of the fleet that the collectors have still to take.",
+    "stream_oldest_entry_timestamp_seconds": "When the oldest of those was told.",
+    "task_starts_total": "Tasks that workers began.",
+    "task_failures_total": "Tasks that ended with an error.",
+    "task_start_delay_seconds_total": "Time between the wish for a task and its start, of all tasks together.",
+    "task_start_delay_longest_seconds": "The longest such delay of the last minute.",
+    "task_last_start_timestamp_seconds": "When a task last began.",
+}
+Samples = Mapping[str, Sequence[Sample]]
+"""By the name of the metric."""
+
+
 def metrics(now: datetime) -> Iterator[Metric]:
-    """What Redis tells; where it is away, that it is."""
+    """Where Redis does not answer, the same metrics without a sample: no name comes and goes."""
+    samples: Samples = {}
+    is_up = True
     try:
-        found = [*_pairs(), *_streams(), *_tasks()]
+        samples = {**_pairs(), **_streams(), **_tasks()}
     except RedisError:
-        found = []
-        is_up = 0.0
-    else:
-        is_up = 1.0
-    yield Metric("redis_up", "1 where Redis answers.", "gauge", [({}, is_up)])
-    yield from found or _nothing()
+        is_up = False
+    yield gauge("redis_up", "1 where Redis answers.", [({}, is_up)])
+    for name, about in GAUGES_AND_COUNTERS.items():
+        family = counter if name.endswith("_total") else gauge
+        yield family(name, about, samples.get(name, ()))
 
 
-def _pairs() -> Iterator[Metric]:
+def _pairs() -> Samples:
     leases: list[Sample] = []
     processes: list[Sample] = []
     for pair in Pair.objects.values_list("name", flat=True):
@@ -40,22 +58,10 @@ def _pairs() -> Iterator[Metric]:
         sending = sum(one.sends for one in living)
         processes.append(({"pair": pair, "sends": "true"}, sending))
         processes.append(({"pair": pair, "sends": "false"}, len(living) - sending))
-    yield Metric("lease_held", LEASE, "gauge", leases)
-    yield Metric("processes", PROCESSES, "gauge", processes)
+    return {"lease_held": leases, "processes": processes}
 
 
-LEASE = "1 for a lease somebody holds: a syphon's is named like its queue."
-PROCESSES = "Living processes of the fleet, by whether they send."
-ENTRIES = "Reports of the fleet that the collectors have still to take."
-OLDEST = "When the oldest of those was told."
-STARTS = "Tasks that workers began."
-FAILURES = "Tasks that ended with an error."
-DELAY = "Time between the wish for a task and its start, of all tasks together."
-LONGEST = "The longest such delay of the last minute."
-LAST = "When a task last began."
-
-
-def _streams() -> Iterator[Metric]:
+def _streams() -> Samples:
     lengths: list[Sample] = []
     oldest: list[Sample] = []
     for stream in STREAMS:
@@ -63,43 +69,30 @@ def _streams() -> Iterator[Metric]:
         lengths.append(({"stream": stream}, connection().xlen(stream)))
         if first:
             oldest.append(({"stream": stream}, int(str(first[0][0]).partition("-")[0]) / 1000))
-    yield Metric("stream_entries", ENTRIES, "gauge", lengths)
-    yield Metric("stream_oldest_entry_timestamp_seconds", OLDEST, "gauge", oldest)
+    return {"stream_entries": lengths, "stream_oldest_entry_timestamp_seconds": oldest}
 
 
-def _tasks() -> Iterator[Metric]:
-    told = cast("dict[str, str]", connection().hgetall(TASKS))
-    known = {task: _numbers(text) for task, text in sorted(told.items())}
+COLUMNS = {
+    "task_starts_total": "starts",
+    "task_failures_total": "failures",
+    "task_start_delay_seconds_total": "delay_s",
+    "task_start_delay_longest_seconds": "longest_s",
+    "task_last_start_timestamp_seconds": "at",
+}
+"""The metrics of TASKS, by the name of the number there."""
 
-    def samples(name: str) -> list[Sample]:
-        return [({"task": task}, numbers.get(name, 0)) for task, numbers in known.items()]
 
-    yield Metric("task_starts_total", STARTS, "counter", samples("starts"))
-    yield Metric("task_failures_total", FAILURES, "counter", samples("failures"))
-    yield Metric("task_start_delay_seconds_total", DELAY, "counter", samples("delay_s"))
-    yield Metric("task_start_delay_longest_seconds", LONGEST, "gauge", samples("longest_s"))
-    yield Metric("task_last_start_timestamp_seconds", LAST, "gauge", samples("at"))
+def _tasks() -> Samples:
+    reported = cast("dict[str, str]", connection().hgetall(TASKS))
+    numbers = {task: _numbers(text) for task, text in sorted(reported.items())}
+    return {
+        name: [({"task": task}, found.get(column, 0)) for task, found in numbers.items()]
+        for name, column in COLUMNS.items()
+    }
 
 
 def _numbers(text: str) -> Mapping[str, float]:
     try:
-        told = json.loads(text)
-        return {str(name): float(value) for name, value in told.items()}
+        return {str(name): float(value) for name, value in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}
-
-
-def _nothing() -> Iterator[Metric]:
-    """The same metrics without a sample: a name that comes and goes is told all the same."""
-    for name, about, kind in (
-        ("lease_held", LEASE, "gauge"),
-        ("processes", PROCESSES, "gauge"),
-        ("stream_entries", ENTRIES, "gauge"),
-        ("stream_oldest_entry_timestamp_seconds", OLDEST, "gauge"),
-        ("task_starts_total", STARTS, "counter"),
-        ("task_failures_total", FAILURES, "counter"),
-        ("task_start_delay_seconds_total", DELAY, "counter"),
-        ("task_start_delay_longest_seconds", LONGEST, "gauge"),
-        ("task_last_start_timestamp_seconds", LAST, "gauge"),
-    ):
-        yield Metric(name, about, cast("Any", kind), [])

@@ -1,4 +1,4 @@
-"""What machines ask: alive, ready, and numbers for Prometheus."""
+"""For machines: liveness, readiness, and metrics for Prometheus."""
 
 import ipaddress
 import secrets
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access.rights import Right, may
 from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
-from dashboard.metrics import exposition
+from dashboard.metrics import CONTENT_TYPE, exposition
 from dashboard.site import redis
 
 
@@ -37,10 +37,10 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus text, for this machine, members, and whoever shows METRICS_TOKEN."""
+    """Prometheus text, for this machine, members, and requests with METRICS_TOKEN."""
     if not (_is_local(request) or may(request.user, Right.VIEW) or _has_token(request)):
         return HttpResponse("Show METRICS_TOKEN as a bearer token.\n", status=401, content_type="text/plain")
-    return HttpResponse(exposition(timezone.now()), content_type="text/plain; version=0.0.4; charset=utf-8")
+    return HttpResponse(exposition(timezone.now()), content_type=CONTENT_TYPE)
 
 
 def _database() -> str:
@@ -71,7 +71,7 @@ FORWARDED = ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via")
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Whether this machine itself asks: what a proxy on it passes on comes from anywhere."""
+    """Whether the request comes from this machine itself, not through a proxy on it."""
     if any(name in request.headers for name in FORWARDED):
         return False
     try:
@@ -82,5 +82,5 @@ def _is_local(request: HttpRequest) -> bool:
 
 def _has_token(request: HttpRequest) -> bool:
     token = settings.METRICS_TOKEN
-    told = request.headers.get("Authorization", "")
-    return bool(token) and secrets.compare_digest(told.encode(), f"Bearer {token}".encode())
+    shown = request.headers.get("Authorization", "")
+    return bool(token) and secrets.compare_digest(shown.encode(), f"Bearer {token}".encode())

@@ -1,39 +1,36 @@
-"""The control plane's own work: computing charges, and telling people. From the database."""
+"""The control plane's own work: computing charges, and sending alerts. From the database."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
 from django.db.models import Count, Min, Q
+from prometheus_client import Metric
 
-from dashboard.metrics.text import Metric, Sample, moment
+from dashboard.metrics.families import Sample, counter, gauge, moment
 from dashboard.models import Alert, AlertRound, ChannelState, ChargeRun, Notice
 
 
 def metrics(now: datetime) -> Iterator[Metric]:
-    """How it goes."""
+    """Runs of the charges job, alerts and their messages."""
     runs = list(_last_runs())
-    yield Metric("pipeline_runs_total", "Runs of the charges job, by how they ended.", "counter", _runs())
-    yield Metric(
+    yield counter("pipeline_runs_total", "Runs of the charges job, by how they ended.", _runs())
+    yield gauge(
         "pipeline_last_success_timestamp_seconds",
         "When charges were last computed.",
-        "gauge",
         [({}, moment(run.finished_at)) for run in runs],
     )
-    yield Metric(
+    yield gauge(
         "pipeline_last_duration_seconds",
         "How long that took.",
-        "gauge",
         [({}, (run.finished_at - run.started_at).total_seconds()) for run in runs if run.finished_at],
     )
-    yield Metric("pipeline_last_rows", "Usage records it read.", "gauge", [({}, run.rows) for run in runs])
-    yield Metric("alerts_open", "Conditions that are so now.", "gauge", _open())
-    yield Metric("alerts_look_timestamp_seconds", "When somebody last looked for alerts.", "gauge", _looked())
-    yield Metric("alert_messages_total", "Messages to channels, by what came of them.", "counter", _messages())
-    yield Metric("alert_outbox_messages", "Messages that are due and not sent.", "gauge", _outbox(now))
-    yield Metric(
-        "alert_outbox_oldest_timestamp_seconds", "When the oldest of those was written down.", "gauge", _waiting(now)
-    )
-    yield Metric("alert_channel_failing", "1 where a channel takes no messages.", "gauge", _channels())
+    yield gauge("pipeline_last_rows", "Usage records it read.", [({}, run.rows) for run in runs])
+    yield gauge("alerts_open", "Conditions that are so now.", _open())
+    yield gauge("alerts_look_timestamp_seconds", "When somebody last looked for alerts.", _looked())
+    yield counter("alert_messages_total", "Messages to channels, by what came of them.", _messages())
+    yield gauge("alert_outbox_messages", "Messages that are due and not sent.", _outbox(now))
+    yield gauge("alert_outbox_oldest_timestamp_seconds", "When the oldest of those was written down.", _waiting(now))
+    yield gauge("alert_channel_failing", "1 where a channel takes no messages.", _channels())
 
 
 def _last_runs() -> Iterator[ChargeRun]:

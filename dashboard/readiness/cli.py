@@ -1,13 +1,15 @@
 """`pairing readiness`: whether failover would work, as the workers found last."""
 
-from dashboard.management.subcommands import NOT_WELL, Answer, Options, Words, word
+from dashboard.management.subcommands import NOT_WELL, Answer, Options, Subcommands, add_subcommand
 from dashboard.readiness import summary
 from dashboard.readiness.score import READY
 
 
-def add(words: Words) -> None:
+def add(commands: Subcommands) -> None:
     """Declare it."""
-    readiness = word(words, "readiness", "whether failover would work, and what to mend where it would not", run)
+    readiness = add_subcommand(
+        commands, "readiness", "whether failover would work, and what to mend where it would not", run
+    )
     readiness.add_argument("pair", nargs="?", help="only this pair's entities")
     readiness.add_argument("--least", type=int, default=READY, help=f"what counts as ready (default: {READY})")
     readiness.add_argument("--exit-code", action="store_true", help=f"exit with {NOT_WELL} where an entity is below it")
@@ -15,5 +17,5 @@ def add(words: Words) -> None:
 
 def run(options: Options) -> Answer:
     """As `manage.py readiness` tells it."""
-    told = summary.told(options["pair"], options["least"])
+    told = summary.summary(options["pair"], options["least"])
     return Answer(told, summary.lines(told), NOT_WELL if options["exit_code"] and not told["is_ready"] else 0)

@@ -1,9 +1,14 @@
 """Pages for what went wrong: what it is, and what to do next."""
 
+import json
+import sys
+
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
+from dashboard.site.database import AWAY, RETRY_AFTER_S, SENTENCE
 from dashboard.site.pages import wants_part
 
 STALE = "The form was open too long, or your browser blocks cookies. Go back, load the page again and repeat."
@@ -37,5 +42,27 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """An error of our own; the log has it."""
+    """An error of our own, which the log has; or a database that does not answer."""
+    if isinstance(sys.exc_info()[1], AWAY):
+        return unavailable(request)
     return render(request, "site/500.html", status=500)
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """The database does not answer: said without it, in the form that was asked for, with when to ask again."""
+    if request.path.startswith("/api/"):
+        problem = {
+            "type": "about:blank",
+            "title": "Service Unavailable",
+            "status": 503,
+            "detail": SENTENCE,
+            "errors": [],
+        }
+        answer = HttpResponse(json.dumps(problem), status=503, content_type="application/problem+json")
+    elif "HX-Request" in request.headers:  # what knows htmx may not have been reached
+        answer = HttpResponse(SENTENCE, status=503)
+    else:
+        answer = HttpResponse(render_to_string("site/unavailable.html", {"reason": SENTENCE}), status=503)
+    answer["Retry-After"] = str(RETRY_AFTER_S)
+    answer["Cache-Control"] = "no-store"
+    return answer

@@ -3,11 +3,13 @@
 import json
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
 
-from dashboard.site.open_alerts import standing
+from dashboard.site.open_alerts import open_alerts
 
 
 def wants_part(request: HttpRequest) -> bool:
@@ -46,5 +48,22 @@ def asked_again(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
 
 def _news_for_the_menu() -> str:
     """The number of open alerts as an event of htmx: the menu is no part of what a page fetches anew."""
-    alerts = standing()
+    alerts = open_alerts()
     return json.dumps({"alerts": {"word": alerts.word, "title": alerts.sentence, "isLoud": alerts.unacknowledged > 0}})
+
+
+def done_page(request: HttpRequest, sentence: str, *, changed: bool, back: str, failed: bool = False) -> HttpResponse:
+    """The answer to an action: for htmx a message beside a page that looks again, else the page one came from."""
+    if wants_part(request):
+        answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": changed})
+        answer["HX-Trigger"] = "refresh"
+        return answer
+    (messages.warning if failed else messages.success)(request, sentence)
+    return redirect(back)
+
+
+def came_from(request: HttpRequest, otherwise: str) -> str:
+    """The page the person came from, if it is ours and asks for no action."""
+    wanted = request.POST.get("next") or request.GET.get("next") or request.headers.get("Referer", "")
+    ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return wanted if ours and "/actions/" not in wanted else otherwise

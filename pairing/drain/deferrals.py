@@ -41,7 +41,7 @@ class Deferrals:
     def due(
         self, now: float, most: int, room: Callable[[str, int], int], in_turn: Callable[[list[int]], list[int]] = list
     ) -> list[int]:
-        """The oldest that can be sent now; ``room`` tells how many of so many an entity takes.
+        """The oldest that can be sent now; ``room`` is how many of so many an entity takes.
 
         ``in_turn``: which of them wait for no older message of their session.
         """

@@ -18,7 +18,7 @@ class _Destination:
 
 
 class Destinations:
-    """What the syphon knows of the entities it brings messages home to; shared by its queues."""
+    """What the syphon knows of the entities it sends to; shared by its queues."""
 
     def __init__(
         self, is_failed_over: Callable[[str], bool], *, first_pause_s: float = 1.0, pacing: Pacing | None = None
@@ -47,7 +47,7 @@ class Destinations:
         return self._is_failed_over(path) or path.lower() in self._kept_back
 
     def keep_back(self, paths: Iterable[str]) -> None:
-        """Operators want nothing brought home to these entities, and to these alone, until told otherwise."""
+        """Send nothing to these entities, and to these alone, until the next call: operators paused them."""
         self._kept_back = frozenset(path.lower() for path in paths)
 
     def failed(self, path: str, now: float, reason: str, *, busy: bool = False) -> None:

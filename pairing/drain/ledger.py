@@ -98,7 +98,7 @@ class Incident:
     """What came into a backlog queue from the first message until the queue was drained again."""
 
     began_at: str
-    """When its first message was enqueued, by the broker; ISO 8601, empty where nobody told."""
+    """When its first message was enqueued, by the broker; ISO 8601, empty where it is unknown."""
     ended_at: str | None = None
     """When the syphon found the queue drained; None while there is something left."""
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)

@@ -165,12 +165,12 @@ def _runs(messages: list[Any]) -> Iterator[list[Any]]:
 def _outcome(answer: dict[str, Any], echo: str) -> Settled | None:
     if not answer["settled"]:
         return None
-    told = answer["outcome"] or {}
-    if told.get("rejected"):
+    outcome = answer["outcome"] or {}
+    if outcome.get("rejected"):
         with contextlib.suppress(LookupError, TypeError):
-            if told["rejected"][0]:  # an error: the settlement was refused
-                return "lost" if told["rejected"][0][0] == _LOCK_LOST else "unknown"
-    return "done" if echo in told else "unknown"
+            if outcome["rejected"][0]:  # an error: the settlement was refused
+                return "lost" if outcome["rejected"][0][0] == _LOCK_LOST else "unknown"
+    return "done" if echo in outcome else "unknown"
 
 
 def _state(verb: Verb, reason: str, description: str) -> Any:
@@ -184,8 +184,8 @@ def _state(verb: Verb, reason: str, description: str) -> Any:
         case "abandon" | "defer":
             return Modified(delivery_failed=True, undeliverable_here=verb == "defer", message_annotations=None)
         case "dead_letter":
-            told = {"DeadLetterReason": reason, "DeadLetterErrorDescription": description}
-            return Rejected(error=AMQPError(b"com.microsoft:dead-letter", description, told))
+            properties = {"DeadLetterReason": reason, "DeadLetterErrorDescription": description}
+            return Rejected(error=AMQPError(b"com.microsoft:dead-letter", description, properties))
 
 
 def _public(receiver: ServiceBusReceiver, verb: Verb, reason: str, description: str) -> Callable[[Any], None]:

@@ -1,4 +1,4 @@
-"""The messages of one receive, told apart: what can be brought home, by destination, and what cannot, and why. Pure."""
+"""The messages of one receive: which of them can be restored, by destination, and which cannot, and why. Pure."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from pairing.messages.undecodable import Undecoded
 
 Refused = tuple[Item, Fate, str]
 Sorted = tuple[list[Item], list[Refused]]
-"""The messages as they were sent; and those that cannot be brought home, with their fate and the reason."""
+"""The messages as they were sent; and those that cannot be restored, with their fate and the reason."""
 
 
 def sort(received: list[Any], *, fetched: bool, now: datetime | None) -> Sorted:
@@ -44,7 +44,7 @@ def _restored(message: Any, fetched: bool) -> Item | tuple[Fate, str]:
 
 
 def _expired(item: Item, now: datetime) -> str:
-    """Takes the time in the backlog off what the message has to live; tells it where nothing is left."""
+    """Takes the time in the backlog off what the message has to live; says so where nothing is left."""
     lives = item.message.time_to_live
     if lives is None:
         return ""

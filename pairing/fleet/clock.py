@@ -1,4 +1,4 @@
-"""By which clock a fleet tells the time of what happens: Redis's, for the machines' own may differ by seconds.
+"""The clock of a fleet is Redis's, because the clocks of its machines may differ by seconds.
 
 Each process looks at it every few seconds and knows from that how far its own is off; so events of several machines are
 in their true order in the control plane, also those that waited while Redis was away.
@@ -16,13 +16,13 @@ _SET_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What one question told."""
+    """One comparison of the two clocks."""
 
     ahead_s: float
     within_s: float
     """By how much that may be wrong: half of the time the answer took."""
     offset_s: float
-    """The wall's time less the steady one's: another one later tells that the clock was set since."""
+    """The wall's time less the steady one's: a different one later means that the clock was set since."""
 
 
 class FleetClock:
@@ -31,29 +31,29 @@ class FleetClock:
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._steady = wall, steady
         self._looks: deque[_Look] = deque(maxlen=_KEPT)
-        self._told_at: dict[str, datetime] = {}
+        self._latest: dict[str, datetime] = {}
 
     def look(self, ask: Callable[[], datetime]) -> None:
         """Asks for the fleet's time; raises what ``ask`` raises."""
         began = self._steady()
-        told = ask()
+        answer = ask()
         ended = self._steady()
         within, offset = (ended - began) / 2, self._wall() - ended
-        ahead = offset + began + within - told.timestamp()
+        ahead = offset + began + within - answer.timestamp()
         self._looks.append(_Look(ahead, within, offset))
 
     @property
     def ahead_s(self) -> float:
-        """Seconds, as the quickest answer of late told; 0 where that is no more than it may be wrong by."""
+        """Seconds, by the quickest of the recent answers; 0 where that is no more than it may be wrong by."""
         offset = self._wall() - self._steady()
         looks = [look for look in tuple(self._looks) if abs(look.offset_s - offset) < _SET_S]
         best = min(looks, key=lambda look: look.within_s, default=None)
         return best.ahead_s if best is not None and abs(best.ahead_s) > best.within_s else 0.0
 
-    def told(self, when: datetime, entity: str) -> datetime:
-        """A time of this machine's clock by the fleet's; later than those told of the entity before, if barely."""
-        told, before = when - timedelta(seconds=self.ahead_s), self._told_at.get(entity)
-        if before is not None and timedelta() <= before - told < timedelta(seconds=1):
-            told = before + timedelta(microseconds=1)
-        self._told_at[entity] = told
-        return told
+    def fleet_time(self, when: datetime, entity: str) -> datetime:
+        """A time of this machine's clock by the fleet's; later than those of the entity before, if barely."""
+        moment, before = when - timedelta(seconds=self.ahead_s), self._latest.get(entity)
+        if before is not None and timedelta() <= before - moment < timedelta(seconds=1):
+            moment = before + timedelta(microseconds=1)
+        self._latest[entity] = moment
+        return moment

@@ -1,8 +1,8 @@
 """How a process takes part in its fleet through Redis, without a sender ever waiting for Redis.
 
-What a process has to tell goes into a bounded outbox that one thread empties; what others tell arrives on another
-thread, by push, with a reconciling read behind it. With Redis away each process decides alone and tells later; a Redis
-that comes back empty is told again (docs/specification.md, section 11; docs/design/coordination.md).
+What a process reports goes into a bounded outbox that one thread empties; what others report arrives on another
+thread, by push, with a reconciling read behind it. With Redis away each process decides alone and reports later; a
+Redis that comes back empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
 """
 
 import logging
@@ -91,9 +91,9 @@ class RedisCoordination:
         self.is_connected = False
         """Whether Redis answered last time; while it does not, usage is better left in its meter."""
         self.rotation: Callable[[], Iterable[str]] = tuple
-        """The backlog queues this process uses, told every few seconds: none of them is an orphan."""
+        """The backlog queues this process uses, reported every few seconds: none of them is an orphan."""
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
-        """What this process tells of itself every few seconds."""
+        """What this process reports of itself every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
         """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
@@ -113,7 +113,7 @@ class RedisCoordination:
         self._usage: deque[UsageRecord] = deque()
         self._known: dict[str, SharedHealth] = {}
         self._heard: deque[Heard] = deque(maxlen=_MOST_HEARD)
-        self._withheld: set[str] = set()  # known here, and not passed on: what was to be told came first
+        self._withheld: set[str] = set()  # known here, and not passed on: what was to be reported came first
         self._seen: Seen | None = None
         self._number_known = 0
         self._must_read = True
@@ -125,7 +125,7 @@ class RedisCoordination:
         ]
 
     def start(self, on_change: Callable[[SharedHealth], None]) -> None:
-        """Begins to listen and to tell; ``on_change`` must neither block nor raise."""
+        """Begins to listen and to report; ``on_change`` must neither block nor raise."""
         self._on_change = on_change
         for thread in self._threads:
             thread.start()
@@ -201,7 +201,7 @@ class RedisCoordination:
             try:
                 self._reconcile()
                 self.is_connected, pause = True, _FIRST_PAUSE_S
-                self._tell_until(time.monotonic() + _RECONCILE_S)
+                self._report_until(time.monotonic() + _RECONCILE_S)
             except (RedisError, OSError) as error:
                 self._cut_off(error)
                 self._rest(pause)
@@ -209,20 +209,20 @@ class RedisCoordination:
             except Exception:
                 _LOGGER.exception("pairing: the outbox to Redis stumbled; it goes on")
                 self._rest(_LONGEST_PAUSE_S)
-        self._tell_the_rest(time.monotonic() + _CLOSING_S)
+        self._report_the_rest(time.monotonic() + _CLOSING_S)
 
-    def _tell_until(self, read_at: float) -> None:
+    def _report_until(self, read_at: float) -> None:
         while (left := read_at - time.monotonic()) > 0 and not self._is_closing:
             with self._lock:
                 self._lock.wait_for(lambda: self._is_closing or self._must_read or self._has_facts(), left)
                 if self._must_read:
                     return
-            self._tell()
+            self._report_all()
 
-    def _tell_the_rest(self, until: float) -> None:
+    def _report_the_rest(self, until: float) -> None:
         try:
             while self.is_connected and self._has_facts() and time.monotonic() < until:
-                self._tell()
+                self._report_all()
             if self.is_connected:
                 self._presences.leave(self._process)
         except (RedisError, OSError) as error:
@@ -231,41 +231,41 @@ class RedisCoordination:
     def _has_facts(self) -> bool:
         return bool(self._changes or self._queues or self._events or self._usage)
 
-    def _tell(self) -> None:
+    def _report_all(self) -> None:
         for path in list(self._changes):
-            self._tell_change(path)
+            self._report_change(path)
         for path in list(self._queues):
-            self._tell_queue(path)
-        self._tell_batch(self._events, lambda events: self.shared.report(*map(self._by_fleet_time, events)))
-        self._tell_batch(self._usage, self.shared.record_usage)
+            self._report_queue(path)
+        self._report_batch(self._events, lambda events: self.shared.report(*map(self._by_fleet_time, events)))
+        self._report_batch(self._usage, self.shared.record_usage)
 
     def _by_fleet_time(self, event: Event) -> Event:
-        return replace(event, time=self._clock.told(event.time, event.entity))
+        return replace(event, time=self._clock.fleet_time(event.time, event.entity))
 
-    def _tell_queue(self, path: str) -> None:
+    def _report_queue(self, path: str) -> None:
         news = self._queues[path]
-        self._backlog.tell(news)
+        self._backlog.report(news)
         with self._lock:
             if self._queues[path] is news:
                 del self._queues[path]
 
-    def _tell_change(self, path: str) -> None:
+    def _report_change(self, path: str) -> None:
         pending, known = self._changes[path], self._known.get(path)
         knew = 0 if known is None or known.state == "failed_over" else known.version
         applied, now = self.shared.exchange(replace(pending[0], knew=knew), recovers=pending[1])
         with self._lock:
-            if self._changes[path] is pending:  # else it was replaced by a later one, which is told next
+            if self._changes[path] is pending:  # else it was replaced by a later one, which is reported next
                 del self._changes[path]
         if now is not None:
-            self._learn(now, is_answer=not applied, is_told=applied)
+            self._learn(now, is_answer=not applied, is_reported=applied)
 
-    def _tell_batch(self, facts: deque[Any], tell: Callable[[list[Any]], None]) -> None:
+    def _report_batch(self, facts: deque[Any], report: Callable[[list[Any]], None]) -> None:
         with self._lock:
             batch = [facts.popleft() for _ in range(min(len(facts), _IN_ONE_GO))]
         try:
-            tell(batch)
+            report(batch)
         except BaseException:
-            with self._lock:  # told again: each fact has an identity by which a second delivery is known
+            with self._lock:  # reported again: each fact has an identity by which a second delivery is known
                 facts.extendleft(reversed(batch))
             raise
 
@@ -282,12 +282,12 @@ class RedisCoordination:
     # The news ------------------------------------------------------------------------------------------------------
 
     def _reconcile(self) -> None:
-        """Reads what was missed, and tells a Redis that has forgotten."""
+        """Reads what was missed, and restores what Redis has forgotten."""
         with self._lock:
             self._must_read = False
         self._clock.look(self.shared.now)
-        self._tell_rotation()
-        self._presences.tell(self._process, replace(self.presence(), heard=tuple(self._heard)))
+        self._report_rotation()
+        self._presences.report(self._process, replace(self.presence(), heard=tuple(self._heard)))
         for pulled in self._backlog.pulled():
             self._learn_queue(pulled)
         if (paths := self.shared.known(but=self._number_known)) is not None:
@@ -302,7 +302,7 @@ class RedisCoordination:
                 self.shared.restore(known)
         self._seen = news.seen
 
-    def _tell_rotation(self) -> None:
+    def _report_rotation(self) -> None:
         if paths := list(self.rotation()):
             self.shared.report_rotation(self._process, paths)
 
@@ -359,14 +359,14 @@ class RedisCoordination:
             self.on_queue(news)
 
     def _learn(
-        self, health: SharedHealth, *, is_answer: bool = False, is_read: bool = False, is_told: bool = False
+        self, health: SharedHealth, *, is_answer: bool = False, is_read: bool = False, is_reported: bool = False
     ) -> None:
-        """Passes on what others did. What this process is about to tell is first decided in Redis; what it has just
-        told (``is_told``) is no news to it.
+        """Passes on what others did. What this process is about to report is first decided in Redis; what it
+        has just reported (``is_reported``) is no news to it.
 
         ``failing`` ends no failover: where it follows one, a recovery was missed, or Redis has forgotten the failover.
-        Which, it tells itself where its author knew of the failover, and else a read does (``is_read``: Redis has
-        forgotten nothing since the last one); until then neither is true.
+        Which of them, ``knew`` shows where its author knew of the failover, and else a read does (``is_read``: Redis
+        has forgotten nothing since the last one); until then neither is true.
         """
         with self._lock:
             known = self._known.get(health.path)
@@ -376,7 +376,7 @@ class RedisCoordination:
                     self._lock.notify_all()
                     return
                 health = replace(health, state="healthy", reason="it recovered, and failed again")
-            is_own = is_told or (health.process == self._process and not _is_news_to_itself(health, known))
+            is_own = is_reported or (health.process == self._process and not _is_news_to_itself(health, known))
             is_new = known is None or health.version > known.version or _gives_way(known, health)
             if is_new:
                 self._known[health.path] = health
@@ -407,7 +407,7 @@ def _gives_way(known: SharedHealth, health: SharedHealth) -> bool:
 
 
 def _is_news_to_itself(health: SharedHealth, known: SharedHealth | None) -> bool:
-    """Whether a process's own word is news to it: another's failover was heard of after the word that had ended it."""
+    """Whether a process's own report is news to it: another's failover arrived after the report that had ended it."""
     return known is not None and known.state == "failed_over" and known.process != health.process
 
 

@@ -16,10 +16,10 @@ from pairing.fleet.shared_state import SharedState
 from pairing.stored_json import hash_of, number, readable, reading, record, text, texts, whole
 
 ALIVE_S = 15.0
-"""How long a process that says nothing is taken for alive; it tells of itself every few seconds."""
+"""How long a process that reports nothing is taken for alive; it reports itself every few seconds."""
 
 FORGOTTEN_S = 3600.0
-_TELL = script("pairing.fleet", "clock", "report_presence")
+_REPORT = script("pairing.fleet", "clock", "report_presence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,21 @@ class Heard:
     version: int
     """Of the change, as ``SharedHealth`` has it."""
     after_s: float
-    """By Redis's clock, from the moment it was said."""
+    """By Redis's clock, from the moment it was reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What a process tells of itself."""
+    """What a process reports of itself."""
 
     sends: bool
     """Whether it has senders; workers, which have none, are not counted."""
     disputed: tuple[str, ...] = ()
     """The entities which the fleet calls failed over and this process does not."""
     ahead_s: float | None = field(default=None, compare=False)
-    """How far its clock is ahead of Redis's, as far as it tells; known to those who read it."""
+    """How far its clock is ahead of Redis's, as far as it reports; known to those who read it."""
     heard: tuple[Heard, ...] = field(default=(), compare=False)
-    """The forced failovers it took over last, the latest at the end: how fast an operator's word reached it."""
+    """The forced failovers it took over last, the latest at the end: how fast an operator's action reached it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,41 +66,41 @@ class Presences:
 
     def __init__(self, shared: SharedState) -> None:
         self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:processes"
-        self._tell = self._redis.register_script(_TELL)
+        self._report = self._redis.register_script(_REPORT)
 
-    def tell(self, process: str, presence: Presence) -> None:
-        """Says that a process is there; to be repeated every few seconds."""
+    def report(self, process: str, presence: Presence) -> None:
+        """Reports that a process is there; to be repeated every few seconds."""
         heard = [[one.path, one.version, one.after_s] for one in presence.heard]
-        told = json.dumps(
+        text = json.dumps(
             {"sends": presence.sends, "disputed": presence.disputed, "clock": time.time(), "heard": heard}
         )
-        self._tell(keys=[self._key], args=[process, told])
+        self._report(keys=[self._key], args=[process, text])
 
     def leave(self, process: str) -> None:
-        """Says that a process is there no more."""
+        """Reports that a process is there no more."""
         self._redis.hdel(self._key, process)
 
     def living(self, *, within_s: float = ALIVE_S) -> dict[str, Presence]:
-        """The processes heard of in the last ``within_s`` seconds of Redis's clock; those long silent are forgotten.
+        """The processes that reported in the last ``within_s`` seconds by Redis's clock; the long silent are forgotten.
 
         What cannot be read is left out.
         """
         now_s, microseconds = self._redis.time()
-        told = readable(self._key, hash_of(self._redis, self._key), _told)
-        ages = {process: now_s + microseconds / 1e6 - at for process, (at, _) in told.items()}
+        found = readable(self._key, hash_of(self._redis, self._key), _reported)
+        ages = {process: now_s + microseconds / 1e6 - at for process, (at, _) in found.items()}
         if forgotten := [process for process, age in ages.items() if age > FORGOTTEN_S]:
             self._redis.hdel(self._key, *forgotten)
-        return {process: presence for process, (_, presence) in told.items() if ages[process] <= within_s}
+        return {process: presence for process, (_, presence) in found.items() if ages[process] <= within_s}
 
 
-def _told(written: str) -> tuple[float, Presence]:
-    """When a process told of itself, in seconds of Redis's clock, and what."""
+def _reported(written: str) -> tuple[float, Presence]:
+    """When a process reported itself, in seconds of Redis's clock, and what."""
     with reading("the presence of a process"):
         fields = record(written)
-        at, told = number(fields, "at") / 1000, fields["told"]
-        ahead_s = None if told.get("clock") is None else number(told, "clock") - at
-        heard = tuple(_heard(*one) for one in told.get("heard", ()))
-        return at, Presence(bool(told["sends"]), tuple(texts(told, "disputed")), ahead_s, heard)
+        at, report = number(fields, "at") / 1000, fields["told"]
+        ahead_s = None if report.get("clock") is None else number(report, "clock") - at
+        heard = tuple(_heard(*one) for one in report.get("heard", ()))
+        return at, Presence(bool(report["sends"]), tuple(texts(report, "disputed")), ahead_s, heard)
 
 
 def _heard(path: Any, version: Any, after_s: Any) -> Heard:

@@ -1,4 +1,4 @@
-"""What the processes of a fleet tell each other of an entity, its pings and the syphon: records, and their JSON."""
+"""What the processes of a fleet report to each other of an entity, its pings and the syphon: records and their JSON."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -25,12 +25,12 @@ class SharedHealth:
     expires: datetime | None
     """When the hold ends by itself."""
     origin: Origin
-    """``forced``: an operator's word, also where it says healthy."""
+    """``forced``: an operator's decision, also where it says healthy."""
     version: int
     """Rises with every change, also over a Redis that was restarted empty."""
     process: str
     knew: int = 0
-    """The last version that stood when this was said, or that its author had heard of and left behind."""
+    """The last version that stood when this was reported, or that its author knew of and left behind."""
 
     def to_json(self) -> str:
         """The record as the hash and the channel carry it."""

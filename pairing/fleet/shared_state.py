@@ -96,7 +96,7 @@ class SharedState:
     def news(self, known: Seen | None) -> News:
         """The health that changed since ``known``; all of it where that is None, or Redis was emptied since.
 
-        Two keys tell that nothing changed; so looking often costs next to nothing, however many entities there are.
+        Two keys show that nothing changed; so looking often costs next to nothing, however many entities there are.
         Whoever looks first at an empty Redis gives it its mark, by which all see when it is emptied again.
         """
         with self.redis.pipeline(transaction=False) as pipeline:
@@ -121,9 +121,9 @@ class SharedState:
         hold: bool = True,
         expires: datetime | None = None,
     ) -> SharedHealth:
-        """Fails the entity over by an operator's word; ``hold`` keeps it so until released or ``expires``."""
+        """Fails the entity over by an operator's decision; ``hold`` keeps it so until released or ``expires``."""
         held_by = operator if hold else None
-        forced = self._word(path, "failed_over", reason, process, held_by, expires if hold else None)
+        forced = self._forced(path, "failed_over", reason, process, held_by, expires if hold else None)
         return self._after("publish", forced)
 
     def hold(self, path: str, *, operator: str, process: str, expires: datetime | None = None) -> SharedHealth:
@@ -155,30 +155,30 @@ class SharedState:
         """The verb for each of these entities, in one transaction; a failover is held. What is true of each then.
 
         Right behind the change of a path its event among ``events`` is reported. Who dies or is cut off before the end
-        has changed none of them and told of none; an error may hide an answer that was on its way.
+        has changed none of them and reported none; an error may hide an answer that was on its way.
         """
-        words = [self._of_verb(verb, path, reason, operator, process, expires) for path in paths]
+        requested = [self._of_verb(verb, path, reason, operator, process, expires) for path in paths]
         with self.redis.pipeline(transaction=True) as pipeline:
-            for word in words:
-                self._send(_STEPS[verb], word, pipeline)
+            for change in requested:
+                self._send(_STEPS[verb], change, pipeline)
                 if events:
-                    _add(pipeline, EVENTS, "event", events[word.path].to_json())
+                    _add(pipeline, EVENTS, "event", events[change.path].to_json())
             answers = pipeline.execute()
         changes = answers[:: 2 if events else 1]
-        return [self._result(word, text) for word, (_, text) in zip(words, changes, strict=True)]
+        return [self._result(change, text) for change, (_, text) in zip(requested, changes, strict=True)]
 
     def _of_verb(
         self, verb: Verb, path: str, reason: str, operator: str, process: str, expires: datetime | None
     ) -> SharedHealth:
         match verb:
             case "fail_over":
-                return self._word(path, "failed_over", reason, process, operator, expires)
+                return self._forced(path, "failed_over", reason, process, operator, expires)
             case "hold":
-                return self._word(path, "failed_over", "", process, operator, expires)
+                return self._forced(path, "failed_over", "", process, operator, expires)
             case "release":
-                return self._word(path, "failed_over", f"released by {operator}", process)
+                return self._forced(path, "failed_over", f"released by {operator}", process)
             case "mark_healthy":
-                return self._word(path, "healthy", f"marked healthy by {operator}", process)
+                return self._forced(path, "healthy", f"marked healthy by {operator}", process)
 
     def publish(self, change: SharedHealth, *, recovers: bool = True) -> SharedHealth | None:
         """A process's own transition, if it is neither stale nor of lower rank; None where it is.
@@ -190,7 +190,7 @@ class SharedState:
         return health if applied else None
 
     def exchange(self, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
-        """``publish``, telling also what stands where it was not applied."""
+        """``publish``, returning also what stands where it was not applied."""
         return self._run("publish", change, recovers=recovers)
 
     def restore(self, known: SharedHealth) -> bool:
@@ -207,7 +207,7 @@ class SharedState:
     def known(self, *, but: int = -1) -> frozenset[str] | None:
         """The entities, in lower case, that are known to have existed; None where there are as many as ``but``.
 
-        None is ever forgotten, so their number tells whether there are new ones.
+        None is ever forgotten, so their number shows whether there are new ones.
         """
         key = self._key("known")
         if self.redis.scard(key) == but:
@@ -238,7 +238,7 @@ class SharedState:
     # The syphon ----------------------------------------------------------------------------------------------------
 
     def pause_syphon(self, target: str | None, *, operator: str, reason: str) -> None:
-        """Pauses the pair's syphon, that of one backlog queue, or the way home to one entity."""
+        """Pauses the pair's syphon, that of one backlog queue, or its sends to one entity."""
         pause = Pause(operator, reason, datetime.now(UTC))
         self.redis.hset(self._key("syphon"), target or "*", pause.to_json())
 
@@ -271,40 +271,40 @@ class SharedState:
         return readable(self._key("pace"), self._hash("pace"), Pace.from_json)
 
     def ledgers(self) -> dict[str, str]:
-        """The books of the backlog queues as JSON, by path, as their syphons have kept them."""
+        """The ledgers of the backlog queues as JSON, by path, as their syphons stored them."""
         return self._hash("ledger")
 
     def ledger(self, queue: str) -> str | None:
-        """The books of one backlog queue as JSON."""
+        """The ledger of one backlog queue as JSON."""
         raw = self.redis.hget(self._key("ledger"), queue)
         return None if raw is None else as_text(raw)
 
-    def keep_ledger(self, queue: str, books: str, *, token: int | None) -> bool:
-        """Keeps the books of a backlog queue for the next syphon, and for people.
+    def keep_ledger(self, queue: str, ledger: str, *, token: int | None) -> bool:
+        """Stores the ledger of a backlog queue for the next syphon, and for people.
 
         ``token`` is that of the lease under which the queue is served. False, and nothing is written, where the lease
         has been given to another since: one step in Redis, so that who was frozen cannot write over its successor.
         """
         keys = [self._key(name) for name in ("ledger", "fence", "ledger-token")]
-        return bool(self._keep_ledger(keys=keys, args=[queue, books, token or 0]))
+        return bool(self._keep_ledger(keys=keys, args=[queue, ledger, token or 0]))
 
     # Rotations ------------------------------------------------------------------------------------------------------
 
     def report_rotation(self, process: str, paths: Iterable[str]) -> None:
-        """Tells which backlog queues a process sends to when it has to; to be repeated every few seconds."""
+        """Reports which backlog queues a process sends to when it has to; to be repeated every few seconds."""
         self._rotate(keys=[self._key("rotations")], args=[process, json.dumps(list(paths))])
 
     def rotations(self, *, within_s: float = 30.0) -> dict[str, list[str]]:
-        """The backlog queues that each process has in its rotation, as told in the last ``within_s`` seconds.
+        """The backlog queues that each process has in its rotation, as reported in the last ``within_s`` seconds.
 
-        Those silent for an hour are forgotten here, not where each of a fleet tells: that would cost its square. What
+        Those silent for an hour are forgotten here, not where each of a fleet reports: that would cost its square. What
         cannot be read is left out.
         """
         key, now_s = self._key("rotations"), self.now().timestamp()
-        told = readable(key, self._hash("rotations"), _rotation)
-        if forgotten := [process for process, (at, _) in told.items() if now_s - at > _FORGOTTEN_S]:
+        reported = readable(key, self._hash("rotations"), _rotation)
+        if forgotten := [process for process, (at, _) in reported.items() if now_s - at > _FORGOTTEN_S]:
             self.redis.hdel(key, *forgotten)
-        return {process: paths for process, (at, paths) in told.items() if now_s - at <= within_s}
+        return {process: paths for process, (at, paths) in reported.items() if now_s - at <= within_s}
 
     # Leases --------------------------------------------------------------------------------------------------------
 
@@ -344,7 +344,7 @@ class SharedState:
         """Appends usage records to the stream of all pairs."""
         self._append(USAGE, "record", [record.to_json() for record in records])
 
-    # In Redis's words ----------------------------------------------------------------------------------------------
+    # Keys and scripts ----------------------------------------------------------------------------------------------
 
     def _key(self, name: str) -> str:
         return self._prefix + name
@@ -363,7 +363,7 @@ class SharedState:
                 _add(pipeline, stream, field, text)
             pipeline.execute()
 
-    def _word(
+    def _forced(
         self,
         path: str,
         state: str,
@@ -384,13 +384,13 @@ class SharedState:
         arguments: _Arguments = [verb, change.path, change.to_json(), change.version, now, int(recovers)]
         return self._change(keys=keys, args=arguments, client=client)
 
-    def _after(self, verb: str, word: SharedHealth) -> SharedHealth:
-        return self._result(word, self._send(verb, word, self.redis)[1])
+    def _after(self, verb: str, change: SharedHealth) -> SharedHealth:
+        return self._result(change, self._send(verb, change, self.redis)[1])
 
-    def _result(self, word: SharedHealth, text: str | bytes | None) -> SharedHealth:
-        """What is true after an operator's word; of an entity that nothing is known of, that it is healthy."""
-        nothing = replace(word, state="healthy", reason="", held_by=None, expires=None, origin="organic")
-        return self._read(word.path, text) or nothing
+    def _result(self, change: SharedHealth, text: str | bytes | None) -> SharedHealth:
+        """What is true after an operator's action; of an entity that nothing is known of, that it is healthy."""
+        nothing = replace(change, state="healthy", reason="", held_by=None, expires=None, origin="organic")
+        return self._read(change.path, text) or nothing
 
     def _read(self, path: str, text: str | bytes | None) -> SharedHealth | None:
         known = {} if text is None else {path: as_text(text)}
@@ -402,7 +402,7 @@ def _add(pipeline: Any, stream: str, field: str, text: str) -> None:
 
 
 def _rotation(written: str) -> tuple[float, list[str]]:
-    """When a process told its rotation, in seconds of Redis's clock, and the paths of its backlog queues."""
+    """When a process reported its rotation, in seconds of Redis's clock, and the paths of its backlog queues."""
     with reading("a rotation"):
         fields = record(written)
         return number(fields, "at") / 1000, texts(fields, "paths")

@@ -27,7 +27,7 @@ _ENVELOPE_KEY = 38  # its annotations: descriptor, map, the key's name and the v
 _FIXED = {type(None): 2, bool: 3, int: 9, float: 9, datetime: 9, UUID: 17, Decimal: 17}
 _GUESSED = frozenset({str, bytes, int, float, bool, UUID, type(None)})
 _GUESSED_ANNOTATIONS = _GUESSED - {bytes} | {datetime}
-_PATH, _SESSION, _TTL, _SCHEDULE, _TYPED_ID, _LARGER_MAP = 16, 22, 28, 42, 40, 6
+_PATH, _SESSION, _TTL, _SCHEDULE, _LARGER_MAP = 16, 22, 28, 42, 6
 
 
 def encoded_size(message: ServiceBusMessage) -> int:

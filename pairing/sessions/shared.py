@@ -2,9 +2,9 @@
 
 A *gate* stands before an entity whose sessions may have to go to the backlog: while it is up, every send of a session
 asks here first. A *barrier* stands before one session: it names the backlog queue that all its messages go to, counts
-each send before it is made (``generation``), and knows the sends whose end nobody has told yet (``intents``, which end
-by themselves). It is lifted only by who can prove that the queue holds no message of the session, and only if nobody
-sent in the meantime (docs/design/session-order.md). Every step is one script; times are Redis's own.
+each send before it is made (``generation``), and knows the sends whose end nobody has reported yet (``intents``, which
+end by themselves). It is lifted only by who can prove that the queue holds no message of the session, and only if
+nobody sent in the meantime (docs/design/session-order.md). Every step is one script; times are Redis's own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ class Gates:
     """What a process keeps a copy of."""
 
     epoch: str
-    """Another one than before: Redis has forgotten, and must be told."""
+    """Another one than before: Redis has forgotten, and needs the gates again."""
     up: frozenset[str]
     """The entities, in lower case, whose sessions ask before each send."""
 

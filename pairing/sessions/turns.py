@@ -1,7 +1,7 @@
 """Which messages of which session a backlog queue holds, as far as its syphon has seen: whose turn it is, and which
 sessions are drained. No I/O, no clock.
 
-Sequence numbers of a queue rise, and a peek shows what others have locked or deferred, too. So a message may go home
+Sequence numbers of a queue rise, and a peek shows what others have locked or deferred, too. So a message may be sent
 once no lower number of its session is left in the queue; and a session is drained once the whole queue was looked
 through and holds none of it. What is only believed to be there is kept until a page of the queue shows otherwise.
 """
@@ -63,7 +63,7 @@ class Turns:
         return sorted(n for key, theirs in by_key.items() for n in theirs[: self.ready(theirs, key)])
 
     def sent(self, number: int) -> None:
-        """The message is home: what comes after it may go, though the queue still holds it."""
+        """The message is in the primary: what comes after it may go, though the queue still holds it."""
         key = self._keys.get(number)
         if key is not None:
             self._drop(self._waiting, key, number)

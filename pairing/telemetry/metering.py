@@ -33,7 +33,7 @@ KINDS = frozenset(
 """What can be counted."""
 
 CONNECTIONS = "connections"
-"""The kind of a record that tells of an hour: ``operations`` is the peak of connections this process had open."""
+"""The kind of a record about an hour: ``operations`` is the peak of connections this process had open."""
 
 _STEP = 65_536
 _MINUTE = timedelta(minutes=1)
@@ -226,7 +226,7 @@ class UsageMeter:
     def _record(self, minute: datetime, key: _Key, numbers: list[int]) -> UsageRecord:
         numbers[4:8] = numbers[:4]
         numbers[8] += 1
-        return self._told(minute, key, numbers[8], *numbers[:4])
+        return self._usage_record(minute, key, numbers[8], *numbers[:4])
 
     def _report_peaks(self, now: datetime) -> list[UsageRecord]:
         """The hours whose peak has risen since it was last reported; hours that are over are forgotten then."""
@@ -234,12 +234,12 @@ class UsageMeter:
         for (hour, namespace), peak in list(self._peaks.items()):
             if peak[0] > peak[1]:
                 peak[1:] = peak[0], peak[2] + 1
-                records.append(self._told(hour, (CONNECTIONS, namespace, "*"), peak[2], peak[0], 0, 0, 0))
+                records.append(self._usage_record(hour, (CONNECTIONS, namespace, "*"), peak[2], peak[0], 0, 0, 0))
             if hour + _HOUR <= now:
                 del self._peaks[hour, namespace]
         return records
 
-    def _told(self, begins: datetime, key: _Key, seq: int, *numbers: int) -> UsageRecord:
+    def _usage_record(self, begins: datetime, key: _Key, seq: int, *numbers: int) -> UsageRecord:
         kind, namespace, entity = key
         identity = f"{self._pair}/{self._reporter}/{begins:%Y%m%dT%H%M}/{kind}/{namespace}/{entity}"
         return UsageRecord(

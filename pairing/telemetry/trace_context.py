@@ -25,8 +25,11 @@ def is_wanted(option: bool | None, environment: Mapping[str, str] = os.environ) 
 
 def carried(message: ServiceBusMessage) -> dict[str, str]:
     """The context that a message carries, as ``traceparent`` and ``tracestate``; empty where it carries none."""
-    told = {_text(key): _text(value) for key, value in (message.application_properties or {}).items()}
-    found = {TRACE_PARENT: told.get(TRACE_PARENT) or told.get(DIAGNOSTIC_ID), TRACE_STATE: told.get(TRACE_STATE)}
+    properties = {_text(key): _text(value) for key, value in (message.application_properties or {}).items()}
+    found = {
+        TRACE_PARENT: properties.get(TRACE_PARENT) or properties.get(DIAGNOSTIC_ID),
+        TRACE_STATE: properties.get(TRACE_STATE),
+    }
     return {name: value for name, value in found.items() if value}
 
 

@@ -1,7 +1,7 @@
 """Spans of sends, redirections and drains, by OpenTelemetry's conventions for messaging.
 
 Imported only where traces are wanted (``pairing.telemetry.trace_context``). A message carries the context of its send,
-through the backlog too, and is received with it; no span tells a body, a property or a credential.
+through the backlog too, and is received with it; no span contains a body, a property or a credential.
 """
 
 import time
@@ -58,7 +58,7 @@ class Sent(Protocol):
 
 
 class Tracing:
-    """What one paired client tells of its messages."""
+    """The spans of one paired client."""
 
     def __init__(self, primary_host: str, secondary_host: str) -> None:
         self._tracer = trace.get_tracer("pairing")  # of whatever provider the application sets, now or later
@@ -74,7 +74,7 @@ class Tracing:
         """Let the messages carry the context of the send under way; those that have one already are linked to."""
         span, context = trace.get_current_span(), dict[str, str]()
         _W3C.inject(context)
-        span.set_attributes(_told_of(work.messages))
+        span.set_attributes(_message_attributes(work.messages))
         for message in work.messages:
             own = context_of(message)
             if own is not None:
@@ -88,15 +88,15 @@ class Tracing:
             with self._span("create", path, SpanKind.PRODUCER, self._primary) as span:
                 context: dict[str, str] = {}
                 _W3C.inject(context)
-                span.set_attributes(_told_of([message]))
+                span.set_attributes(_message_attributes([message]))
             write(message, context)
 
     @contextmanager
     def redirecting(self, queue: str, work: Work) -> Iterator[Callable[[Any], None]]:
-        """An attempt on a backlog queue, inside the send; to be told its outcome."""
-        told = {BACKLOG_QUEUE: queue}
-        trace.get_current_span().set_attributes(told)
-        attributes = {ENTITY: work.path, **_told_of(work.messages)}
+        """An attempt on a backlog queue, inside the send; to be called with its outcome."""
+        found = {BACKLOG_QUEUE: queue}
+        trace.get_current_span().set_attributes(found)
+        attributes = {ENTITY: work.path, **_message_attributes(work.messages)}
         with self._span("send", queue, SpanKind.CLIENT, self._secondary, attributes) as span:
 
             def ended(outcome: Any) -> None:
@@ -113,7 +113,7 @@ class Tracing:
         """
         began, contexts = time.time_ns(), [context_of(item.message) for item in items]
         links = [Link(context) for context in contexts if context is not None]
-        attributes = {BACKLOG_QUEUE: queue, **_told_of([item.message for item in items])}
+        attributes = {BACKLOG_QUEUE: queue, **_message_attributes([item.message for item in items])}
         with self._span(
             "send", path, SpanKind.CLIENT, self._primary, attributes, context=Context(), links=links
         ) as span:
@@ -129,7 +129,7 @@ class Tracing:
             yield ended
 
     def _moved(self, item: Item, context: SpanContext, queue: str, began: int, link: Link) -> None:
-        attributes: dict[str, str | int] = {ENTITY: item.path, **_told_of([item.message])}
+        attributes: dict[str, str | int] = {ENTITY: item.path, **_message_attributes([item.message])}
         enqueued = getattr(item.received, "enqueued_time_utc", None)
         if enqueued is not None:
             attributes["messaging.servicebus.message.enqueued_time"] = int(enqueued.timestamp())
@@ -155,11 +155,11 @@ class Tracing:
         type_: str | None = None,
         **given: Any,
     ) -> Iterator[Span]:
-        told = _all(operation, type_ or operation, path, server) | dict(attributes or {})
+        all_attributes = _all(operation, type_ or operation, path, server) | dict(attributes or {})
         with self._tracer.start_as_current_span(
             f"{operation} {path}",
             kind=kind,
-            attributes=told,
+            attributes=all_attributes,
             record_exception=False,  # its text may hold what is secret
             set_status_on_exception=False,
             **given,
@@ -173,8 +173,8 @@ class Tracing:
 
 def context_of(message: ServiceBusMessage) -> SpanContext | None:
     """The context that a message carries, sent or received; None where it carries none that makes sense."""
-    told = carried(message)
-    context = trace.get_current_span(_W3C.extract(told, Context())).get_span_context() if told else None
+    properties = carried(message)
+    context = trace.get_current_span(_W3C.extract(properties, Context())).get_span_context() if properties else None
     return context if context is not None and context.is_valid else None
 
 
@@ -193,7 +193,7 @@ def _all(operation: str, type_: str, path: str, server: Attributes) -> dict[str,
     }
 
 
-def _told_of(messages: list[ServiceBusMessage]) -> dict[str, str | int]:
+def _message_attributes(messages: list[ServiceBusMessage]) -> dict[str, str | int]:
     if len(messages) != 1:
         return {"messaging.batch.message_count": len(messages)}
     found = messages[0].message_id
@@ -202,5 +202,5 @@ def _told_of(messages: list[ServiceBusMessage]) -> dict[str, str | int]:
 
 def _server(host: str) -> dict[str, str | int]:
     where = urlsplit(f"//{host}")
-    told: dict[str, str | int] = {"server.address": where.hostname or host}
-    return told if where.port is None else told | {"server.port": where.port}
+    address: dict[str, str | int] = {"server.address": where.hostname or host}
+    return address if where.port is None else address | {"server.port": where.port}

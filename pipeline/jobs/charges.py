@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--region", help="armRegionName, where the price list has several")
     options.add_argument("--allocation", choices=ALLOCATIONS, default=ALLOCATIONS[0])
     options.add_argument("--hours-in-month", type=int, help="divisor of the connections (default: the calendar's)")
-    options.add_argument("--events", type=Path, help="failover events, JSON lines: the month's outages are told too")
+    options.add_argument("--outages", type=Path, help="outages, JSON lines: what they cost is part of the result")
     options.add_argument("--inventory", type=Path, help="the entities, JSON lines with pair and entity")
     options.add_argument("--namespaces", type=Path, help="tiers and crossings, JSON lines (default: all Standard)")
     options.add_argument("--depths", type=Path, help="samples of the backlogs, JSON lines: their rollups are told too")
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
         hours_in_month=options.hours_in_month,
         max_quarantined=options.max_quarantined,
         incremental=options.incremental,
-        events=str(options.events or ""),
+        outages=str(options.outages or ""),
         inventory=_inventory(options.inventory),
         tariffs=read_tariffs(options.namespaces),
         depths=str(options.depths or ""),

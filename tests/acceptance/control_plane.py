@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 
+from tests import migrated
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 
 PAIRS = """
@@ -57,6 +58,7 @@ class ControlPlane:
             **settings,
         }
         self._log = (folder / "workers.log").open("ab")
+        migrated.copy(folder / "db.sqlite3")
         subprocess.run([sys.executable, "-c", PREPARING], cwd=ROOT, env=self._environment, check=True)
 
     def start(self, *names: str) -> None:

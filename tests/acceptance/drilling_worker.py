@@ -17,13 +17,16 @@ import django
 
 django.setup()
 
-from dashboard.actions.control import Request  # noqa: E402
-from dashboard.drills.course import Course, Deed, Wait  # noqa: E402
+
+from dashboard.access.audited import Request  # noqa: E402
+from dashboard.drills import exercise  # noqa: E402
+from dashboard.drills.exercise import Exercise  # noqa: E402
+from dashboard.drills.plan import Plan, Task, Wait  # noqa: E402
 from dashboard.drills.requests import Delegate, wanted  # noqa: E402
 from dashboard.models import Pair  # noqa: E402
 from workers import drills  # noqa: E402
 
-drills.CLAIM_S = 0.5
+exercise.CLAIM_S = 0.5
 LIMIT_S = 120
 
 
@@ -41,19 +44,19 @@ def begin() -> None:
 
 
 def carry_on(drill: str, step: str, when: str) -> None:
-    _do = drills.Exercise._do
+    _do = Exercise._do
 
-    def do(exercise: drills.Exercise, course: Course, deed: Deed) -> Course:
-        """The deed, or death."""
-        is_here = course.step.value == step and not isinstance(deed, Wait)
+    def do(running: Exercise, plan: Plan, task: Task) -> Plan:
+        """The task, or death."""
+        is_here = plan.step.value == step and not isinstance(task, Wait)
         if is_here and when == "before":
             die()
-        after = _do(exercise, course, deed)
+        after = _do(running, plan, task)
         if is_here and when == "after":
             die()
         return after
 
-    drills.Exercise._do = do  # type: ignore[method-assign]
+    Exercise._do = do  # type: ignore[method-assign]
     drills.carry_on(int(drill))
     drills.client("contoso").close()
 

@@ -29,6 +29,7 @@ def nothing_is_left(demo: Demo) -> None:
     eventually(lambda: not demo.processes() and demo.redis_is_gone(), FAREWELL_S, f"all end: {demo.processes()}")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_in_the_middle_of_the_start(demo: Demo) -> None:
     said(demo, "namespace contoso-dr answers")
     assert demo.end(signal.SIGINT) == 0
@@ -43,6 +44,7 @@ def test_kill_9_while_everything_runs(demo: Demo) -> None:
     nothing_is_left(demo)
 
 
+@pytest.mark.nightly
 def test_the_end_of_a_namespace_ends_the_demo(demo: Demo) -> None:
     said(demo, "the database is made")
     (namespaces,) = demo.processes("emulator")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.demo import guardian, stage
+from tests.selection import nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,17 +47,19 @@ def test_a_port_in_use(tmp_path: Path, taken_port: int) -> None:
     assert "DEMO_PORT=" in sentence
 
 
-@pytest.mark.parametrize("name", ["DEMO_PORT", "DEMO_SECONDS"])
+@pytest.mark.parametrize("name", ["DEMO_PORT", *nightly("DEMO_SECONDS")])
 def test_a_number_that_is_none(name: str, tmp_path: Path) -> None:
     assert f"{name} is 'soon'" in start_demo(tmp_path / "demo", **{name: "soon"})
 
 
+@pytest.mark.nightly
 def test_a_folder_with_somebody_elses_files(tmp_path: Path, free_port: int) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     assert "name an empty folder" in start_demo(tmp_path, DEMO_PORT=str(free_port))
     assert (tmp_path / "thesis.txt").exists()
 
 
+@pytest.mark.nightly
 def test_a_folder_that_cannot_be_made(tmp_path: Path, free_port: int) -> None:
     said = start_demo(tmp_path / ("too-long" * 40), DEMO_PORT=str(free_port))
 
@@ -64,6 +67,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, free_port: int) -> None:
     assert "name another" in said
 
 
+@pytest.mark.nightly
 def test_another_demo_in_the_same_folder(tmp_path: Path, free_port: int) -> None:
     folder = tmp_path / "demo"
     folder.mkdir()
@@ -72,6 +76,7 @@ def test_another_demo_in_the_same_folder(tmp_path: Path, free_port: int) -> None
         assert "Another demo is running" in start_demo(folder, DEMO_PORT=str(free_port))
 
 
+@pytest.mark.nightly
 def test_no_redis_server(tmp_path: Path, free_port: int) -> None:
     sentence = start_demo(tmp_path / "demo", DEMO_PORT=str(free_port), PATH=str(tmp_path))
     assert "install it (apt install redis-server)" in sentence

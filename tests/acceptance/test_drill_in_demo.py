@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.visitor import PASSWORD, Demo, Visitor, eventually
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_MS = 60_000
 CANARY = "pairing-canary"
 Opened = Callable[..., Page]
@@ -56,7 +56,7 @@ def calm(page: Page) -> None:
 def begin(page: Page, reason: str) -> None:
     calm(page)
     page.get_by_label("Reason").fill(reason)
-    page.get_by_role("button", name="Begin the drill").click()
+    page.get_by_role("button", name="Start the drill").click()
     expect(page.get_by_role("heading", name=f"Drill on {CANARY}")).to_be_visible()
 
 

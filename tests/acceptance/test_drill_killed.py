@@ -21,7 +21,7 @@ from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
 from tests.pace import GUARD
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 CANARY = "pairing-canary"
 STEPS = ("preparing", "sending", "forcing", "diverting", "releasing", "returning", "homecoming", "counting")
 
@@ -129,7 +129,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
                 print((folder / name).read_text()[-8_000:])
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.nightly)])
 def test_a_drill_whose_worker_dies_in_every_step_comes_to_its_end_whole(stage: Stage, when: str) -> None:
     drill, deaths = stage.begun(), 0
     for step in STEPS:
@@ -152,6 +152,7 @@ def test_a_drill_whose_worker_dies_in_every_step_comes_to_its_end_whole(stage: S
     assert stage.left() == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", ["forcing", "diverting"])
 def test_a_drill_called_off_after_a_death_is_rolled_back(stage: Stage, step: str) -> None:
     drill = stage.begun()
@@ -169,6 +170,7 @@ def test_a_drill_called_off_after_a_death_is_rolled_back(stage: Stage, step: str
     assert stage.left() == 0
 
 
+@pytest.mark.nightly
 def test_a_roll_back_that_is_killed_is_rolled_back_by_the_next(stage: Stage) -> None:
     drill = stage.begun()
     assert stage.carry_on(drill, "diverting", "after") == -9

@@ -162,7 +162,7 @@ def test_one_ping_an_entity_and_interval_whoever_dies_and_one_of_each_process_wh
     all_have_seen(fleet, "forced")
 
 
-@pytest.mark.parametrize("how", ["killed", "frozen"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("frozen", marks=pytest.mark.nightly)])
 def test_with_redis_gone_all_send_on_decide_alone_and_agree_afterwards(fleet: Fleet, how: str) -> None:
     with Stopwatch() as watch:
         fleet.start(SIZE)

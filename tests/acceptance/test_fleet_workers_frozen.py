@@ -67,6 +67,7 @@ def passes(fleet: Fleet, seconds: float) -> None:
     fleet.until(lambda: fleet.clock() >= end, seconds + 30, "time passes")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_events_and_usage_that_a_frozen_collector_has_read_are_stored_once_and_in_order(
     plane: ControlPlane, fleet: Fleet
@@ -112,6 +113,7 @@ def test_a_frozen_pinger_is_replaced_and_its_pings_do_not_come_in_a_burst_when_i
         fleet.until(lambda one=name: plane.is_at_work(one), 30, "it is back")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane: ControlPlane, fleet: Fleet) -> None:
     fleet.shared.pause_syphon(None, operator="ada", reason="a drill")
@@ -187,6 +189,7 @@ def dead_letters(text: str, count: int) -> None:
             sender.send_messages(batch)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_dead_letters_that_are_sent_again_survive_the_death_of_their_worker(plane: ControlPlane, fleet: Fleet) -> None:
     """Killed twice in the middle of 3,000: all arrive, and what comes twice has the same id."""

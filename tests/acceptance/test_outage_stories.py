@@ -18,7 +18,7 @@ from pairing import emulator_transport
 from pairing.backlog.administration import CREATED_WITH
 from tests.acceptance.visitor import Demo, Visitor, eventually
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 OTHERS = tuple(queue for queue in QUEUES if queue != "orders")
 
 
@@ -98,7 +98,9 @@ def complete(told: list[str]) -> list[str] | None:
     return told if {"failing", "failed_over", "recovered"} <= set(told) else None
 
 
-@pytest.mark.parametrize("how", ["silent", "resets"])  # rejecting: see the killed worker
+@pytest.mark.parametrize(
+    "how", ["silent", pytest.param("resets", marks=pytest.mark.nightly)]
+)  # rejecting: see the killed worker
 def test_the_whole_primary_goes_away_and_nothing_is_lost(visitor: Visitor, how: str) -> None:
     visitor.demo_button("break", "*", how)
     for queue in QUEUES:

@@ -22,7 +22,7 @@ from dashboard.metrics import exposition
 from pairing.fleet.coordination import SharedState
 from tests.acceptance.prometheus import Server, promtool, running
 from tests.conftest import free_port
-from tests.dashboard import site
+from tests.dashboard import served as site
 from tests.dashboard.receivers import Receiver, http_server
 from tests.pace import GUARD
 

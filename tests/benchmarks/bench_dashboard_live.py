@@ -43,6 +43,16 @@ print(session.session_key)
 """
 
 
+COLLECTOR = """
+import threading
+import django
+django.setup()
+from workers import collectors
+collectors.pairs = lambda: {"contoso": None}
+collectors.collect_health(threading.Event())
+"""
+
+
 def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> dict[str, Any]:
     """Percent of a core that open pages cost, beside none open; milliseconds until a change is told and can be read."""
     with ExitStack() as stack:
@@ -60,6 +70,7 @@ def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> d
             "REDIS_URL": url,
             "LOG_LEVEL": "ERROR",
             "DEMO": "0",
+            "DJANGO_SETTINGS_MODULE": "dashboard.settings",
         }
         _manage(environment, "migrate", "-v0")
         cookie = _manage(environment, "shell", "-v0", "-c", SEED).strip()
@@ -69,6 +80,10 @@ def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> d
             subprocess.Popen((*command, "--log-level", "error"), cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
         )
         stack.callback(web.terminate)
+        collector = stack.enter_context(
+            subprocess.Popen((sys.executable, "-c", COLLECTOR), cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
+        )
+        stack.callback(collector.terminate)
         return asyncio.run(_measure(web, web_port, cookie, url, pages, quiet_s, events))
 
 
@@ -85,7 +100,10 @@ async def _measure(
     streams = [await Stream.opened(port, cookie) for _ in range(pages)]
     await asyncio.sleep(1)  # the opening itself is not measured
     all_open = await _core_share(web.pid, quiet_s)
-    shared = SharedState(redis.Redis.from_url(url, decode_responses=True), "contoso")
+    client = redis.Redis.from_url(url, decode_responses=True)
+    while not client.pubsub_numpat():  # the collector listens
+        await asyncio.sleep(0.05)
+    shared = SharedState(client, "contoso")
     told, read = [], []
     for number in range(events):
         first, last = await _one_event(shared, streams, port, cookie, f"outage {uuid.uuid4().hex}", number)

@@ -15,7 +15,6 @@ from typing import Any
 from tests.conftest import free_port, start_redis
 
 ENTITIES = 10_000
-VERBS = ("fail_over", "release", "mark_healthy")
 
 
 def run(entities: int = ENTITIES) -> dict[str, Any]:
@@ -51,8 +50,8 @@ def measure(entities: int) -> dict[str, Any]:
     from django.core.management import call_command
     from django.utils import timezone
 
-    from dashboard.actions import several
-    from dashboard.actions.control import Request
+    from dashboard.access.audited import Request
+    from dashboard.actions.entities import FAIL_OVER, MARK_HEALTHY, RELEASE
     from dashboard.models import EntityHealth, Pair
 
     call_command("migrate", verbosity=0)
@@ -63,10 +62,10 @@ def measure(entities: int) -> dict[str, Any]:
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=path) for path in paths)
     request = Request(pair=pair, user=User.objects.create_superuser("ada"), target="*", reason="drill")
     took: dict[str, Any] = {"entities": entities}
-    for verb in VERBS:
+    for action in (FAIL_OVER, RELEASE, MARK_HEALTHY):
         began = perf_counter()
-        several.VERBS[verb](request, paths)
-        took[f"{verb}_s"] = round(perf_counter() - began, 2)
+        action.run_on(request, paths)
+        took[f"{action.name}_s"] = round(perf_counter() - began, 2)
     return took
 
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.conftest import free_port
-from tests.dashboard import site
+from tests.dashboard import served as site
 from tests.dashboard.secondary import Secondary
 
 OWN = "contoso/x-servicebus-transfer/0"
@@ -72,7 +72,7 @@ def furnish() -> None:
 
 def _readiness(now: datetime) -> None:
     """An entity that fell, as of tomorrow so that it is believed all day, and a drill that passed."""
-    from dashboard.drills.course import Course, Step
+    from dashboard.drills.plan import Plan, Step
     from dashboard.drills.report import report
     from dashboard.models import Drill, Pair, PairReadiness, Readiness, ReadinessChange
 
@@ -85,7 +85,7 @@ def _readiness(now: datetime) -> None:
         pair=pair, entity="orders", score=20, previous_score=95, fell_at=now, reasons=[bad], own=own, checked_at=later
     )
     ReadinessChange.objects.create(pair=pair, entity="orders", at=now, verdicts=own)
-    course = Course(Step.COUNTING, now, 9, sent=9, is_prepared=True, is_forced=True, forced_at=now, home_at=now)
+    course = Plan(Step.COUNTING, now, 9, sent=9, is_prepared=True, is_forced=True, forced_at=now, home_at=now)
     told = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
     Drill.objects.create(
         pk=1,

@@ -1,7 +1,6 @@
 """A control plane as it is deployed: migrated, served by uvicorn, with a Redis and two local namespaces of its own."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from redis import Redis
+
+from tests import migrated
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "a-password-for-this-test"
@@ -26,7 +27,7 @@ SEED = f"""
 from datetime import timedelta
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
-from dashboard import projection
+from dashboard.fleet import projection
 for name in ("viewer", "operator", "administrator"):
     User.objects.create_user(name, password="{PASSWORD}").groups.add(Group.objects.get(name=name))
 projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() + timedelta(days=1))
@@ -71,21 +72,10 @@ def serve(folder: Path, environment: Mapping[str, str], port: int, more: str = "
     (folder / "pairs.toml").write_text(PAIRS)
     with Redis.from_url(environment["REDIS_URL"]) as client:
         client.flushall()  # what tests before this one have said of these entities is not true of this site
-    _lay_out_database(folder.parent, environment)
+    migrated.copy(Path(environment["STATE_DIR"]) / DATABASE)
     _manage(environment, "shell", "-v0", "-c", f"{SYNC}\n{SEED}\n{more}")
     with _web(environment, port) as address:
         yield address
-
-
-def _lay_out_database(run: Path, environment: Mapping[str, str]) -> None:
-    """An empty database with all its tables: migrated once in a run of tests, which has this folder, then copied."""
-    template, state = run / "migrated.sqlite3", Path(environment["STATE_DIR"])
-    if not template.exists():
-        made = run / "migrating"
-        _manage({**environment, "STATE_DIR": str(made)}, "migrate", "-v0")
-        (made / DATABASE).rename(template)
-    state.mkdir(parents=True, exist_ok=True)
-    shutil.copy(template, state / DATABASE)
 
 
 def _manage(environment: Mapping[str, str], *words: str) -> None:

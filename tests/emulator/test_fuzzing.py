@@ -25,6 +25,7 @@ def mutated(data, random_source):
     return bytes(changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", fuzzing.TARGETS, ids=lambda target: target.__name__)
 def test_no_bytes_make_anything_but_the_rooms_own_errors(target):
     random_source = random.Random(target.__name__)

@@ -57,6 +57,7 @@ WARM = {
 }
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize(("fault", "is_warm"), (COLD | WARM).values(), ids=(COLD | WARM).keys())
 async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_the_message(
     world, primary, secondary, queue, fault, is_warm, allowed
@@ -73,6 +74,7 @@ async def test_a_broken_primary_costs_half_of_the_timeout_and_the_backlog_takes_
     assert secondary.stats(client.backlog_paths[0])["enqueued"] == 1
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("fault", SILENCES.values(), ids=SILENCES.keys())
 async def test_a_silent_backlog_too_ends_within_the_timeout(world, primary, secondary, queue, fault, allowed):
     client = await world.open(enable_pings=False, backlog_queue_count=1)
@@ -84,6 +86,7 @@ async def test_a_silent_backlog_too_ends_within_the_timeout(world, primary, seco
     assert isinstance(raised.value.__cause__, sdk.ServiceBusError)
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("link", ["cold", "warm"])
 async def test_a_frozen_server_ends_within_the_timeout(world, primary, secondary, queue, link, allowed):
     client = await world.open(enable_pings=False)
@@ -214,6 +217,7 @@ async def test_a_server_that_restarted_while_the_sender_was_idle_is_healthy(worl
     assert world.told == []
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("effect", ["reset", "detach", "close", "end"])
 async def test_a_link_torn_down_in_the_middle_of_a_send_is_tried_once_more(world, primary, queue, effect):
     client = await world.open(enable_pings=False)

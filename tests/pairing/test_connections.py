@@ -48,7 +48,7 @@ def test_a_client_that_cannot_be_looked_into_counts_as_none() -> None:
 
 
 @pytest.mark.parametrize("world", ["sync", "asyncio"], indirect=True)
-async def test_the_tender_notes_them_for_the_meter(world: World, queue: str) -> None:
+async def test_the_maintenance_notes_them_for_the_meter(world: World, queue: str) -> None:
     client = await world.open(coordination=None)
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage(b"x"))

@@ -214,7 +214,7 @@ def test_a_word_of_a_queue_that_cannot_be_read_costs_no_later_one(server, join, 
     eventually(lambda: store.pubsub_numsub(backlog.channel)[0][1] == 1)
     store.hset(backlog.channel, "backlog/9", word)
     store.publish(backlog.channel, word)
-    backlog.tell(QueueNews("backlog/0", "it is back", "two", None))  # only said, and not written anywhere
+    backlog.report(QueueNews("backlog/0", "it is back", "two", None))  # only said, and not written anywhere
     eventually(lambda: [news.path for news in heard] == ["backlog/0"])
     assert backlog.pulled() == []
 
@@ -235,7 +235,7 @@ def test_a_recovery_that_waits_in_the_outbox_is_not_lost_to_a_failure_after_it(s
     one.publish(change("healthy", version=held.version))
     one.publish(change("failing", version=held.version))
     one.publish(change("healthy", version=held.version), recovers=False)
-    one._tell()
+    one._report_all()
     one.close()
     assert store.health()["orders"].state == "healthy"
 

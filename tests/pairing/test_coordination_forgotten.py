@@ -131,7 +131,7 @@ def test_what_was_held_back_for_a_word_of_its_own_is_taken_in_once_that_is_told(
     one.reads()
     assert one.told == []  # what is about to be told is decided in Redis first
     redis_client.flushall()
-    one.coordination._tell()
+    one.coordination._report_all()
     redis_client.flushall()
     one.reads()
     one.reads()

@@ -37,7 +37,7 @@ def test_a_fleet_in_which_nobody_sends_has_no_opinion() -> None:
 
 def test_a_process_is_there_while_it_tells_and_until_it_leaves(presences: Presences) -> None:
     here = Presence(sends=True, disputed=("orders",))
-    presences.tell("host:1:aaaa", here)
+    presences.report("host:1:aaaa", here)
     assert presences.living() == {"host:1:aaaa": here}
     presences.leave("host:1:aaaa")
     assert presences.living() == {}
@@ -47,7 +47,7 @@ def test_a_process_that_has_fallen_silent_is_not_counted_and_after_an_hour_forgo
     presences: Presences, redis_client: redis.Redis
 ) -> None:
     redis_client.hset(KEY, "host:0:dead", '{"at": 1000, "told": {"sends": true, "disputed": []}}')
-    presences.tell("host:1:aaaa", Presence(sends=True))
+    presences.report("host:1:aaaa", Presence(sends=True))
     assert list(presences.living()) == ["host:1:aaaa"]
     assert redis_client.hkeys(KEY) == ["host:1:aaaa"]
 
@@ -81,7 +81,7 @@ def test_a_reader_learns_how_far_the_clock_of_a_process_is_ahead(
     real = time.time
     monkeypatch.setattr("pairing.fleet.presence.time.time", lambda: real() + 90)
 
-    presences.tell("host:1:aaaa", Presence(sends=True))
+    presences.report("host:1:aaaa", Presence(sends=True))
 
     ahead_s = presences.living()["host:1:aaaa"].ahead_s
     assert ahead_s == pytest.approx(90, abs=2)
@@ -114,7 +114,7 @@ def test_a_process_tells_how_soon_a_forced_failover_reached_it(
 
 def test_what_was_heard_survives_the_way_through_redis(presences: Presences) -> None:
     here = Presence(sends=True, heard=(Heard("orders", 1_790_000_000_123, 0.042),))
-    presences.tell("host:1:aaaa", here)
+    presences.report("host:1:aaaa", here)
     assert presences.living()["host:1:aaaa"].heard == here.heard
 
 
@@ -127,5 +127,5 @@ def test_what_was_heard_and_makes_no_sense_is_told_by_nobody(
     told = {"sends": True, "disputed": [], "heard": [odd]}
     written = json.dumps({"at": time.time() * 1000, "told": told}).replace('"NaN"', "NaN")
     redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", written)
-    presences.tell("host:2:bbbb", Presence(sends=True))
+    presences.report("host:2:bbbb", Presence(sends=True))
     assert list(presences.living()) == ["host:2:bbbb"]

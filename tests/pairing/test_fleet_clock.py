@@ -37,18 +37,20 @@ def test_what_a_clock_that_is_off_says_is_told_by_the_fleet_s(ahead_s):
     machine = Machine(ahead_s)
     machine.looks()
     assert machine.clock.ahead_s == pytest.approx(ahead_s, abs=1e-6)
-    assert abs(machine.clock.told(machine.own_time(), "orders") - machine.fleet_time()) < timedelta(microseconds=10)
+    assert abs(machine.clock.fleet_time(machine.own_time(), "orders") - machine.fleet_time()) < timedelta(
+        microseconds=10
+    )
 
 
 def test_a_clock_that_is_right_as_far_as_can_be_known_is_believed():
     machine = Machine(0.02)
     machine.looks(0.05, 0.01)
     assert machine.clock.ahead_s == 0.0
-    assert machine.clock.told(NOON, "orders") == NOON
+    assert machine.clock.fleet_time(NOON, "orders") == NOON
 
 
 def test_without_an_answer_the_own_clock_is_believed():
-    assert Machine(3.0).clock.told(NOON, "orders") == NOON
+    assert Machine(3.0).clock.fleet_time(NOON, "orders") == NOON
 
 
 def test_the_quickest_answer_of_late_counts():
@@ -70,12 +72,14 @@ def test_an_answer_from_before_the_clock_was_set_counts_no_more():
 def test_a_better_answer_turns_no_two_events_of_an_entity_round():
     machine = Machine(3.0)
     machine.looks(0.09, 0.01)  # 40 ms wrong
-    first = machine.clock.told(machine.own_time(), "orders")
+    first = machine.clock.fleet_time(machine.own_time(), "orders")
     machine.passed += 0.002
     machine.looks()
     machine.passed += 0.002
-    assert machine.clock.told(machine.own_time(), "orders") != first
-    early = machine.clock.told(machine.own_time() - timedelta(seconds=0.06), "orders")
+    assert machine.clock.fleet_time(machine.own_time(), "orders") != first
+    early = machine.clock.fleet_time(machine.own_time() - timedelta(seconds=0.06), "orders")
     assert early > first
-    assert machine.clock.told(machine.own_time() - timedelta(hours=1), "orders") < first, "it waited long to be told"
-    assert machine.clock.told(machine.own_time() - timedelta(seconds=0.06), "invoices") < early
+    assert machine.clock.fleet_time(machine.own_time() - timedelta(hours=1), "orders") < first, (
+        "it waited long to be told"
+    )
+    assert machine.clock.fleet_time(machine.own_time() - timedelta(seconds=0.06), "invoices") < early

@@ -64,7 +64,7 @@ class Process:
         self.pair = Pair(OPTIONS, PAIR, name, clock)
         self.coordination = RedisCoordination("redis://127.0.0.1:1/0", PAIR, name)
         self.coordination.shared = clocked(SharedState(client, PAIR))
-        self.coordination._presences.tell = lambda process, presence: None
+        self.coordination._presences.report = lambda process, presence: None
         self.coordination._backlog.pulled = list
         self.fleet = Fleet(self.pair, None)
         self.fleet.join(self.coordination)
@@ -203,7 +203,7 @@ class FleetLife(RuleBasedStateMachine):
             process.coordination.shared.exchange = lambda *a, **k: (exchange(*a, **k), self.no_answer())
         try:
             with suppress(RedisIsAwayError):
-                process.coordination._tell()
+                process.coordination._report_all()
                 process.by_hand = process.by_ping = False
         finally:
             process.coordination.shared.exchange = exchange
@@ -277,6 +277,7 @@ class FleetLife(RuleBasedStateMachine):
                 assert machine.held_by == stands.held_by or not self.is_held(stands), (process.pair.process, stands)
 
 
+@pytest.mark.slow
 def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client, monkeypatch):
     monkeypatch.setattr(shared_state, "datetime", ModelTime)
     FleetLife.redis = redis_client

@@ -170,6 +170,7 @@ async def test_a_wait_that_is_cancelled_keeps_nobody_else_waiting(leaves_first):
     assert not turn.is_taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [pairing, pairing.aio], ids=["sync", "asyncio"])
 async def test_thousands_of_redirected_sends_leave_nothing_in_memory(world):
     client = world.PairedServiceBusClient.from_connection_string(PRIMARY, SECONDARY, options=OPTIONS)

@@ -183,6 +183,7 @@ def test_what_makes_sense_is_read(stranger):
     assert (queue.active, queue.size_bytes, queue.max_size_bytes) == (1, 17, 5120 * 2**20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [pairing, pairing.aio], ids=["sync", "asyncio"])
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_opening_says_which_namespace_answers_rubbish(stranger, module, name):

@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus._pyamqp._encode import encode_payload
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
@@ -119,6 +120,7 @@ def messages(draw: st.DrawFn) -> ServiceBusMessage:
     return as_message(raw)
 
 
+@pytest.mark.slow
 @settings(max_examples=depth(600), deadline=None)
 @given(messages())
 @example(ServiceBusMessage(b"", scheduled_enqueue_time_utc=datetime(6430, 1, 1, 0, 0, 0, 106985, tzinfo=UTC)))
@@ -140,6 +142,7 @@ def test_going_through_the_backlog_leaves_the_senders_message_as_it_was(message)
         assert untouched == after
 
 
+@pytest.mark.slow
 @settings(max_examples=depth(200), deadline=None)
 @given(messages())
 def test_a_received_message_that_is_sent_on_can_be_encoded_where_its_body_can(message):

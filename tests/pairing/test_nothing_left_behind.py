@@ -10,6 +10,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from pairing import PairingError
+from tests.pace import slowed
 from tests.pairing import leftovers
 
 
@@ -37,17 +38,17 @@ async def a_failover(world, client, primary, secondary, queue):
 
 async def an_unanswered_attach(world, client, primary, secondary, queue):
     primary.fault(entity=queue, operation="attach", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(TIMEOUT))
 
 
 async def an_unanswered_send(world, client, primary, secondary, queue):
     primary.fault(entity=queue, operation="send", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(TIMEOUT))
 
 
 async def an_unanswered_connection(world, client, primary, secondary, queue):
     primary.fault(operation="connect", effect="silent")
-    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=TIMEOUT)
+    await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"), timeout=slowed(TIMEOUT))
 
 
 async def a_frozen_primary(world, client, primary, secondary, queue):
@@ -127,6 +128,7 @@ async def test_after_hosting_a_syphon(world, primary, secondary, queue, open_soc
     await close_after(situation, options, world, primary, secondary, queue, open_sockets, caplog)
 
 
+@pytest.mark.sampled("world")
 @pytest.mark.parametrize("situation", SITUATIONS, ids=named)
 async def test_after(world, primary, secondary, queue, open_sockets, caplog, situation):
     options = {"backlog_queue_count": 1}

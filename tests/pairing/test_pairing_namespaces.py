@@ -148,7 +148,7 @@ def test_unauthorized_is_final_at_once(status):
     assert namespace.asked == [ListQueues()]
 
 
-def test_a_repair_tries_once_and_waits_for_nothing_for_its_tender_comes_again():
+def test_a_repair_tries_once_and_waits_for_nothing_for_the_maintenance_comes_again():
     namespace = Namespace(listed=[ServiceRequestError("away")])
     with pytest.raises(BacklogCreationError):
         namespace.pair(tries=1)

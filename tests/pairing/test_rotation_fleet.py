@@ -41,17 +41,17 @@ async def test_what_one_process_saw_of_the_fill_serves_all_and_is_warned_of_once
         client.fail_over("orders", "drill")
     looking = [MaintenanceCore(client) for client in (first, second)]
     full = [_described(path, 85 if path == queue else 10) for path in first.backlog_paths]
-    for tender in looking:
-        await world(_look, tender, full)
+    for maintenance in looking:
+        await world(_look, maintenance, full)
     assert world.told.count("capacity_warning") == 1
     for client in (first, second):
         assert not client.pair_state.rotation.usable(queue)
 
 
-def _look(tender: MaintenanceCore, queues: list) -> None:
-    """What a tender does; both look here, where the clock would let one."""
-    tender._must_look()
-    tender._filled(queues)
+def _look(maintenance: MaintenanceCore, queues: list) -> None:
+    """What the maintenance does; both look here, where the clock would let one."""
+    maintenance._must_look()
+    maintenance._filled(queues)
 
 
 def _described(path: str, size: int):

@@ -9,6 +9,7 @@ import os
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -325,6 +326,7 @@ class FleetLife(RuleBasedStateMachine):
         assert all(not self.sessions.barred(queue) for queue in QUEUES)
 
 
+@pytest.mark.slow
 def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies(redis_client):
     FleetLife.redis = redis_client
     run_state_machine_as_test(

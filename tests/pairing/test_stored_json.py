@@ -248,7 +248,7 @@ def test_one_entity_that_cannot_be_read_cuts_no_process_off(redis_url, redis_cli
     assert learnt == ["invoices"]
     coordination.publish(replace(HEALTH, path="payments"))
     coordination.publish(HEALTH)
-    coordination._tell()
+    coordination._report_all()
     assert other.health().keys() == {"invoices", "orders", "payments"}
     for channel_says in (b"\xff", b"[" * 100_000, b"{}"):
         coordination._read(channel_says)
@@ -270,7 +270,7 @@ def test_a_verdict_that_makes_no_sense_is_let_go_with_the_others(redis_client):
 def test_a_process_that_cannot_be_read_is_not_counted(redis_client):
     presences = Presences(SharedState(redis_client, "contoso"))
     redis_client.hset("pairing:{contoso}:processes", mapping={"x": "?", "y": '{"at": null, "told": []}'})
-    presences.tell("host:1:aaaa", Presence(sends=True))
+    presences.report("host:1:aaaa", Presence(sends=True))
     assert presences.living().keys() == {"host:1:aaaa"}
 
 

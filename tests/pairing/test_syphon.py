@@ -22,12 +22,10 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 import pairing
 import pairing.aio
-from pairing import SendAvailabilityOptions, syphon
+from pairing import SendAvailabilityOptions
 from pairing import options as option_bounds
-from pairing.aio import syphon as aio_syphon
-from pairing.drain import destinations, usage
+from pairing.drain import destinations, lease_holder, syphons, usage
 from pairing.drain import flow as homecoming
-from pairing.drain import lease_holder as tenure
 from pairing.drain.refusals import why_refused
 from pairing.messages.rewriting import as_message, to_backlog
 from tests.pace import Stopwatch
@@ -646,10 +644,9 @@ def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home,
 @both_worlds
 def test_who_is_told_to_stop_in_the_middle_of_a_send_still_completes_it(home, primary, queue, redis_url, monkeypatch):
     """The send takes longer than what was left of the lease: it is renewed meanwhile, or all would come home twice."""
-    monkeypatch.setattr(tenure, "LEASE_S", 1.0)
-    monkeypatch.setattr(tenure, "_RENEW_S", 0.3)
-    for module in (syphon, aio_syphon):
-        monkeypatch.setattr(module, "LOOK_S", 0.1)
+    monkeypatch.setattr(lease_holder, "LEASE_S", 1.0)
+    monkeypatch.setattr(lease_holder, "_RENEW_S", 0.3)
+    monkeypatch.setattr(syphons, "LOOK_S", 0.1)
     here = home(coordination=redis_url, close_grace=timedelta(seconds=20))
     primary.fault(entity=queue, operation="send", effect="delay", delay_s=2.5)
     here.store(numbered(10), queue)

@@ -270,6 +270,7 @@ def dying(at: int, *, before: bool) -> tuple[World, dict[str, str]]:
     return world, accepted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_power_may_fail_at_every_step_and_nothing_is_lost(before):
     """Every step of the flow in turn is its last; the next process has only what the brokers and the books tell."""

@@ -23,6 +23,7 @@ from pipeline.schemas import CONNECTIONS, KINDS, OF_A_PROCESS, USAGE
 from pipeline.spark import INTERPRETED
 from tests.pipeline.conftest import Write
 from tests.pipeline.reference import charges
+from tests.selection import is_nightly
 
 pytestmark = pytest.mark.spark
 OCTOBER = Month.parse("2026-10")
@@ -199,7 +200,7 @@ def months(draw: st.DrawFn) -> Rows:
 
 # Many scopes in one frame: each is a case of its own, and Spark starts only once for all of them.
 @settings(
-    max_examples=2,
+    max_examples=2 if is_nightly() else 1,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],

@@ -18,7 +18,7 @@ from pipeline.sources import Listing
 from tests.pipeline.conftest import Write, write_table
 from tests.pipeline.test_charges_on_spark import MILLION, NOW, OCTOBER, PRICES, computed, record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def month(first_day: int) -> list[dict[str, object]]:
@@ -66,6 +66,7 @@ def test_an_incremental_month_equals_a_full_one_after_changes_and_damage_and_rea
     assert computed(spark, usage, incremental=True) == full
 
 
+@pytest.mark.nightly
 def test_what_was_kept_in_another_shape_is_summed_again(spark: SparkSession, usage: Path, write: Write) -> None:
     write(month(2), USAGE)
     before = computed(spark, usage, incremental=True)
@@ -77,6 +78,7 @@ def test_what_was_kept_in_another_shape_is_summed_again(spark: SparkSession, usa
     assert computed(spark, usage, incremental=True) == before
 
 
+@pytest.mark.nightly
 def test_where_much_came_the_days_are_summed_from_the_start(
     spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +91,7 @@ def test_where_much_came_the_days_are_summed_from_the_start(
     assert computed(spark, usage, incremental=True) == full
 
 
+@pytest.mark.nightly
 def test_a_run_that_breaks_off_before_it_notes_what_it_wrote_is_not_believed(
     spark: SparkSession, usage: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

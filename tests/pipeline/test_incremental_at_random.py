@@ -16,7 +16,7 @@ from tests.pipeline.conftest import write_table
 from tests.pipeline.test_charges_on_spark import MILLION, OCTOBER, computed, record
 from tests.pipeline.test_incremental import kept_in_brief
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 DAYS = [OCTOBER.start + timedelta(days=n) for n in (0, 1, 8, 20)]
 CHANGES = ("late", "late", "late", "repeated", "corrected", "corrected", "deleted", "replaced")
 CHANGES_A_RUN = 2
@@ -64,6 +64,7 @@ class Collector:
         return {"operations": units, "billing_units": units}
 
 
+@pytest.mark.nightly
 def test_whatever_becomes_of_the_files_the_kept_sums_are_those_of_all_of_them(spark: SparkSession, usage: Path) -> None:
     random = Random(4711)
     collector = Collector(usage, random)

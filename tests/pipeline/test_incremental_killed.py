@@ -15,9 +15,10 @@ from tests.pipeline.conftest import Write
 from tests.pipeline.test_charges_on_spark import MILLION, computed, record
 from tests.pipeline.test_incremental import month
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
+@pytest.mark.nightly
 def test_a_run_killed_while_it_writes_is_not_believed(spark: SparkSession, usage: Path, write: Write) -> None:
     write(month(1), USAGE)
     before = computed(spark, usage, incremental=True)

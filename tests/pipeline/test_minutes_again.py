@@ -14,12 +14,16 @@ from pipeline.schemas import USAGE
 from tests.pipeline.conftest import Write, write_table
 from tests.pipeline.test_charges_on_spark import MILLION, NOW, OCTOBER, PRICES, computed, record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 HOUR = timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
-    "other_minute", [timedelta(0), 3 * HOUR], ids=["a copy in the same minute", "one identity in two hours of a day"]
+    "other_minute",
+    [
+        pytest.param(timedelta(0), id="a copy in the same minute"),
+        pytest.param(3 * HOUR, id="one identity in two hours of a day", marks=pytest.mark.nightly),
+    ],
 )
 def test_the_hour_in_which_a_tier_begins_counts_each_record_once(
     spark: SparkSession, usage: Path, write: Write, other_minute: timedelta

@@ -1,4 +1,4 @@
-"""Outages from events: episodes by state, clipped to the month, and the operations each one took."""
+"""Outages: folded from events, clipped to the month, and the operations each one took."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from dashboard.fleet.outages import Report, outages
 from pipeline.outages import Episode, Place
 from pipeline.results import Outcome
 from pipeline.schemas import USAGE
@@ -48,6 +49,23 @@ EVENTS = [
     event(13, "archive", "failed_over", OCTOBER.end + timedelta(days=1)),
     event(14, "shipments", "recovered", at(days=4)),
 ]
+
+
+def folded(folder: Path, events: list[dict[str, Any]]) -> Path:
+    """The file of outages that the control plane makes of these events."""
+    path, lines = folder / "outages.jsonl", []
+    for entity in {each["entity"] for each in events}:
+        known = {each["id"]: each for each in events if each["entity"] == entity}
+        reported = [Report(datetime.fromisoformat(one["time"]), one["kind"], one["reason"]) for one in known.values()]
+        for one in outages(sorted(reported, key=lambda each: each.time)):
+            span = {"started": one.began.time.isoformat(), "ended": one.ended and one.ended.time.isoformat()}
+            lines.append(
+                {"pair": "contoso", "entity": entity, "cause": one.began.kind, "reason": one.began.reason} | span
+            )
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
 ENTITIES = ("orders", "payments", "invoices", "archive", "shipments")
 
 
@@ -75,10 +93,9 @@ def outcome(request: pytest.FixtureRequest, spark: SparkSession, usage: Path, wr
         record("t", at(minutes=30), units=5, **empty),
     ]
     write([*rows, rows[1], *polls], USAGE)
-    path = usage / "events.jsonl"
-    path.write_text("\n".join(map(json.dumps, EVENTS)))
+    path = folded(usage, EVENTS)
     inventory = tuple(("contoso", entity) for entity in ENTITIES)
-    terms = {"events": str(path), "inventory": inventory, "incremental": getattr(request, "param", False)}
+    terms = {"outages": str(path), "inventory": inventory, "incremental": getattr(request, "param", False)}
     return computed(spark, usage, **terms)
 
 
@@ -152,9 +169,8 @@ def test_what_comes_home_after_midnight_on_the_first_is_of_the_outage_before_the
         event(6, "payments", "recovered", at(minutes=-10)),  # whose backlog was home by midnight
     ]
     write([record("a", at(minutes=20), kind="syphon_receive", units=100)], USAGE)
-    path = usage / "events.jsonl"
-    path.write_text("\n".join(map(json.dumps, told)))
-    outcome = computed(spark, usage, events=str(path), inventory=(("contoso", "orders"),))
+    path = folded(usage, told)
+    outcome = computed(spark, usage, outages=str(path), inventory=(("contoso", "orders"),))
     assert [(each.entity, each.started, each.down_s, each.units) for each in outcome.episodes] == [
         ("orders", at(hours=-2), 0, {"syphon_receive": 100})
     ]

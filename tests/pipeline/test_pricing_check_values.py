@@ -7,8 +7,8 @@ import pytest
 from pipeline.allocation import round_half_up
 from pipeline.invoice import Connections, Terms, Usage, invoice
 from pipeline.jobs.charges import SAMPLE_PRICES
-from pipeline.ladder import Ladder, Tier
 from pipeline.months import Month
+from pipeline.price_tiers import PriceTiers, Tier
 from pipeline.prices import read_prices
 
 OCTOBER = Month.parse("2026-10")
@@ -132,7 +132,7 @@ def test_a_syphoned_message_takes_four_transfers_and_two_settlements(
 
 
 OUTAGE = {"published": (8_003_720, 4_000_000), "settlements": (10_003_720, 5_000_000)}
-BASIC = Ladder((Tier(0, Fraction(5, 100 * MILLION)),))
+BASIC = PriceTiers((Tier(0, Fraction(5, 100 * MILLION)),))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ BASIC = Ladder((Tier(0, Fraction(5, 100 * MILLION)),))
     ],
 )
 def test_a_three_hour_outage_costs_what_its_place_in_the_month_says(
-    ladder: Ladder, used: int, total: tuple[str, str], extra: tuple[str, str]
+    ladder: PriceTiers, used: int, total: tuple[str, str], extra: tuple[str, str]
 ) -> None:
     for place, (with_outage, without) in enumerate(OUTAGE.values()):
         assert cents(ladder.charge(with_outage, used)) == total[place]

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
+from dashboard.fleet import catching_up
 from dashboard.fleet.pairs_file import PairConfig
 from dashboard.fleet.sync import sync
 from dashboard.models import EntityHealth, FailoverEvent
@@ -134,23 +135,23 @@ def test_a_change_of_one_entity_of_many_costs_a_handful_of_queries(
     for number in range(200):
         shared.fail_over(f"orders/{number}", "drill", operator="ada", process="web")
         shared.record_ping(f"orders/{number}", accepted=True, reason="")
-    assert collectors.project_health("contoso")
+    assert catching_up.catch_up("contoso")
     assert EntityHealth.objects.filter(state="failed_over", last_ping_accepted=True).count() == 200
     shared.mark_healthy("orders/7", operator="ada", process="web")
     with django_assert_max_num_queries(10):
-        assert collectors.project_health("contoso")
+        assert catching_up.catch_up("contoso")
     assert EntityHealth.objects.filter(state="healthy").get().path == "orders/7"
-    assert not collectors.project_health("contoso")
+    assert not catching_up.catch_up("contoso")
 
 
 def test_a_database_that_lags_behind_is_brought_up_to_date_in_time(
     reader: Reader, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
-    monkeypatch.setattr(collectors, "READ_ALL_S", 0.0)
-    assert collectors.project_health("contoso")
+    monkeypatch.setattr(catching_up, "READ_ALL_S", 0.0)
+    assert catching_up.catch_up("contoso")
     EntityHealth.objects.update(state="unknown", version=0, held_by=None)  # yesterday's copy
-    assert collectors.project_health("contoso")
+    assert catching_up.catch_up("contoso")
     assert EntityHealth.objects.get(path="orders").state == "failed_over"
 
 
@@ -160,11 +161,11 @@ def test_a_health_that_could_not_be_stored_is_news_once_more(
     def refuse(*_: object) -> None:
         raise OSError("disk full")
 
-    collectors.project_health("contoso")
+    catching_up.catch_up("contoso")
     SharedState(fleet, "contoso").fail_over("orders", "drill", operator="ada", process="web")
     with monkeypatch.context() as broken:
-        broken.setattr(collectors.projection, "apply_all_health", refuse)
+        broken.setattr(catching_up.projection, "apply_all_health", refuse)
         with pytest.raises(OSError, match="disk full"):
-            collectors.project_health("contoso")
-    assert collectors.project_health("contoso")
+            catching_up.catch_up("contoso")
+    assert catching_up.catch_up("contoso")
     assert EntityHealth.objects.get(path="orders").state == "failed_over"

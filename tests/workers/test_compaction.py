@@ -158,6 +158,7 @@ def power_for(steps: int) -> Iterator[list[int]]:
         sys.settrace(before)
 
 
+@pytest.mark.slow
 def test_whenever_it_is_killed_nothing_is_lost_and_the_next_night_ends_the_work(tmp_path: Path) -> None:
     original = tmp_path / "original"
     collected(original, files=1)

@@ -16,9 +16,12 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from dashboard.actions.control import Request
+from dashboard.access.audited import Request
+from dashboard.drills import exercise
 from dashboard.drills import requests as wanting
 from dashboard.drills.canary import CANARY
+from dashboard.drills.exercise import Exercise
+from dashboard.drills.schedule import begin_if_due
 from dashboard.fleet import projection
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
@@ -29,7 +32,7 @@ from tests.dashboard.served import namespaces
 from tests.pace import Stopwatch
 from workers import connections, drills, orphans, pingers, slices, syphons, watchers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 PAIRS = """
 [pairs.contoso]
 primary = { connection_string_env = "CONTOSO_PRIMARY", namespace = "contoso" }
@@ -72,12 +75,12 @@ def pair(
     told: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
     for room in (connections, watchers, orphans, pingers, syphons, drills):
         monkeypatch.setattr(room, "pairs", lambda: told)
-    monkeypatch.setattr(drills, "cost", lambda *_: None)
+    monkeypatch.setattr(exercise, "cost", lambda *_: None)
     monkeypatch.setattr("pairing.fleet.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
     monkeypatch.setattr("pairing.drain.flow._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
     monkeypatch.setattr(syphons, "_LOOK_S", 0.1)
     # Threads that share SQLite's database of tests, which is in memory, do not wait for each other's tables.
-    monkeypatch.setattr(pingers, "project_health", lambda *_: None)
+    monkeypatch.setattr(pingers, "catch_up", lambda *_: None)
     list(sync(told))
     syphons.host("contoso")
     yield Pair.objects.get()
@@ -225,13 +228,13 @@ def test_messages_of_others_are_left_alone(
 def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(
     pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, real = begun(pair), drills.Exercise._look
+    row, real = begun(pair), Exercise._look
 
-    def called_off(exercise: drills.Exercise) -> tuple[int, bool]:
+    def called_off(running: Exercise) -> tuple[int, bool]:
         Drill.objects.update(abort_wanted_by="bob")
-        return real(exercise)
+        return real(running)
 
-    monkeypatch.setattr(drills.Exercise, "_look", called_off)
+    monkeypatch.setattr(Exercise, "_look", called_off)
 
     row = carried_out(row)
 
@@ -256,16 +259,16 @@ def test_a_drill_does_not_run_beside_an_outage(
 def test_a_worker_whose_claim_was_taken_meanwhile_does_nothing_more(
     pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, real, looks = begun(pair), drills.Exercise._sight, 0
+    row, real, looks = begun(pair), Exercise._sight, 0
 
-    def frozen(exercise: drills.Exercise) -> Any:
+    def frozen(running: Exercise) -> Any:
         nonlocal looks
         looks += 1
         if looks == 4:
             Drill.objects.update(claimed_by="another")
-        return real(exercise)
+        return real(running)
 
-    monkeypatch.setattr(drills.Exercise, "_sight", frozen)
+    monkeypatch.setattr(Exercise, "_sight", frozen)
 
     drills.carry_on(row.pk)
 
@@ -297,9 +300,9 @@ def test_the_schedule_begins_a_drill_once_an_interval(
     now = datetime.now(UTC)
     projection.record_heartbeat("host:1:aaaa", "pings", now)
 
-    first = drills.begin("contoso", CANARY, 30, now)
+    first = begin_if_due("contoso", CANARY, 30, now)
     fleet.delete("workers:drill-asked:contoso")
-    again = drills.begin("contoso", CANARY, 30, now)
+    again = begin_if_due("contoso", CANARY, 30, now)
 
     assert first is not None
     assert (first.is_scheduled, first.by) == (True, "schedule")
@@ -307,7 +310,7 @@ def test_the_schedule_begins_a_drill_once_an_interval(
     assert AuditEntry.objects.get().operator == "schedule"
     Drill.objects.update(at=now - timedelta(days=31), ended_at=now, outcome="passed")
     fleet.delete("workers:drill-asked:contoso")
-    assert drills.begin("contoso", CANARY, 30, now) is not None
+    assert begin_if_due("contoso", CANARY, 30, now) is not None
 
 
 def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minute(
@@ -317,8 +320,8 @@ def test_the_schedule_waits_while_something_speaks_against_and_asks_once_a_minut
     projection.record_heartbeat("host:1:aaaa", "pings", now)
     pause = SyphonPause.objects.create(pair=pair, by="ada", at=now)
 
-    assert drills.begin("contoso", CANARY, 30, now) is None
+    assert begin_if_due("contoso", CANARY, 30, now) is None
     pause.delete()
-    assert drills.begin("contoso", CANARY, 30, now) is None  # it was asked a moment ago
+    assert begin_if_due("contoso", CANARY, 30, now) is None  # it was asked a moment ago
     fleet.delete("workers:drill-asked:contoso")
-    assert drills.begin("contoso", CANARY, 30, now) is not None
+    assert begin_if_due("contoso", CANARY, 30, now) is not None

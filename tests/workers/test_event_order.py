@@ -10,8 +10,10 @@ import pytest
 import redis
 from django.contrib.auth import get_user_model
 
+from dashboard.access.audited import Request
 from dashboard.access.idempotency import UNSEEN_END
-from dashboard.actions import control, several
+from dashboard.actions import entities, events
+from dashboard.actions.entities import FAIL_OVER
 from dashboard.fleet.pairs_file import PairConfig
 from dashboard.fleet.sync import sync
 from dashboard.models import AuditEntry, FailoverEvent, Pair
@@ -103,9 +105,9 @@ def test_an_operators_word_is_told_by_the_fleets_clock_too(
     right.sees("failing")
     eventually(lambda: fleet.xlen(EVENTS) == 1)
     a_while()
-    monkeypatch.setattr(control.timezone, "now", lambda: datetime.now(UTC) - timedelta(seconds=3))
+    monkeypatch.setattr(events.timezone, "now", lambda: datetime.now(UTC) - timedelta(seconds=3))
     ann = get_user_model().objects.create_superuser("ann")
-    control.fail_over(control.Request(ann, Pair.objects.get(name="contoso"), "orders", "drill", "r1"))
+    FAIL_OVER.run(Request(ann, Pair.objects.get(name="contoso"), "orders", "drill", "r1"))
     collect(reader)
     assert [kind for kind, _ in stored()] == ["failing", "forced"]
 
@@ -118,11 +120,11 @@ def test_an_operators_word_is_told_also_if_its_process_dies_before_the_commit(
     pair = Pair.objects.get(name="contoso")
 
     def click(request_id: str) -> str:
-        wish = control.Request(ann, pair, "orders", "drill", request_id)
-        return (control.fail_over(wish) if is_one else several.fail_over(wish, ["orders"])).outcome
+        request = Request(ann, pair, "orders", "drill", request_id)
+        return (FAIL_OVER.run(request) if is_one else FAIL_OVER.run_on(request, ["orders"])).outcome
 
     with monkeypatch.context() as power:
-        power.setattr(control.projection, "record_events", dies)
+        power.setattr(entities.projection, "record_events", dies)
         with pytest.raises(OSError, match="power fails"):
             click("1")
     assert not FailoverEvent.objects.exists()
@@ -138,7 +140,7 @@ def test_an_operators_word_is_told_also_if_its_process_dies_before_the_commit(
 def test_an_operators_word_is_stored_once_though_it_is_told_twice(fleet: redis.Redis, reader: Reader) -> None:
     ann = get_user_model().objects.create_superuser("ann")
     pair = Pair.objects.get(name="contoso")
-    several.fail_over(control.Request(ann, pair, "*", "drill", "1"), ["orders", "payments"])
+    FAIL_OVER.run_on(Request(ann, pair, "*", "drill", "1"), ["orders", "payments"])
     assert FailoverEvent.objects.count() == fleet.xlen(EVENTS) == 2
 
     collect(reader)

@@ -103,7 +103,7 @@ def test_an_accepted_ping_brings_an_entity_back_and_the_database_knows(
         return shared.health()["orders"].state == "healthy"
 
     eventually(is_healthy)
-    watchers.reconcile()
+    watchers.refresh()
     entity = EntityHealth.objects.get(path="orders")
     assert (entity.state, entity.last_ping_accepted) == ("healthy", True)
     eventually(lambda: application.entity_health("orders").state == "healthy")

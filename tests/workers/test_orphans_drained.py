@@ -12,6 +12,8 @@ import redis
 from azure.servicebus import ServiceBusMessage
 from django.utils import timezone
 
+from dashboard.backlog import dead_letter_links, dead_letter_progress
+from dashboard.backlog.dead_letter_run import DeadLetterRun
 from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import BacklogQueue, DeadLetterJob, DiscardedMessage, Pair, QueueDeletion, QueueDrain
@@ -141,7 +143,7 @@ def test_an_orphan_in_quarantine_is_drained_home_and_the_row_tells_how_many(
     secondary.administration.update_queue(queue)
     row = errand(QueueDrain, waiting=3)
 
-    orphans.bring_home(row.pk)  # type: ignore[attr-defined]
+    orphans.drain_queue(row.pk)  # type: ignore[attr-defined]
 
     done = QueueDrain.objects.get()
     assert (done.ended_at is not None, done.moved, done.waiting) == (True, 3, 0)
@@ -154,7 +156,7 @@ def test_a_drain_that_was_stopped_is_not_begun(secondary: Secondary) -> None:
     secondary.fill(ORPHAN, "one")
     row = errand(QueueDrain, ended_at=timezone.now())
 
-    orphans.bring_home(row.pk)  # type: ignore[attr-defined]
+    orphans.drain_queue(row.pk)  # type: ignore[attr-defined]
 
     assert secondary.administration.get_queue_runtime_properties(ORPHAN).active_message_count == 1
 
@@ -203,14 +205,14 @@ def test_all_dead_letters_are_sent_where_they_were_meant_for_as_they_were(dead: 
 def test_a_job_ends_with_the_last_one_and_does_not_wait_for_more(
     dead: Secondary, monkeypatch: pytest.MonkeyPatch, confirmed: int
 ) -> None:
-    received, real = [], dead_letters.Job._receive
+    received, real = [], DeadLetterRun._receive
 
-    def receives(one: dead_letters.Job) -> list[object]:
+    def receives(one: DeadLetterRun) -> list[object]:
         received.append(real(one))
         return received[-1]
 
-    monkeypatch.setattr(dead_letters, "BATCH", 1)
-    monkeypatch.setattr(dead_letters.Job, "_receive", receives)
+    monkeypatch.setattr(dead_letter_links, "BATCH", 1)
+    monkeypatch.setattr(DeadLetterRun, "_receive", receives)
 
     row = carried_out(job(kind="discard", total=confirmed))
 
@@ -287,18 +289,18 @@ class PowerFailed(BaseException):
 
 
 @pytest.mark.parametrize("chosen", [False, True], ids=["all", "chosen ones"])
-@pytest.mark.parametrize("step", ["_send", "_settled", "_complete", "_keep", "_tell_books"])
+@pytest.mark.parametrize("step", ["_send", "_settled", "_complete", "_keep", "_report_to_ledger"])
 def test_a_worker_killed_anywhere_loses_nothing_doubles_only_by_the_same_id_and_counts_each_once(
     dead: Secondary, monkeypatch: pytest.MonkeyPatch, step: str, chosen: bool
 ) -> None:
-    row, real = job(numbers=numbers(dead) if chosen else []), getattr(dead_letters.Job, step)
+    row, real = job(numbers=numbers(dead) if chosen else []), getattr(DeadLetterRun, step)
 
     def fails(*arguments: object, **keywords: object) -> None:
         real(*arguments, **keywords)
         raise PowerFailed
 
     with monkeypatch.context() as power:
-        power.setattr(dead_letters.Job, step, fails)
+        power.setattr(DeadLetterRun, step, fails)
         with pytest.raises(PowerFailed):
             dead_letters.carry_out(row.pk)
     DeadLetterJob.objects.update(claimed_until=None)
@@ -310,16 +312,16 @@ def test_a_worker_killed_anywhere_loses_nothing_doubles_only_by_the_same_id_and_
     assert set(dead.received("orders", 3)) == {"one", "two", "three"}
 
 
-def one_at_a_time(power: pytest.MonkeyPatch, then: Callable[[dead_letters.Job], object]) -> None:
+def one_at_a_time(power: pytest.MonkeyPatch, then: Callable[[DeadLetterRun], object]) -> None:
     """Dead letters are received singly, and something happens after each."""
-    real = dead_letters.Job._take
+    real = DeadLetterRun._take
 
-    def takes(one: dead_letters.Job, wanted: list[object]) -> None:
+    def takes(one: DeadLetterRun, wanted: list[object]) -> None:
         real(one, wanted)
         then(one)
 
-    power.setattr(dead_letters, "BATCH", 1)
-    power.setattr(dead_letters.Job, "_take", takes)
+    power.setattr(dead_letter_links, "BATCH", 1)
+    power.setattr(DeadLetterRun, "_take", takes)
 
 
 @pytest.mark.parametrize("kind", ["discard", "resubmit"])
@@ -359,8 +361,8 @@ def test_what_lies_behind_more_than_can_be_kept_locked_is_told_as_out_of_reach(
     dead: Secondary, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     first, second, third = numbers(dead)
-    monkeypatch.setattr(dead_letters, "BATCH", 1)
-    monkeypatch.setattr(dead_letters, limit, 0 if limit == "REACH_S" else 1)
+    monkeypatch.setattr(dead_letter_links, "BATCH", 1)
+    monkeypatch.setattr(dead_letter_progress, limit, 0 if limit == "REACH_S" else 1)
     row = job(numbers=[first, third], total=2)
     while not row.ended_at:
         row = carried_out(row)
@@ -373,7 +375,7 @@ def test_locks_that_lapse_before_the_wanted_one_is_reached_end_the_job(
     dead: Secondary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     *_, third = numbers(dead)
-    one_at_a_time(monkeypatch, lambda one: one._settled("abandon", [held for held, _ in one._held.values()]))
+    one_at_a_time(monkeypatch, lambda one: one._settled("abandon", [held for held, _ in one._progress.held.values()]))
 
     row = carried_out(job(numbers=[third], total=1))
 
@@ -387,8 +389,8 @@ def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_f
     with dead.client.get_queue_sender(ORPHAN) as sender:
         sender.send_messages([ServiceBusMessage("whose am I?") for _ in range(3)])
     dead.dead_letter(ORPHAN, 3)
-    monkeypatch.setattr(dead_letters, "BATCH", 1)
-    monkeypatch.setattr(dead_letters, "MOST_HELD", 2)
+    monkeypatch.setattr(dead_letter_links, "BATCH", 1)
+    monkeypatch.setattr(dead_letter_progress, "MOST_HELD", 2)
     row = job(total=6)
     while not row.ended_at:
         row = carried_out(row)

@@ -27,7 +27,7 @@ def paused(fleet: redis.Redis, pairs: dict[str, PairConfig], monkeypatch: pytest
 
 
 def test_a_redis_restarted_empty_is_told_of_the_pauses_again(paused: SharedState) -> None:
-    watchers.reconcile()
+    watchers.refresh()
     assert {queue: (pause.by, pause.reason) for queue, pause in paused.paused().items()} == {
         "*": ("ada", "maintenance"),
         QUEUE: ("ada", "maintenance"),
@@ -36,7 +36,7 @@ def test_a_redis_restarted_empty_is_told_of_the_pauses_again(paused: SharedState
 
 def test_what_was_resumed_stays_resumed(paused: SharedState) -> None:
     SyphonPause.objects.filter(queue="*").delete()
-    watchers.reconcile()
+    watchers.refresh()
     assert set(paused.paused()) == {QUEUE}
 
 
@@ -50,7 +50,7 @@ def paced(paused: SharedState) -> SharedState:
 
 
 def test_a_redis_restarted_empty_is_told_of_the_paces_again(paced: SharedState) -> None:
-    watchers.reconcile()
+    watchers.refresh()
     assert {target: (pace.rate, pace.by, pace.reason) for target, pace in paced.paces().items()} == {
         "*": (20, "ada", "slow"),
         QUEUE: (5, "ada", "slow"),
@@ -59,11 +59,11 @@ def test_a_redis_restarted_empty_is_told_of_the_paces_again(paced: SharedState) 
 
 def test_a_pace_that_was_lifted_stays_lifted(paced: SharedState) -> None:
     SyphonPace.objects.filter(target=QUEUE).delete()
-    watchers.reconcile()
+    watchers.refresh()
     assert set(paced.paces()) == {"*"}
 
 
 def test_a_pace_that_redis_knows_is_left_as_it_is(paced: SharedState) -> None:
     paced.pace_syphon(None, 7, "grace", "")
-    watchers.reconcile()
+    watchers.refresh()
     assert paced.paces()["*"].rate == 7

@@ -60,7 +60,7 @@ def test_a_redis_that_answers_late_is_waited_for(slow_redis: threading.Event, fl
     assert [text for _, text in next(batches)] == ["late"]
 
 
-@pytest.mark.parametrize("task", [collectors.events, collectors.health, collectors.collect_usage, watchers.reconcile])
+@pytest.mark.parametrize("task", [collectors.events, collectors.health, collectors.collect_usage, watchers.refresh])
 @pytest.mark.django_db
 def test_a_redis_that_is_away_is_one_line_in_the_log_for_each_task(task: object, settings: object) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]

@@ -1,75 +1,98 @@
-"""Going to the provider, coming back, and leaving."""
+"""Redirect to the provider, callback, and sign-out."""
 
-from typing import Any
-from urllib.parse import urlencode
+import time
 
 import requests
 import structlog
+from authlib.integrations.base_client.errors import MismatchingStateError
+from authlib.integrations.django_client import OAuthError
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, logout
+from django.contrib.auth import BACKEND_SESSION_KEY, authenticate, login, logout
 from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
-from django.views.decorators.http import require_POST
-from jwt import PyJWTError
-from mozilla_django_oidc.views import (  # type: ignore[import-untyped]
-    OIDCAuthenticationCallbackView,
-    OIDCAuthenticationRequestView,
-)
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+from joserfc.errors import JoseError
 
-from dashboard.access.oidc.backend import NoAccess, setting
-from dashboard.access.oidc.discovery import ProviderError, provider
+from dashboard.access.oidc.backend import NoAccess
+from dashboard.access.oidc.client import NAME, States, claims_of, client
+from dashboard.access.oidc.discovery import ProviderError
+from dashboard.access.sessions import RENEWS
 
 BACKEND = "dashboard.access.oidc.backend.OidcBackend"
+NEXT = "oidc_login_next"
 log = structlog.get_logger(__name__)
 
 
-class Leave(OIDCAuthenticationRequestView):  # type: ignore[misc]
-    """To the provider. With `renew` it asks nobody anything: who is signed in there comes back at once."""
-
-    get_settings = staticmethod(setting)
-
-    def __init__(self, **kwargs: Any) -> None:
-        super(OIDCAuthenticationRequestView, self).__init__(**kwargs)
-        self.OIDC_RP_CLIENT_ID = settings.OIDC_RP_CLIENT_ID
-
-    @property
-    def OIDC_OP_AUTH_ENDPOINT(self) -> str:
-        return provider().authorization
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        try:
-            answer: HttpResponse = super().get(request)
-        except ProviderError as error:
-            return _failed(request, f"{error} Try again, or sign in with a password of this control plane.", 503)
-        return answer
-
-    def get_extra_params(self, request: HttpRequest) -> dict[str, str]:
-        return {"prompt": "none"} if request.GET.get("renew") else {}
+@require_GET
+def leave(request: HttpRequest) -> HttpResponse:
+    """Redirects to the provider. With `renew` it must not ask the person: who is signed in there comes back at once."""
+    home = request.build_absolute_uri(reverse("oidc_authentication_callback"))
+    silently = {"prompt": "none"} if request.GET.get("renew") else {}
+    try:
+        answer: HttpResponse = client().authorize_redirect(request, home, **silently)
+    except ProviderError as error:
+        return _failed(request, f"{error} Try again, or sign in with a password of this control plane.", 503)
+    request.session[NEXT] = _next(request)
+    return answer
 
 
-class Return(OIDCAuthenticationCallbackView):  # type: ignore[misc]
-    """Back from the provider. What went wrong is a page; the log has its kind, and no token."""
+def _next(request: HttpRequest) -> str | None:
+    """Where the person wants to go, if that is a page of ours."""
+    wanted = request.GET.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return wanted if is_ours else None
 
-    get_settings = staticmethod(setting)
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        try:
-            answer: HttpResponse = super().get(request)
-        except NoAccess as error:
-            logout(request)
-            return _failed(request, f"You are {error} there, but in no group that is let in here.", 403)
-        except (ProviderError, requests.RequestException) as error:
-            log.warning("the provider failed in a sign-in", error=type(error).__name__)
-            return _failed(request, "The provider does not answer as it should. Try again in a moment.", 503)
-        except (SuspiciousOperation, PyJWTError, KeyError, ValueError, TypeError) as error:
-            log.warning("a sign-in was refused", error=type(error).__name__)
-            return _failed(request, "This sign-in cannot be trusted, or is too old. Begin anew.", 403)
-        return answer
-
-    def login_failure(self) -> HttpResponse:
+@require_GET
+def come_back(request: HttpRequest) -> HttpResponse:
+    """The callback. A failure is a page; the log has the class of the error, and no token."""
+    if request.GET.get("error"):
+        return _refused_there(request)
+    if request.session.is_empty() or not {"code", "state"} <= request.GET.keys():
         return redirect("login")
+    try:
+        return _signed_in(request)
+    except NoAccess as error:
+        logout(request)
+        return _failed(request, f"You are {error} there, but in no group that is let in here.", 403)
+    except MismatchingStateError as error:
+        return _untrusted(request, error)
+    except (ProviderError, OAuthError, requests.RequestException, ValueError) as error:
+        log.warning("the provider failed in a sign-in", error=type(error).__name__)
+        return _failed(request, "The provider does not answer as it should. Try again in a moment.", 503)
+    except (SuspiciousOperation, JoseError, AttributeError, KeyError, TypeError) as error:
+        return _untrusted(request, error)
+
+
+def _untrusted(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.warning("a sign-in was refused", error=type(error).__name__)
+    return _failed(request, "This sign-in cannot be trusted, or is too old. Begin anew.", 403)
+
+
+def _refused_there(request: HttpRequest) -> HttpResponse:
+    """Ends the session as well: otherwise each page would ask the provider again."""
+    States(NAME).clear_state_data(request.session, request.GET.get("state"))
+    if request.user.is_authenticated:
+        logout(request)
+    return redirect("login")
+
+
+def _signed_in(request: HttpRequest) -> HttpResponse:
+    """A renewal keeps the session and its CSRF token; anybody else gets new ones. Raises what `come_back` handles."""
+    claims = claims_of(request)
+    # Other tabs may have stored something in the session during the requests to the provider: read it again.
+    request.session = type(request.session)(request.session.session_key)
+    person = authenticate(request, claims=claims)
+    if person is None or not person.is_active:
+        return redirect("login")
+    wanted = request.session.get(NEXT)  # login() empties the session of another person
+    if request.user != person:
+        login(request, person)
+    request.session[RENEWS] = time.time() + settings.OIDC_RENEW_ID_TOKEN_EXPIRY_SECONDS
+    return HttpResponseRedirect(wanted or resolve_url(settings.LOGIN_REDIRECT_URL))
 
 
 def _failed(request: HttpRequest, sentence: str, status: int) -> HttpResponse:
@@ -78,17 +101,21 @@ def _failed(request: HttpRequest, sentence: str, status: int) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Here, and for those who came through the provider there, too."""
+    """Ends the session here, and at the provider for those who signed in through it."""
     came_through = request.session.get(BACKEND_SESSION_KEY) == BACKEND
     logout(request)
     home = reverse("login")
-    if not came_through:
-        return redirect(home)
+    place = _end_of_session(request.build_absolute_uri(home)) if came_through else ""
+    return redirect(place or home)
+
+
+def _end_of_session(home: str) -> str:
+    """The address that ends the provider's session and redirects back; empty if the provider has none."""
     try:
-        place = provider().end_session
+        ours = client()
     except ProviderError:
-        place = ""
-    if not place:
-        return redirect(home)
-    words = {"client_id": settings.OIDC_RP_CLIENT_ID, "post_logout_redirect_uri": request.build_absolute_uri(home)}
-    return HttpResponseRedirect(f"{place}?{urlencode(words)}")
+        return ""
+    if not ours.server_metadata["end_session_endpoint"]:
+        return ""
+    found = ours.create_logout_url(post_logout_redirect_uri=home, client_id=settings.OIDC_RP_CLIENT_ID)
+    return str(found["url"])

@@ -1,5 +1,7 @@
 """Tokens of the person who looks, and for administrators those of everybody."""
 
+from collections.abc import Callable, Sequence
+
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -10,11 +12,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access import tokens
+from dashboard.access.audited import ActionError
 from dashboard.access.rights import Right, may
-from dashboard.actions.control import ControlError
-from dashboard.api.site import document
 from dashboard.models import ApiToken
 
+Operations = Callable[[], Sequence[tuple[str, str, str]]]
+"""Method, address and meaning of each operation of the API."""
 LIFETIMES = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 
 
@@ -27,24 +30,24 @@ class TokenForm(forms.Form):
 
 
 @require_GET
-def listing(request: HttpRequest) -> HttpResponse:
+def listing(request: HttpRequest, operations: Operations) -> HttpResponse:
     """The tokens, and the form for a new one."""
-    return _page(request, TokenForm())
+    return _page(request, TokenForm(), operations)
 
 
 @require_POST
-def make(request: HttpRequest) -> HttpResponse:
+def make(request: HttpRequest, operations: Operations) -> HttpResponse:
     """Makes one and shows it: now, and never again."""
     form = TokenForm(request.POST)
     if not form.is_valid():
-        return _page(request, form, status=400)
+        return _page(request, form, operations, status=400)
     given = form.cleaned_data
     try:
         row, text = tokens.make(_person(request), given["name"], given["scope"], given["days"], timezone.now())
-    except ControlError as error:
+    except ActionError as error:
         form.add_error(None, str(error))
-        return _page(request, form, status=400)
-    return _page(request, TokenForm(), made=row, text=text)
+        return _page(request, form, operations, status=400)
+    return _page(request, TokenForm(), operations, made=row, text=text)
 
 
 @require_POST
@@ -59,7 +62,13 @@ def revoke(request: HttpRequest, prefix: str) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, form: TokenForm, *, made: ApiToken | None = None, text: str = "", status: int = 200
+    request: HttpRequest,
+    form: TokenForm,
+    operations: Operations,
+    *,
+    made: ApiToken | None = None,
+    text: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     now = timezone.now()
     rows = _visible(request).select_related("owner")[:500]
@@ -70,7 +79,7 @@ def _page(
         "made": made,
         "text": text,
         "rows": [{"token": row, "is_usable": row.is_usable(now)} for row in rows],
-        "operations": _operations(),
+        "operations": operations(),
         "host": request.build_absolute_uri("/").rstrip("/"),
     }
     answer = render(request, "access/tokens.html", context, status=status)
@@ -91,13 +100,3 @@ def _person(request: HttpRequest) -> User:
     if not isinstance(request.user, User):  # strangers do not come here
         raise Http404
     return request.user
-
-
-def _operations() -> list[tuple[str, str, str]]:
-    """Method, address and meaning of each operation, from the API's own document."""
-    paths = document("/api/v1/")["paths"]
-    return [
-        (method.upper(), path, str(operation.get("description", "")))
-        for path, operations in paths.items()
-        for method, operation in operations.items()
-    ]

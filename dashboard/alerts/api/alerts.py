@@ -8,14 +8,15 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from dashboard.access.rights import Right, require
-from dashboard.alerts import actions as alert_deeds
+from dashboard.access.rights import require
+from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, CHANNEL_ACTIONS, AlertAction, ChannelAction
+from dashboard.alerts.actions import Request as AlertRequest
 from dashboard.api.authentication import via
-from dashboard.api.fields import Number, Path, Word
-from dashboard.api.idempotency import Deed, Key, identity
+from dashboard.api.fields import Number, Path, Why, Word
+from dashboard.api.idempotency import Key, identity
+from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
-from dashboard.api.schemas import Why
 from dashboard.models import Alert
 
 router = Router(tags=["readiness and alerts"])
@@ -56,39 +57,35 @@ def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[
     return page(rows, ("-opened_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
 
 
-@router.post("/alerts/{alert}/acknowledge", response={200: Deed, **PROBLEMS}, operation_id="acknowledge_alert")
-def acknowledge(request: HttpRequest, alert: Number, body: Why, key: Key = "") -> dict[str, Any]:
-    """Say that somebody looks after an open alert: nobody further is told."""
-    return told(request, key, body.reason, Right.OPERATE, lambda wish: alert_deeds.acknowledge(wish, alert))
-
-
-@router.post("/alerts/acknowledge-all", response={200: Deed, **PROBLEMS}, operation_id="acknowledge_alerts")
-def acknowledge_all(request: HttpRequest, body: Why, key: Key = "") -> dict[str, Any]:
-    """The same for all that are open."""
-    return told(request, key, body.reason, Right.OPERATE, alert_deeds.acknowledge_all)
-
-
-@router.post("/alerts/channels/{channel}/try", response={200: Deed, **PROBLEMS}, operation_id="try_channel")
-def try_channel(request: HttpRequest, channel: Path, body: Why, key: Key = "") -> dict[str, Any]:
-    """Send a test through a channel."""
-    return told(request, key, body.reason, Right.OPERATE, lambda wish: alert_deeds.try_channel(wish, channel))
-
-
-@router.post("/alerts/channels/{channel}/enable", response={200: Deed, **PROBLEMS}, operation_id="enable_channel")
-def enable_channel(request: HttpRequest, channel: Path, body: Why, key: Key = "") -> dict[str, Any]:
-    """Use a channel again that said it is gone for good."""
-    return told(request, key, body.reason, Right.ADMINISTER, lambda wish: alert_deeds.enable_channel(wish, channel))
-
-
-def told(
-    request: HttpRequest, key: str, reason: str, right: Right, deed: Callable[[alert_deeds.Wish], str]
+def perform(
+    request: HttpRequest, action: AlertAction, key: str, reason: str, run: Callable[[AlertRequest], str]
 ) -> dict[str, Any]:
-    """Do it once, on the audited path of alerts."""
-    require(request.user, right)
+    """Carry it out once, on the audited path of alerts."""
+    require(request.user, action.right)
     request_id, earlier = identity(request, key)
     if earlier:
         return {"outcome": earlier.outcome, "sentence": earlier.detail, "is_repeated": True}
-    wish = alert_deeds.Wish(
+    wanted = AlertRequest(
         user=request.user, at=timezone.now(), request_id=request_id, reason=reason, via=via(request)[:80]
     )
-    return {"outcome": "done", "sentence": deed(wish)}
+    return {"outcome": "done", "sentence": run(wanted)}
+
+
+@operation(router, ACKNOWLEDGE_ALERT)
+def acknowledge(request: HttpRequest, alert: Number, body: Why, key: Key = "") -> dict[str, Any]:
+    return perform(request, ACKNOWLEDGE_ALERT, key, body.reason, lambda wanted: ACKNOWLEDGE_ALERT.run(wanted, alert))
+
+
+@operation(router, ACKNOWLEDGE_ALERT, at=ACKNOWLEDGE_ALERT.operation_of_all)
+def acknowledge_all(request: HttpRequest, body: Why, key: Key = "") -> dict[str, Any]:
+    return perform(request, ACKNOWLEDGE_ALERT, key, body.reason, ACKNOWLEDGE_ALERT.run_on_all)
+
+
+def _add(action: ChannelAction) -> None:
+    @operation(router, action)
+    def on_channel(request: HttpRequest, channel: Path, body: Why, key: Key = "") -> dict[str, Any]:
+        return perform(request, action, key, body.reason, lambda wanted: action.run(wanted, channel))
+
+
+for _action in CHANNEL_ACTIONS:
+    _add(_action)

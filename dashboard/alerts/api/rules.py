@@ -7,18 +7,19 @@ from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dashboard.access.rights import Right, require
-from dashboard.actions.control import ControlError
-from dashboard.alerts import actions as deeds
+from dashboard.access.audited import ActionError
+from dashboard.access.rights import require
 from dashboard.alerts import channel_board
-from dashboard.alerts.api.alerts import told
+from dashboard.alerts.actions import CHANGE_RULE, DELETE_RULE, MAKE_RULE, SaveRule, save_rule
+from dashboard.alerts.actions import Request as AlertRequest
+from dashboard.alerts.api.alerts import perform
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import MOST_MINUTES, MOST_SECONDS, RuleForm
-from dashboard.api.fields import WHOLE, Body, Number, Reason, Word
+from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
 from dashboard.api.idempotency import Deed, Key
+from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
-from dashboard.api.schemas import Why
 from dashboard.models import AlertRule, Notice
 
 router = Router(tags=["readiness and alerts"])
@@ -150,23 +151,20 @@ def rule(request: HttpRequest, rule: Number) -> dict[str, Any]:
     return _rule(_rule_or_404(rule))
 
 
-@router.post("/alerts/rules", response={200: RuleDeed, **PROBLEMS}, operation_id="make_alert_rule")
+@operation(router, MAKE_RULE, response=RuleDeed)
 def make_rule(request: HttpRequest, body: RuleWanted, key: Key = "") -> dict[str, Any]:
-    """Make a rule."""
-    return _saved(request, key, body, None)
+    return _save(request, MAKE_RULE, key, body, None)
 
 
-@router.post("/alerts/rules/{rule}/change", response={200: RuleDeed, **PROBLEMS}, operation_id="change_alert_rule")
+@operation(router, CHANGE_RULE, response=RuleDeed)
 def change_rule(request: HttpRequest, rule: Number, body: RuleWanted, key: Key = "") -> dict[str, Any]:
-    """Put a rule in the place of another; what is left out is as in a new one."""
-    require(request.user, Right.ADMINISTER)
-    return _saved(request, key, body, _rule_or_404(rule))
+    require(request.user, CHANGE_RULE.right)
+    return _save(request, CHANGE_RULE, key, body, _rule_or_404(rule))
 
 
-@router.post("/alerts/rules/{rule}/delete", response={200: RuleDeed, **PROBLEMS}, operation_id="delete_alert_rule")
+@operation(router, DELETE_RULE, response=RuleDeed)
 def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") -> dict[str, Any]:
-    """Take a rule away. What it has put into the outbox is still sent."""
-    return told(request, key, body.reason, Right.ADMINISTER, lambda wish: deeds.delete_rule(wish, _rule_or_404(rule)))
+    return perform(request, DELETE_RULE, key, body.reason, lambda wanted: DELETE_RULE.run(wanted, _rule_or_404(rule)))
 
 
 @router.get("/alerts/channels", response={200: Channels, **PROBLEMS}, operation_id="channels")
@@ -187,17 +185,17 @@ def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -
     return page(rows, ("-created_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
 
 
-def _saved(request: HttpRequest, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
+def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
     """On the path of the page's form: the same checks, the same trail."""
 
-    def deed(wish: deeds.Wish) -> str:
+    def run(wanted: AlertRequest) -> str:
         form = RuleForm(_as_form(body), instance=row, known=_known())
         if not form.is_valid():
             name, errors = next(iter(form.errors.items()))
-            raise ControlError(f"{name}: {errors[0]}")
-        return deeds.save_rule(wish, form.save(commit=False))
+            raise ActionError(f"{name}: {errors[0]}")
+        return save_rule(wanted, form.save(commit=False))
 
-    answer = told(request, key, body.reason, Right.ADMINISTER, deed)
+    answer = perform(request, action, key, body.reason, run)
     saved = AlertRule.objects.filter(name=body.name.strip()).values_list("pk", flat=True).first()
     return {**answer, "rule": saved}
 

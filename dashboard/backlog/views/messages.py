@@ -12,9 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
+from dashboard.access.audited import ActionError, Request, note
 from dashboard.access.rights import Right, require
-from dashboard.actions import control
-from dashboard.backlog import browsing, dead_letters
+from dashboard.backlog import browsing
+from dashboard.backlog.actions import LETTER_ACTIONS, STOP_DEAD_LETTERS
 from dashboard.backlog.browsing import Slice, Wanted
 from dashboard.backlog.forms import DeadLetterForm, MessageFilter
 from dashboard.backlog.orphans import meant_for
@@ -22,6 +23,8 @@ from dashboard.backlog.places import Place, counted, in_the_primary, place
 from dashboard.fleet.namespaces import NamespaceError, namespace
 from dashboard.models import DeadLetterJob, Pair, TopicSubscription
 from dashboard.site.pages import asked_again, page_or_part, wants_part
+
+BY_CHOICE = {action.choice: action for action in LETTER_ACTIONS}
 
 
 @require_GET
@@ -76,9 +79,10 @@ def download(request: HttpRequest, pair: str) -> HttpResponse:
         with namespace(row.name, at.role) as here:
             found = browsing.take(here, queue, _wanted(form), dead=dead, after=after, chosen=chosen)
     except NamespaceError as error:
-        raise control.ControlError(str(error)) from error
+        raise ActionError(str(error)) from error
     rows = [_as_json(one, body) for one, body in found.messages]
-    control.note(request.user, row, "download", queue, f"{len(rows)} {'dead letters' if dead else 'messages'}")
+    sentence = f"{len(rows)} {'dead letters' if dead else 'messages'}"
+    note(request.user.get_username(), row.name, "download", queue, sentence)
     about = {"pair": row.name, "queue": queue, "dead_lettered": dead, "goes_on_at": found.goes_on_at}
     answer = JsonResponse(about | {"messages": rows})
     answer["Content-Disposition"] = f'attachment; filename="{row.name}-messages.json"'
@@ -90,45 +94,35 @@ def download(request: HttpRequest, pair: str) -> HttpResponse:
 def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     """GET asks, POST wants a worker to do it: `resubmit`, `discard` or `stop`."""
     row, data = get_object_or_404(Pair, name=pair), request.POST if request.method == "POST" else request.GET
-    needs_reason = request.method == "POST" and data.get("verb") == "discard"
-    form = DeadLetterForm(data, needs_reason=needs_reason)
-    if not (form.is_valid() or form.lacks_only_reason):
+    what = BY_CHOICE.get(data.get("verb", ""))
+    form = DeadLetterForm(data, needs_reason=what is not None and what.is_severe and request.method == "POST")
+    if what is None or not (form.is_valid() or form.lacks_only_reason):
         raise Http404
     at = _place(row, form.cleaned_data["queue"], dead=True, is_named=True)
     given, numbers = form.cleaned_data, _numbers(data)
-    require(request.user, Right.ADMINISTER if given["verb"] == "discard" else Right.OPERATE)
+    require(request.user, what.right)
     back = f"{reverse('backlog-messages', args=[row.name])}?{_query(queue=given['queue'], show='dead')}"
-    if given["which"] != "all" and given["verb"] != "stop" and not numbers:
+    if given["which"] != "all" and what is not STOP_DEAD_LETTERS and not numbers:
         return _told(request, "Choose at least one dead letter first.", back, changed=False)
     if form.errors:
         return asked_again(request, _ask(request, row, given, numbers, back, at, str(form.errors["reason"][0])))
     if request.method == "GET":
         return _ask(request, row, given, numbers, back, at)
-    wish = control.Request(
+    wanted = Request(
         user=request.user,
         pair=row,
         target=given["queue"],
         reason=given["reason"],
         request_id=given["request_id"].hex if given["request_id"] else "",
     )
+    chosen = [] if given["which"] == "all" else numbers
     try:
-        outcome = _do(wish, given, numbers)
-    except control.ControlError as error:
+        outcome = what.run(wanted, numbers=chosen, destination=given["destination"].strip())
+    except ActionError as error:
         if wants_part(request):
             raise
         return _told(request, str(error), back, changed=False)
     return _told(request, outcome.sentence, back, changed=outcome.outcome == "done")
-
-
-def _do(wish: control.Request, given: dict[str, Any], numbers: list[int]) -> control.Outcome:
-    chosen = [] if given["which"] == "all" else numbers
-    match given["verb"]:
-        case "resubmit":
-            return dead_letters.resubmit(wish, chosen, given["destination"].strip())
-        case "discard":
-            return dead_letters.discard(wish, chosen)
-        case _:
-            return dead_letters.stop(wish)
 
 
 def _ask(

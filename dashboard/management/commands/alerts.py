@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
-from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
 
 from dashboard.alerts import delivery, rounds
+from dashboard.management.errors import OneSentenceCommand
 
 EVERY_S = 5.0
 log = structlog.get_logger(__name__)
 
 
-class Command(BaseCommand):
+class Command(OneSentenceCommand):
     """Runs until it is told to stop; beside workers it does no harm."""
 
     help = "Look for alerts every five seconds and send what is due, until SIGTERM."

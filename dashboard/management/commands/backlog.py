@@ -3,12 +3,13 @@
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from dashboard.management.errors import OneSentenceCommand
 from dashboard.models import BacklogQueue, Pair
 
 
-class Command(BaseCommand):
+class Command(OneSentenceCommand):
     """Reads what the workers' sampler saw last; asks no namespace itself."""
 
     help = "List backlog queues with their counts, and what is wrong with them."

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_wanted
+from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_requested
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
 from dashboard.management.errors import OneSentenceCommand
@@ -72,13 +71,10 @@ class Command(OneSentenceCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is told to have been interrupted
-        try:
-            self._compute_wanted() if options["wanted"] else self._compute(options)
-        except DatabaseError as error:
-            raise CommandError(f"The database cannot be used ({error}): has manage.py migrate been run?") from None
+        self._compute_wanted() if options["wanted"] else self._compute(options)
 
     def _compute_wanted(self) -> None:
-        while (run := take_wanted(timezone.now())) is not None:
+        while (run := take_requested(timezone.now())) is not None:
             request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation, incremental=True)
             try:
                 self._summary(compute_month(request, self._tell, run))

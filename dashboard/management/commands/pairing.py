@@ -1,4 +1,4 @@
-"""The control plane for people in a shell: what the pages tell, and what their buttons do, by the same rules."""
+"""The control plane on the command line: what the pages show, and what their buttons do, by the same rules."""
 
 import sys
 from typing import Any
@@ -18,17 +18,17 @@ from dashboard.readiness import cli as readiness
 
 
 class Command(OneSentenceCommand):
-    """Every deed is permission-checked and audited under the person that --user names.
+    """Every action is permission-checked and audited under the person that --user names.
 
-    Exit status: 0 done, or so already; 1 not done, and a sentence why; 2 the words are wrong.
+    Exit status: 0 done, or so already; 1 not done, and a sentence why; 2 the command line is wrong.
     """
 
     help = "Look at pairs, backlogs, dead letters, costs, readiness and alerts, and do what the pages' buttons do."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        words = parser.add_subparsers(dest="word", required=True, metavar="COMMAND")
+        commands = parser.add_subparsers(dest="word", required=True, metavar="COMMAND")
         for kind in (status, entities, queues, costs, readiness, drills, alerts, tokens):
-            kind.add(words)
+            kind.add(commands)
 
     def handle(self, *args: Any, **options: Any) -> None:
         answer: Answer = options["run"](options)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from dashboard.fleet.pairs_file import load_pairs
 from dashboard.fleet.sync import sync
+from dashboard.management.errors import OneSentenceCommand
 
 
-class Command(BaseCommand):
+class Command(OneSentenceCommand):
     """Pairs that are no longer in the file are kept, marked as not configured: their backlog may hold messages."""
 
     help = "Read PAIRS_FILE and bring the pairs and their entities in the database up to date. Safe to repeat."

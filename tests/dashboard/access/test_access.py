@@ -19,6 +19,7 @@ PAGES = (
 OPEN = ("/healthz", "/readyz", "/metrics", "/login/")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("address", PAGES)
 @pytest.mark.parametrize("role", ROLES)
 def test_members_see_every_page(pair, redis_here, as_role, address, role):
@@ -46,6 +47,7 @@ def test_machines_and_strangers_reach_what_is_open(pair, redis_here, alive, as_r
     assert as_role("stranger").get(address).status_code == 200
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("role", "status"), [("stranger", 302), ("viewer", 403), ("operator", 403), ("administrator", 200)]
 )

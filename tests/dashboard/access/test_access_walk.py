@@ -3,7 +3,7 @@
 import pytest
 from django.urls import URLPattern, get_resolver, reverse
 
-from dashboard.drills.course import Course, Step
+from dashboard.drills.plan import Plan, Step
 from dashboard.fleet import projection
 from dashboard.models import Drill
 from tests.dashboard.conftest import NOW
@@ -55,11 +55,12 @@ def place(pair, redis_here, alive):
     projection.record_events([event()])
     pair.backlog_queues.create(path=QUEUE, index=0, seen_at=NOW)
     pair.readinesses.create(entity="orders", score=50, checked_at=NOW)
-    drill = {"by": "ada", "at": NOW, "expires_at": NOW, "course": Course(Step.PREPARING, NOW, 9).as_json()}
+    drill = {"by": "ada", "at": NOW, "expires_at": NOW, "course": Plan(Step.PREPARING, NOW, 9).as_json()}
     Drill.objects.create(pk=1, pair=pair, path="orders", request_id="1", **drill)
     return pair
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_strangers_are_sent_to_the_login_everywhere(place, as_role, name, method):
@@ -69,12 +70,14 @@ def test_strangers_are_sent_to_the_login_everywhere(place, as_role, name, method
     assert answer["Location"].startswith("/login/")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_somebody_in_no_group_is_refused_everywhere(place, as_role, name, method):
     assert getattr(as_role("nobody"), method)(address(name)).status_code == 403
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", sorted(set(NAMES) - OPERATORS_READ - {"live"}))
 @pytest.mark.parametrize("role", ["viewer", "operator", "administrator"])
 def test_members_may_look_everywhere(place, as_role, name, role):
@@ -92,6 +95,7 @@ def test_viewers_can_neither_ask_for_nor_do_any_verb(place, as_role, verb):
         assert getattr(as_role("viewer"), method)(address("pair-action", verb), {"path": "orders"}).status_code == 403
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("role", ["operator", "administrator"])
 def test_operators_are_asked_before_anything_is_done(place, as_role, verb, role):

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from dashboard.access import tokens
+from dashboard.access.audited import ActionError
 from dashboard.access.rights import Refused, Right, limit, may
 from dashboard.access.tokens import right_of
-from dashboard.actions.control import ControlError
 from dashboard.models import ApiToken, AuditEntry
 from tests.dashboard.conftest import NOW
 
@@ -79,7 +79,7 @@ def test_nobody_makes_a_token_that_may_more_than_they(made, role, scope):
 
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_none_lives_for_ever_or_longer_than_a_year(made, days):
-    with pytest.raises(ControlError, match="365 days"):
+    with pytest.raises(ActionError, match="365 days"):
         made(days=days)
 
 
@@ -130,7 +130,7 @@ def test_a_person_has_a_bounded_number_of_usable_ones(made, people, monkeypatch)
     monkeypatch.setattr(tokens, "MOST_OF_A_PERSON", 1)
     row, _ = made()
 
-    with pytest.raises(ControlError, match="Revoke"):
+    with pytest.raises(ActionError, match="Revoke"):
         made()
     tokens.revoke(row, people["operator"], NOW)
     assert made()

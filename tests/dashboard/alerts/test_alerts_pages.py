@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import Group
 
-from dashboard.actions.control import ControlError
-from dashboard.alerts.actions import Wish, delete_rule, save_rule
+from dashboard.access.audited import ActionError
+from dashboard.alerts.actions import DELETE_RULE, Request, save_rule
 from dashboard.alerts.rounds import look
 from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState, Notice
 from tests.dashboard.alerts.test_alerts_rounds import M, S, backlog_queue, fail_over, recover
@@ -55,14 +55,14 @@ def test_what_is_so_now_and_what_was_are_shown(pair, as_role):
     page = as_role("viewer").get("/alerts/").text
 
     assert "Now: 1" in page
-    assert page.index("orders failed over") < page.index("Before") < page.index("payments failed over")
+    assert page.index("orders failed over") < page.index("History") < page.index("payments failed over")
     assert "12\N{NO-BREAK SPACE}min" in page
     assert "Acknowledge</button>" not in page
 
 
 def test_a_page_says_that_nobody_looks_or_is_told(pair, as_role):
-    assert "there was no look yet" in as_role("viewer").get("/alerts/").text
-    assert "no rule is switched on" in as_role("viewer").get("/alerts/").text
+    assert "there was no evaluation yet" in " ".join(as_role("viewer").get("/alerts/").text.split())
+    assert "no rule is enabled" in as_role("viewer").get("/alerts/").text
 
 
 def test_an_operator_acknowledges_and_it_is_on_record(pair, as_role):
@@ -167,13 +167,13 @@ def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pai
 
 
 def test_a_rule_that_is_deleted_while_it_is_saved_is_not_made_anew(pair, people):
-    wish = Wish(user=people["administrator"], at=NOW)
+    request = Request(user=people["administrator"], at=NOW)
     rule = AlertRule.objects.create(name="At night", channels=["mail"], changed_at=NOW)
     seen = AlertRule.objects.get()
-    delete_rule(wish, rule)
+    DELETE_RULE.run(request, rule)
 
-    with pytest.raises(ControlError, match="deleted meanwhile"):
-        save_rule(wish, seen)
+    with pytest.raises(ActionError, match="deleted meanwhile"):
+        save_rule(request, seen)
 
     assert not AlertRule.objects.exists()
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.conftest import free_port
-from tests.dashboard import site
+from tests.dashboard import served as site
 from tests.dashboard.secondary import Secondary
 from tests.dashboard.site.test_browser import CONTRAST, WIDTHS, sign_in
 

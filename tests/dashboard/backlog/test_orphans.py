@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import Refused
-from dashboard.actions import control
-from dashboard.backlog import cleanup, deletions
+from dashboard.backlog import actions, cleanup, deletions
 from dashboard.backlog.orphans import Proof, Use, decide_use, look
 from dashboard.fleet.namespaces import namespace
 from dashboard.models import AuditEntry, BacklogQueue, QueueDeletion, QueueDrain
@@ -22,9 +22,9 @@ Stage = QueueDeletion.Stage
 
 
 @pytest.fixture
-def wish(pair, people):
+def request_of(pair, people):
     def make(target=ORPHAN, role="operator", **more):
-        return control.Request(user=people[role], pair=pair, target=target, reason="the count was lowered", **more)
+        return Request(user=people[role], pair=pair, target=target, reason="the count was lowered", **more)
 
     return make
 
@@ -97,15 +97,15 @@ def test_a_queue_in_the_rotation_of_a_live_process_is_no_orphan(pair):
 # Quarantine ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_quarantine_and_its_end_are_seen_in_the_namespace_the_page_and_the_trail(reachable, pair, wish):
+def test_a_quarantine_and_its_end_are_seen_in_the_namespace_the_page_and_the_trail(reachable, pair, request_of):
     reachable.make()
     BacklogQueue.objects.create(pair=pair, path=ORPHAN, seen_at=NOW)
 
-    assert cleanup.quarantine_queue(wish()).outcome == "done"
-    assert cleanup.quarantine_queue(wish()).outcome == "unchanged"
+    assert actions.QUARANTINE_QUEUE.run(request_of()).outcome == "done"
+    assert actions.QUARANTINE_QUEUE.run(request_of()).outcome == "unchanged"
     assert (reachable.status(ORPHAN), BacklogQueue.objects.get().status) == ("SendDisabled", "SendDisabled")
 
-    assert cleanup.reopen_queue(wish()).outcome == "done"
+    assert actions.REOPEN_QUEUE.run(request_of()).outcome == "done"
     assert reachable.status(ORPHAN) == "Active"
     assert list(AuditEntry.objects.order_by("pk").values_list("verb", "outcome")) == [
         ("quarantine_queue", "done"),
@@ -114,22 +114,22 @@ def test_a_quarantine_and_its_end_are_seen_in_the_namespace_the_page_and_the_tra
     ]
 
 
-@pytest.mark.parametrize("verb", [cleanup.quarantine_queue, cleanup.delete_queue, cleanup.drain_queue])
-def test_what_a_pair_uses_is_left_alone(reachable, wish, verb):
+@pytest.mark.parametrize("action", [actions.QUARANTINE_QUEUE, actions.DELETE_QUEUE, actions.DRAIN_QUEUE])
+def test_what_a_pair_uses_is_left_alone(reachable, request_of, action):
     reachable.fill(reachable.make(OWN), "one")
 
-    with pytest.raises(control.ControlError, match="one of the 2 backlog queues"):
-        verb(wish(OWN))
+    with pytest.raises(ActionError, match="one of the 2 backlog queues"):
+        action.run(request_of(OWN))
 
     assert reachable.status(OWN) == "Active"
 
 
-def test_what_a_live_process_uses_is_left_alone(reachable, wish, shared):
+def test_what_a_live_process_uses_is_left_alone(reachable, request_of, shared):
     reachable.make()
     shared.report_rotation("far-away:1:bbbb", [ORPHAN])
 
-    with pytest.raises(control.ControlError, match="far-away:1:bbbb"):
-        cleanup.delete_queue(wish())
+    with pytest.raises(ActionError, match="far-away:1:bbbb"):
+        actions.DELETE_QUEUE.run(request_of())
 
     assert reachable.status(ORPHAN) == "Active"
 
@@ -137,11 +137,11 @@ def test_what_a_live_process_uses_is_left_alone(reachable, wish, shared):
 # Deletion -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_orphan_is_quarantined_at_once_and_deleted_after_the_undo_window(reachable, wish, settings):
+def test_an_empty_orphan_is_quarantined_at_once_and_deleted_after_the_undo_window(reachable, request_of, settings):
     settings.UNDO_WINDOW_S = 30
     reachable.make()
 
-    outcome = cleanup.delete_queue(wish())
+    outcome = actions.DELETE_QUEUE.run(request_of())
 
     assert "deleted in 30 s" in outcome.sentence
     assert reachable.status(ORPHAN) == "SendDisabled"
@@ -152,54 +152,54 @@ def test_an_empty_orphan_is_quarantined_at_once_and_deleted_after_the_undo_windo
     assert AuditEntry.objects.get(verb="queue_deleted").operator == "operator"
 
 
-def test_one_with_messages_is_deleted_by_administrators_who_type_its_path(reachable, wish):
+def test_one_with_messages_is_deleted_by_administrators_who_type_its_path(reachable, request_of):
     reachable.fill(reachable.make(), "one", "two", "three")
     reachable.dead_letter(ORPHAN, 1)
 
     with pytest.raises(Refused, match="administrator"):
-        cleanup.delete_queue(wish(), typed=ORPHAN)
-    with pytest.raises(control.ControlError, match="2 active, 1 dead lettered: type its whole path"):
-        cleanup.delete_queue(wish(role="administrator"), typed="contoso")
+        actions.DELETE_QUEUE.run(request_of(), typed=ORPHAN)
+    with pytest.raises(ActionError, match="2 active, 1 dead lettered: type its whole path"):
+        actions.DELETE_QUEUE.run(request_of(role="administrator"), typed="contoso")
     assert reachable.status(ORPHAN) == "Active"
 
-    cleanup.delete_queue(wish(role="administrator"), typed=ORPHAN)
+    actions.DELETE_QUEUE.run(request_of(role="administrator"), typed=ORPHAN)
     later()
 
     assert reachable.status(ORPHAN) is None
     assert "2 active, 1 dead lettered" in AuditEntry.objects.get(verb="queue_deleted").detail
 
 
-def test_what_has_changed_since_it_was_shown_is_not_deleted(reachable, wish):
+def test_what_has_changed_since_it_was_shown_is_not_deleted(reachable, request_of):
     reachable.make()
     shown = proof_of()
     assert shown is not None
     reachable.fill(ORPHAN, "late")
 
-    with pytest.raises(control.ControlError, match="has changed since"):
-        cleanup.delete_queue(wish(role="administrator"), typed=ORPHAN, confirmed=cleanup.summary(shown))
+    with pytest.raises(ActionError, match="has changed since"):
+        actions.DELETE_QUEUE.run(request_of(role="administrator"), typed=ORPHAN, confirmed=cleanup.summary(shown))
 
     assert not QueueDeletion.objects.exists()
 
 
-def test_a_deletion_can_be_taken_back_while_the_window_lasts(reachable, wish):
+def test_a_deletion_can_be_taken_back_while_the_window_lasts(reachable, request_of):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
 
-    assert cleanup.take_back(wish()).outcome == "done"
+    assert actions.TAKE_BACK.run(request_of()).outcome == "done"
     later()
 
     assert reachable.status(ORPHAN) == "Active"
     assert QueueDeletion.objects.get().stage == Stage.TAKEN_BACK
-    assert cleanup.take_back(wish()).outcome == "unchanged"
+    assert actions.TAKE_BACK.run(request_of()).outcome == "unchanged"
 
 
 @pytest.mark.parametrize("request_id", ["7", f"{7:032x}-1"], ids=["of a shell", "of a try again"])
 @pytest.mark.parametrize("verb", ["queue_deleted", "queue_returned"])
-def test_a_deletion_ends_on_record_whatever_its_request_is_called(reachable, wish, request_id, verb):
+def test_a_deletion_ends_on_record_whatever_its_request_is_called(reachable, request_of, request_id, verb):
     reachable.make()
-    cleanup.delete_queue(wish(request_id=request_id))
+    actions.DELETE_QUEUE.run(request_of(request_id=request_id))
     if verb == "queue_returned":
-        assert cleanup.take_back(wish()).outcome == "done"
+        assert actions.TAKE_BACK.run(request_of()).outcome == "done"
 
     later()
 
@@ -207,26 +207,26 @@ def test_a_deletion_ends_on_record_whatever_its_request_is_called(reachable, wis
     assert QueueDeletion.objects.get().ended_at is not None
 
 
-def test_a_deletion_that_is_being_carried_out_cannot_be_taken_back(reachable, wish):
+def test_a_deletion_that_is_being_carried_out_cannot_be_taken_back(reachable, request_of):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
     QueueDeletion.objects.update(stage=Stage.DELETING)
 
-    with pytest.raises(control.ControlError, match="too late"):
-        cleanup.take_back(wish())
+    with pytest.raises(ActionError, match="too late"):
+        actions.TAKE_BACK.run(request_of())
 
 
-def test_two_operators_delete_a_queue_once(reachable, wish):
+def test_two_operators_delete_a_queue_once(reachable, request_of):
     reachable.make()
 
-    assert cleanup.delete_queue(wish()).outcome == "done"
-    assert cleanup.delete_queue(wish(role="administrator")).outcome == "unchanged"
+    assert actions.DELETE_QUEUE.run(request_of()).outcome == "done"
+    assert actions.DELETE_QUEUE.run(request_of(role="administrator")).outcome == "unchanged"
     assert QueueDeletion.objects.count() == 1
 
 
-def test_a_message_that_came_in_spite_of_the_quarantine_keeps_the_queue(reachable, wish):
+def test_a_message_that_came_in_spite_of_the_quarantine_keeps_the_queue(reachable, request_of):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
     queue = reachable.administration.get_queue(ORPHAN)
     queue.status = "Active"
     reachable.administration.update_queue(queue)
@@ -242,9 +242,9 @@ def test_a_message_that_came_in_spite_of_the_quarantine_keeps_the_queue(reachabl
     assert AuditEntry.objects.filter(verb="queue_kept").count() == 1
 
 
-def test_a_queue_that_somebody_reopened_is_kept(reachable, wish):
+def test_a_queue_that_somebody_reopened_is_kept(reachable, request_of):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
     queue = reachable.administration.get_queue(ORPHAN)
     queue.status = "Active"
     reachable.administration.update_queue(queue)
@@ -254,9 +254,9 @@ def test_a_queue_that_somebody_reopened_is_kept(reachable, wish):
     assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
 
 
-def test_a_queue_made_anew_under_the_same_name_is_another_one(reachable, wish):
+def test_a_queue_made_anew_under_the_same_name_is_another_one(reachable, request_of):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
     reachable.administration.delete_queue(ORPHAN)
     reachable.make()
 
@@ -265,9 +265,9 @@ def test_a_queue_made_anew_under_the_same_name_is_another_one(reachable, wish):
     assert (QueueDeletion.objects.get().stage, reachable.status(ORPHAN)) == (Stage.KEPT, "Active")
 
 
-def test_a_queue_that_a_process_has_begun_to_use_is_kept(reachable, wish, shared):
+def test_a_queue_that_a_process_has_begun_to_use_is_kept(reachable, request_of, shared):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
     shared.report_rotation("far-away:1:bbbb", [ORPHAN])
 
     later()
@@ -287,7 +287,7 @@ STEPS = ["set_status", "look", "use_of", "_move", "_end", "forget"]
 
 @pytest.mark.parametrize("how", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_deletion_cut_off_anywhere_is_carried_on_and_ends_once(reachable, wish, monkeypatch, step, how):
+def test_a_deletion_cut_off_anywhere_is_carried_on_and_ends_once(reachable, request_of, monkeypatch, step, how):
     reachable.make()
     real = getattr(deletions, step)
 
@@ -299,7 +299,7 @@ def test_a_deletion_cut_off_anywhere_is_carried_on_and_ends_once(reachable, wish
     with monkeypatch.context() as power:
         power.setattr(deletions, step, fails)
         with suppress(PowerFailed):
-            cleanup.delete_queue(wish())
+            actions.DELETE_QUEUE.run(request_of())
         with suppress(PowerFailed):
             later()
     moment = timezone.now()
@@ -311,9 +311,9 @@ def test_a_deletion_cut_off_anywhere_is_carried_on_and_ends_once(reachable, wish
     assert AuditEntry.objects.filter(verb="queue_deleted").count() == 1
 
 
-def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, wish):
+def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, request_of):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
     frozen, fresh = QueueDeletion.objects.get(), QueueDeletion.objects.get()
     now = timezone.now() + timedelta(hours=1)
     assert frozen.claim(now, 10)
@@ -324,9 +324,9 @@ def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, wish):
     assert fresh.keep(detail="mine")
 
 
-def test_an_outage_is_told_on_the_row_and_tried_again(reachable, wish, settings, tmp_path):
+def test_an_outage_is_told_on_the_row_and_tried_again(reachable, request_of, settings, tmp_path):
     reachable.make()
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
     good, settings.PAIRS_FILE = settings.PAIRS_FILE, tmp_path / "none.toml"
 
     later()
@@ -342,27 +342,27 @@ def test_an_outage_is_told_on_the_row_and_tried_again(reachable, wish, settings,
 # Drain and repair ---------------------------------------------------------------------------------------------------
 
 
-def test_a_drain_is_wanted_once_and_stopped_once(reachable, wish):
+def test_a_drain_is_wanted_once_and_stopped_once(reachable, request_of):
     reachable.fill(reachable.make(), "one")
 
-    assert cleanup.drain_queue(wish()).outcome == "done"
-    assert cleanup.drain_queue(wish()).outcome == "unchanged"
+    assert actions.DRAIN_QUEUE.run(request_of()).outcome == "done"
+    assert actions.DRAIN_QUEUE.run(request_of()).outcome == "unchanged"
     assert QueueDrain.objects.get().waiting == 1
 
-    assert cleanup.stop_drain(wish()).outcome == "done"
-    assert cleanup.stop_drain(wish()).outcome == "unchanged"
+    assert actions.STOP_DRAIN.run(request_of()).outcome == "done"
+    assert actions.STOP_DRAIN.run(request_of()).outcome == "unchanged"
 
 
-def test_there_is_nothing_to_drain_in_an_empty_queue(reachable, wish):
+def test_there_is_nothing_to_drain_in_an_empty_queue(reachable, request_of):
     reachable.make()
 
-    assert cleanup.drain_queue(wish()).outcome == "unchanged"
+    assert actions.DRAIN_QUEUE.run(request_of()).outcome == "unchanged"
 
 
-def test_a_deviating_queue_is_repaired_as_far_as_an_update_can(reachable, wish):
+def test_a_deviating_queue_is_repaired_as_far_as_an_update_can(reachable, request_of):
     reachable.make(lock_duration=timedelta(seconds=30), max_delivery_count=10, requires_session=True)
 
-    outcome = cleanup.repair_queue(wish())
+    outcome = actions.REPAIR_QUEUE.run(request_of())
 
     assert outcome.outcome == "done"
     assert "lock duration" in outcome.sentence
@@ -372,22 +372,22 @@ def test_a_deviating_queue_is_repaired_as_far_as_an_update_can(reachable, wish):
     assert set(found.deviations) == {"requires_session"}
 
 
-def test_a_queue_about_to_be_deleted_is_neither_repaired_nor_reopened(reachable, wish):
+def test_a_queue_about_to_be_deleted_is_neither_repaired_nor_reopened(reachable, request_of):
     reachable.make(max_delivery_count=10)
-    cleanup.delete_queue(wish())
+    actions.DELETE_QUEUE.run(request_of())
 
-    for verb in (cleanup.repair_queue, cleanup.reopen_queue):
-        with pytest.raises(control.ControlError, match="about to be deleted"):
-            verb(wish())
+    for action in (actions.REPAIR_QUEUE, actions.REOPEN_QUEUE):
+        with pytest.raises(ActionError, match="about to be deleted"):
+            action.run(request_of())
 
 
 @pytest.mark.parametrize("role", ["viewer", "nobody"])
-@pytest.mark.parametrize("name", ["quarantine_queue", "reopen_queue", "repair_queue", "drain_queue", "delete_queue"])
-def test_who_is_no_operator_does_nothing_and_is_on_record(reachable, wish, name, role):
+@pytest.mark.parametrize("name", ["QUARANTINE_QUEUE", "REOPEN_QUEUE", "REPAIR_QUEUE", "DRAIN_QUEUE", "DELETE_QUEUE"])
+def test_who_is_no_operator_does_nothing_and_is_on_record(reachable, request_of, name, role):
     reachable.make()
 
     with pytest.raises(Refused):
-        getattr(cleanup, name)(wish(role=role))
+        getattr(actions, name).run(request_of(role=role))
 
     assert reachable.status(ORPHAN) == "Active"
     assert AuditEntry.objects.get().outcome == "refused"

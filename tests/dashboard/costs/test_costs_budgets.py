@@ -14,7 +14,7 @@ from dashboard.costs import current_month as present
 from dashboard.costs.budgets import raise_alerts, set_budget
 from dashboard.costs.charges import close_month, store
 from dashboard.costs.current_month import Prices
-from dashboard.costs.ladder import Step
+from dashboard.costs.price_tiers import Tier
 from dashboard.models import AuditEntry, Budget, BudgetAlert, ChargeRun
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 
@@ -102,7 +102,7 @@ def test_the_rows_as_parquet_have_the_csvs_columns_and_sum_to_the_invoice(tmp_pa
 
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
-    ladder = [Step(0, Fraction(0)), Step(13_000_000, Fraction(8, 10**7))]
+    ladder = [Tier(0, Fraction(0)), Tier(13_000_000, Fraction(8, 10**7))]
     monkeypatch.setattr(present, "prices", lambda month: Prices(ladder, "USD", is_sample=False))
 
 

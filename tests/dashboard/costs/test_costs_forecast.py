@@ -19,17 +19,17 @@ from dashboard.costs.charges import ChargesRequest
 from dashboard.costs.current_month import Used, prices
 from dashboard.costs.forecast import Outage, forecast
 from dashboard.costs.jobs import JobFailed
-from dashboard.costs.ladder import Step, charge
+from dashboard.costs.price_tiers import Tier, charge
 from dashboard.costs.tariffs import tariff
 from dashboard.incidents.cost import Facts, cost
 from dashboard.models import Charge, ChargeRun, DailyCharge, Invoice, Pair
 from dashboard.site.money import cents
-from pipeline.ladder import Ladder, Tier
+from pipeline.price_tiers import PriceTiers
 
 MILLION = 1_000_000
 STEPS = [(0, "0"), (13 * MILLION, "0.8"), (100 * MILLION, "0.5"), (2_500 * MILLION, "0.2")]
-LADDER = [Step(start, Fraction(price) / MILLION) for start, price in STEPS]
-BASIC = [Step(0, Fraction(5, 100 * MILLION))]
+LADDER = [Tier(start, Fraction(price) / MILLION) for start, price in STEPS]
+BASIC = [Tier(0, Fraction(5, 100 * MILLION))]
 
 
 def three_hours(**changes: Any) -> Outage:
@@ -63,7 +63,7 @@ def test_the_operations_of_the_worked_example(settlements: bool, total: int, ext
     ],
 )
 def test_the_money_depends_on_where_the_month_stands(
-    ladder: list[Step], used: int, charges: tuple[int, int], extras: tuple[int, int]
+    ladder: list[Tier], used: int, charges: tuple[int, int], extras: tuple[int, int]
 ) -> None:
     made = [forecast(three_hours(used=used), ladder, settlements) for settlements in (False, True)]
     assert tuple(cents(each.charge) for each in made) == charges
@@ -108,7 +108,7 @@ def test_two_subscriptions_have_two_ladders(used: int, used_secondary: int, extr
 
 @given(units=st.integers(0, 3_000 * MILLION))
 def test_the_control_planes_ladder_agrees_with_the_pipelines(units: int) -> None:
-    pipelines = Ladder(tuple(Tier(step.start, step.price) for step in LADDER))
+    pipelines = PriceTiers(tuple(Tier(step.start, step.price) for step in LADDER))
     assert charge(LADDER, units) == pipelines.charge(units)
 
 
@@ -140,7 +140,7 @@ def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path
     for settings.PRICES_REGION in ("eastus", "westeurope"):
         told[settings.PRICES_REGION] = list(prices("2026-10").ladder)
         assert ChargesRequest(month="2026-10").arguments(tmp_path)[-2:] == ["--region", settings.PRICES_REGION]
-    assert told == {"eastus": LADDER, "westeurope": [Step(0, Fraction(7, MILLION))]}
+    assert told == {"eastus": LADDER, "westeurope": [Tier(0, Fraction(7, MILLION))]}
     named = ChargesRequest(month="2026-10", region="northeurope").arguments(tmp_path)
     assert named[-2:] == ["--region", "northeurope"]
 
@@ -325,11 +325,11 @@ def test_the_forecast_and_the_dialog_tell_the_same_egress_as_the_bill(viewer: Cl
         page = viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
         assert told in page
         dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}).content.decode()
-        assert f"and {told} for crossing regions there and back" in dialog
+        assert f"and {told} for traffic between the regions in both directions" in " ".join(dialog.split())
     pairs_file(region="westeurope")
     assert "leave a region" not in viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
     dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}).content.decode()
-    assert "crossing regions" not in dialog
+    assert "traffic between the regions" not in " ".join(dialog.split())
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_each_namespace_is_priced_by_its_tier(
 @pytest.mark.django_db
 def test_a_ladder_without_a_price_is_not_taken_for_premium(pairs_file: Any, tier: str) -> None:
     pairs_file(tier, "premium")
-    nothing = replace(prices("2026-10"), ladder=[Step(0, Fraction(0))])
+    nothing = replace(prices("2026-10"), ladder=[Tier(0, Fraction(0))])
     assert tariff("contoso", nothing, "2026-10").is_free == (tier == "premium")
 
 

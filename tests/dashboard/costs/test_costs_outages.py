@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.costs import report as cost_report
-from dashboard.costs.charges import events_for, store
+from dashboard.costs.charges import outages_for, store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line
 
@@ -135,12 +135,12 @@ def test_the_job_is_told_the_turns_up_to_the_months_end_and_every_entity(tmp_pat
     for number, (kind, time) in enumerate(zip(("failed_over", "queue_pulled", "recovered"), times, strict=True)):
         FailoverEvent.objects.create(event_id=str(number), time=time, pair="contoso", entity="orders", kind=kind)
     FailoverEvent.objects.create(event_id="9", time=START, pair="contoso", entity="orders", kind="recovered")
-    _, events, _, inventory = events_for(tmp_path, MONTH)
-    told = [json.loads(text) for text in Path(events).read_text().splitlines()]
-    assert {each["id"] for each in told} == {"0", "9"}
+    _, outages, _, inventory = outages_for(tmp_path, MONTH)
+    (told,) = [json.loads(text) for text in Path(outages).read_text().splitlines()]
+    assert (told["started"], told["ended"]) == (times[0].isoformat(), START.isoformat())
     assert json.loads(Path(inventory).read_text()) == {"pair": "contoso", "entity": "orders"}
 
 
 def test_only_an_entity_that_was_never_down_is_told_as_always_available() -> None:
-    assert Availability(down_s=6.0, period_s=1_750_000.0).percent_told == 99.999
-    assert Availability(down_s=0.0, period_s=1_750_000.0).percent_told == 100.0
+    assert Availability(down_s=6.0, period_s=1_750_000.0).percent_shown == 99.999
+    assert Availability(down_s=0.0, period_s=1_750_000.0).percent_shown == 100.0

@@ -17,11 +17,11 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 from django.utils import timezone
 
 from dashboard.costs.current_month import Traffic, Used
-from dashboard.costs.ladder import Step as PriceStep
+from dashboard.costs.price_tiers import Tier
 from dashboard.drills import canary, report
 from dashboard.drills.boards import stages
 from dashboard.drills.canary import CANARY, Canary, Moment, hindrances
-from dashboard.drills.course import Arrival, Course, Step
+from dashboard.drills.plan import Arrival, Plan, Step
 from dashboard.drills.requests import is_due
 from dashboard.models import AuditEntry, Drill, EntityHealth
 from pairing import emulator_transport
@@ -59,7 +59,7 @@ def drill(pair, **changes):
         "at": at,
         "request_id": f"{Drill.objects.count():032x}",
         "expires_at": at + timedelta(minutes=15),
-        "course": Course(Step.PREPARING, at, 12).as_json(),
+        "course": Plan(Step.PREPARING, at, 12).as_json(),
     }
     return Drill.objects.create(**{**given, **changes})
 
@@ -71,8 +71,8 @@ def test_the_question_says_what_will_happen_and_begins_nothing(canary_queue, as_
     page = as_role("operator").get("/drills/start/?pair=contoso")
 
     assert page.status_code == 200
-    assert "What will happen, in pairing-canary alone" in page.text
-    assert "messages of others are left alone" in page.text
+    assert "The drill affects only pairing-canary" in page.text
+    assert "other messages are not touched" in page.text
     assert not Drill.objects.exists()
 
 
@@ -137,13 +137,13 @@ def test_the_canary_of_the_pairs_file_is_the_one_that_is_meant(canary_queue, as_
 
     page = as_role("operator").get("/drills/start/?pair=contoso").text
 
-    assert "What will happen, in orders alone" in page
+    assert "The drill affects only orders" in page
     assert "is not marked" not in page
 
 
 def test_a_missing_canary_is_made_only_if_that_is_ticked(primary, as_role):
     operator = as_role("operator")
-    assert "Make pairing-canary" in operator.get("/drills/start/?pair=contoso").text
+    assert "Create pairing-canary" in operator.get("/drills/start/?pair=contoso").text
 
     refused = operator.post("/drills/start/", FORM)
     assert "There is no queue or topic pairing-canary." in refused.text
@@ -283,7 +283,7 @@ def test_the_schedule_is_due_an_interval_after_the_last(last, days, against, due
 
 def test_a_running_drill_shows_its_steps_and_can_be_called_off(pair, redis_here, as_role):
     at = timezone.now()
-    course = Course(Step.DIVERTING, at, 12, sent=6, is_prepared=True, is_forced=True, forced_at=at, known_at=at)
+    course = Plan(Step.DIVERTING, at, 12, sent=6, is_prepared=True, is_forced=True, forced_at=at, known_at=at)
     row = drill(pair, course=course.as_json(), step="diverting")
     operator = as_role("operator")
 
@@ -320,7 +320,7 @@ def test_a_drill_that_is_over_is_not_called_off(pair, redis_here, as_role):
 
 def ended(pair):
     at = timezone.now()
-    course = Course(
+    course = Plan(
         Step.COUNTING,
         at,
         12,
@@ -393,7 +393,7 @@ def test_an_unknown_drill_is_not_found(pair, redis_here, as_role):
     assert as_role("viewer").get("/drills/999/").status_code == 404
 
 
-LADDER = [PriceStep(0, Fraction(0)), PriceStep(100, Fraction(1, 1_000_000))]
+LADDER = [Tier(0, Fraction(0)), Tier(100, Fraction(1, 1_000_000))]
 
 
 def test_only_what_is_billed_has_a_price():
@@ -436,23 +436,23 @@ ORDERS = [
 def test_order_is_told_by_thirds_and_a_double_does_not_break_it(numbers, told):
     arrivals = tuple(Arrival(number, sequence) for sequence, number in enumerate(numbers))
 
-    assert report.is_in_order(Course(Step.COUNTING, NOW, 9, arrivals=arrivals)) == told
+    assert report.is_in_order(Plan(Step.COUNTING, NOW, 9, arrivals=arrivals)) == told
 
 
 def test_of_a_third_of_which_nothing_arrived_no_order_is_told():
-    course = Course(Step.COUNTING, NOW, 9, arrivals=(Arrival(1, 1),))
+    course = Plan(Step.COUNTING, NOW, 9, arrivals=(Arrival(1, 1),))
 
     assert report.is_in_order(course) == {"before": True, "during": None, "after": None}
 
 
 def test_counting_that_found_a_loss_is_not_shown_as_good():
-    course = Course(Step.COUNTING, NOW, 9, sent=9, is_prepared=True)
+    course = Plan(Step.COUNTING, NOW, 9, sent=9, is_prepared=True)
 
     assert stages(course, is_over=True)[-1].tone == "is-failed-over"
 
 
 def test_a_drill_rolled_back_in_the_middle_shows_how_far_it_came():
-    course = Course(
+    course = Plan(
         Step.ROLLING_BACK, NOW, 9, sent=4, is_prepared=True, is_forced=True, known_at=NOW, failure="no answer"
     )
 

@@ -1,16 +1,19 @@
 """Word of changes for open pages, through a real Redis."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
-from asgiref.sync import sync_to_async
+from django.db import connections
 
 from dashboard.fleet import live
 from dashboard.models import EntityHealth
+from dashboard.site.redis import CHANGED as CHANNEL
 from dashboard.site.redis import announce_change
 from pairing.fleet.coordination import SharedState
 from tests.dashboard.conftest import health
+from workers import collectors
 
 DEADLINE_S = 20
 CHANGED = b"event: changed\ndata: 1\n\n"
@@ -33,8 +36,31 @@ async def stream(redis_here):
     await opened.aclose()
 
 
+@pytest.fixture
+def collector(redis_here, pair, monkeypatch):
+    """Starts a collector of health when it is called, as a worker runs it."""
+    monkeypatch.setattr(collectors, "pairs", lambda: {"contoso": None})
+    stop, threads = threading.Event(), []
+
+    def collect() -> None:
+        try:
+            collectors.collect_health(stop)
+        finally:
+            connections.close_all()
+
+    def start() -> None:
+        threads.append(threading.Thread(target=collect))
+        threads[-1].start()
+
+    yield start
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
 @pytest.mark.django_db(transaction=True)
-async def test_a_change_of_health_is_written_down_before_the_page_is_told(pair, stream, redis_here):
+async def test_a_change_of_health_is_written_down_before_the_page_is_told(collector, stream, redis_here):
+    collector()
     shared = SharedState(redis_here, "contoso")
     await asyncio.to_thread(shared.fail_over, "orders", "storage", operator="ada", process="host:1:aaaa")
 
@@ -45,16 +71,14 @@ async def test_a_change_of_health_is_written_down_before_the_page_is_told(pair, 
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_what_was_told_while_nobody_listened_is_written_down_first(pair, redis_here):
+async def test_what_was_told_while_nobody_listened_is_written_down_first(collector, stream, redis_here):
     shared = SharedState(redis_here, "contoso")
     await asyncio.to_thread(shared.fail_over, "orders", "storage", operator="ada", process="host:1:aaaa")
 
-    opened = live.stream()
-    await anext(opened)
-    await next_change(opened)
+    collector()
+    await next_change(stream)
 
     assert (await EntityHealth.objects.aget(path="orders")).state == "failed_over"
-    await opened.aclose()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -71,7 +95,7 @@ async def test_a_second_page_shares_the_subscription(stream, redis_here):
     await asyncio.to_thread(announce_change)
 
     assert await next_change(second) == CHANGED
-    assert redis_here.pubsub_numpat() == 1
+    assert redis_here.pubsub_numsub(CHANNEL) == [(CHANNEL, 1)]
     await second.aclose()
 
 
@@ -87,7 +111,7 @@ async def test_a_page_that_opens_as_the_last_one_closes_is_told_of_changes(pair,
     broadcast.leave(woken)
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("channel", "text"),
     [
@@ -96,11 +120,10 @@ async def test_a_page_that_opens_as_the_last_one_closes_is_told_of_changes(pair,
         ("pairing:{unheard-of}:health", health().to_json()),
     ],
 )
-async def test_news_that_make_no_sense_are_passed_over(pair, channel, text):
-    await live.take_over(channel, text)
+def test_news_that_make_no_sense_are_passed_over(pair, channel, text):
+    collectors.take_over(channel, text)
 
-    known = await sync_to_async(lambda: set(EntityHealth.objects.values_list("state", flat=True)))()
-    assert known == {"unknown"}
+    assert set(EntityHealth.objects.values_list("state", flat=True)) == {"unknown"}
 
 
 def test_under_wsgi_there_is_no_stream(as_role):

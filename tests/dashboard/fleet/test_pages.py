@@ -14,6 +14,7 @@ from dashboard.templatetags.dashboard import verb
 from pairing.events import Event
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
+from tests.dashboard.exposition import sample, samples
 from tests.dashboard.fleet.test_projection import Queue, event
 
 HTMX = {"HX-Request": "true"}
@@ -64,11 +65,11 @@ def test_a_healthy_entity_with_messages_in_the_backlog_is_draining(viewer, alive
 
 
 def test_silent_workers_are_said_on_top(viewer):
-    assert "No worker has ever been heard of" in viewer.get("/").text
+    assert "No worker has ever sent a heartbeat" in viewer.get("/").text
 
     projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=2))
     page = viewer.get("/").text
-    assert "No worker has been heard of since" in page
+    assert "No worker has sent a heartbeat since" in page
     assert "2 min ago" in page
     assert 'data-status="unknown"' in page
 
@@ -160,7 +161,7 @@ def test_what_is_not_there_is_a_page_that_says_so(viewer, address):
     answer = viewer.get(address)
 
     assert answer.status_code == 404
-    assert "Nothing here" in answer.text
+    assert "Not found" in answer.text
 
 
 def events_at(*minutes: int) -> list[Event]:
@@ -242,7 +243,7 @@ def test_the_audit_page_tells_of_deeds_whose_end_nobody_saw(viewer):
     page = viewer.get("/audit/").text
 
     assert "ada" in page
-    assert "End not seen" in page
+    assert "Outcome unknown" in page
 
 
 def test_the_overview_needs_as_many_queries_for_a_thousand_entities_as_for_two(
@@ -271,13 +272,19 @@ def test_metrics_tell_states_depths_and_heartbeats(pair, redis_here, alive, clie
     projection.record_depths("contoso", [Queue(active=7)], NOW)
     projection.record_events([event()])
 
-    text = client.get("/metrics").text
+    answer = client.get("/metrics")
+    found = samples(answer.text)
 
-    assert 'paired_entities{pair="contoso",state="failed_over"} 1\n' in text
-    assert 'paired_entities{pair="contoso",state="healthy"} 0\n' in text
-    assert 'paired_backlog_messages{pair="contoso",queue="contoso/x-servicebus-transfer/0",state="active"} 7\n' in text
-    assert 'paired_failover_events_total{pair="contoso",kind="failed_over"} 1\n' in text
-    assert 'paired_worker_heartbeat_age_seconds{process="host:1:aaaa",role="pings"} ' in text
+    assert answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert sample('paired_entities{pair="contoso",state="failed_over"} 1') in found
+    assert sample('paired_entities{pair="contoso",state="healthy"} 0') in found
+    assert (
+        sample('paired_backlog_messages{pair="contoso",queue="contoso/x-servicebus-transfer/0",state="active"} 7')
+        in found
+    )
+    assert sample('paired_failover_events_total{pair="contoso",kind="failed_over"} 1') in found
+    age = {"process": "host:1:aaaa", "role": "pings"}.items()
+    assert ("paired_worker_heartbeat_age_seconds", frozenset(age)) in {one[:2] for one in found}
 
 
 def test_what_two_processes_saw_at_once_is_told_once(viewer, alive):

@@ -24,6 +24,7 @@ from dashboard.models import (
     WaitingSample,
 )
 from tests.dashboard.conftest import NOW
+from tests.dashboard.exposition import Sample, samples
 from tests.dashboard.fleet.test_projection import Queue, event
 
 
@@ -48,8 +49,8 @@ def test_the_old_goes_and_the_new_stays(pair):
     assert prune(NOW) == dict.fromkeys(gone, 0)
 
 
-def told(name: str) -> list[str]:
-    return [line for line in exposition(NOW).splitlines() if line.startswith(f"paired_{name}{{")]
+def told(name: str) -> list[Sample]:
+    return samples(exposition(NOW), f"paired_{name}")
 
 
 def test_no_counter_of_prometheus_falls(pair, redis_here, monkeypatch):
@@ -70,7 +71,7 @@ def test_no_counter_of_prometheus_falls(pair, redis_here, monkeypatch):
     pair.entities.create(path="gone", state="healthy", since=old, pings_ever=7, gone_at=old)
     names = ("failover_events_total", "syphon_settled_messages_total", "pings_total")
     before = {name: told(name) for name in names}
-    assert [line.rpartition(" ")[2] for name in names for line in before[name]] == ["6", "10", "5", "7"]
+    assert [value for name in names for *_, value in before[name]] == [6, 10, 5, 7]
 
     for _ in range(2):
         gone = prune(NOW)

@@ -8,7 +8,7 @@ import redis
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.fleet import live, projection
+from dashboard.fleet import catching_up, projection
 from dashboard.models import EntityHealth
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
@@ -92,11 +92,12 @@ def pinged(count: int, second: int, fleet: redis.Redis) -> None:
 
 
 def caught_up(count: int, second: int, fleet: redis.Redis) -> None:
-    """As the first open page does, after so many have changed."""
+    """As a collector that has just started does, after so many have changed."""
     for n in range(count):
         told = health(f"listed/{n}", version=second + 1)
         fleet.hset("pairing:{contoso}:health", told.path, told.to_json())
-    live.catch_up()
+    catching_up._progress.clear()
+    catching_up.catch_up("contoso")
 
 
 @pytest.mark.parametrize("told", [listed, pinged, caught_up])

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.costs.forecast import Outage, forecast
-from dashboard.costs.ladder import Step
+from dashboard.costs.price_tiers import Tier
 from dashboard.fleet import projection
 from dashboard.incidents.cost import Cost, Facts, cost
 from dashboard.models import ChargeRun, EntityHealth, WaitingSample
@@ -19,10 +19,10 @@ from tests.dashboard.fleet.test_projection import event
 
 MILLION = 1_000_000
 LADDER = [
-    Step(0, Fraction(0)),
-    Step(13 * MILLION, Fraction(8, 10 * MILLION)),
-    Step(100 * MILLION, Fraction(5, 10 * MILLION)),
-    Step(2_500 * MILLION, Fraction(2, 10 * MILLION)),
+    Tier(0, Fraction(0)),
+    Tier(13 * MILLION, Fraction(8, 10 * MILLION)),
+    Tier(100 * MILLION, Fraction(5, 10 * MILLION)),
+    Tier(2_500 * MILLION, Fraction(2, 10 * MILLION)),
 ]
 BANDWIDTH = {"meter": "Intra Continent Data Transfer Out", "unit": "1 GB", "from": "0.0", "price": "0.02"}
 # The worked example: three hours, a million messages of 70 KB, pings each minute, ten queues, all of them home.

@@ -10,30 +10,31 @@ from dashboard.alerts.rounds import look
 from dashboard.fleet import projection
 from dashboard.metrics import exposition
 from dashboard.metrics.fleet import MOST_LISTED
-from dashboard.metrics.text import Metric, written
 from dashboard.models import AlertRule, ChannelState, ChargeRun, EntityHealth
 from tests.dashboard.alerts.test_alerts_rounds import QUEUE, backlog_queue
 from tests.dashboard.conftest import NOW, health
+from tests.dashboard.exposition import Sample, sample, samples
 
 S = timedelta(seconds=1)
 
 
-def told(text: str, name: str) -> list[str]:
-    return [line.removeprefix(f"paired_{name}") for line in text.splitlines() if line.startswith(f"paired_{name}")]
+def labels(one: Sample) -> dict[str, str]:
+    return dict(one[1])
 
 
 def test_what_is_not_healthy_is_listed_with_its_beginning(pair, redis_here):
     projection.apply_health("contoso", health(held_by="ada"))
     text = exposition(NOW)
 
-    assert told(text, "entities{") == [
-        'pair="contoso",state="unknown"} 1',
-        'pair="contoso",state="healthy"} 0',
-        'pair="contoso",state="failing"} 0',
-        'pair="contoso",state="failed_over"} 1',
+    assert samples(text, "paired_entities") == [
+        sample('paired_entities{pair="contoso",state="unknown"} 1'),
+        sample('paired_entities{pair="contoso",state="healthy"} 0'),
+        sample('paired_entities{pair="contoso",state="failing"} 0'),
+        sample('paired_entities{pair="contoso",state="failed_over"} 1'),
     ]
-    assert told(text, "entity_not_healthy_since_timestamp_seconds") == [
-        f'{{pair="contoso",entity="orders",state="failed_over",held="true"}} {NOW.timestamp():.0f}'
+    name = "paired_entity_not_healthy_since_timestamp_seconds"
+    assert samples(text, name) == [
+        sample(f'{name}{{pair="contoso",entity="orders",state="failed_over",held="true"}} {NOW.timestamp():.0f}')
     ]
 
 
@@ -45,10 +46,10 @@ def test_ten_thousand_entities_make_a_bounded_number_of_series_and_questions(
     with django_assert_max_num_queries(40):
         text = exposition(NOW)
 
-    assert len(told(text, "entity_not_healthy_since_timestamp_seconds")) == MOST_LISTED
-    assert len(told(text, "entity_waiting_messages")) == MOST_LISTED
-    assert told(text, "entity_waiting_messages")[0].startswith('{pair="contoso",entity="q9999"}')
-    assert 'paired_entities{pair="contoso",state="failed_over"} 10000\n' in text
+    assert len(samples(text, "paired_entity_not_healthy_since_timestamp_seconds")) == MOST_LISTED
+    assert len(samples(text, "paired_entity_waiting_messages")) == MOST_LISTED
+    assert labels(samples(text, "paired_entity_waiting_messages")[0]) == {"pair": "contoso", "entity": "q9999"}
+    assert sample('paired_entities{pair="contoso",state="failed_over"} 10000') in samples(text)
     assert len(text.splitlines()) < 2 * MOST_LISTED + 200
 
 
@@ -65,7 +66,7 @@ def test_backlog_pings_and_books_are_told(pair, redis_here):
     pair.ledgers.create(
         queue=QUEUE, began_at=NOW, home=5, enqueued=6, missing=1, ended_at=NOW, moved_at=NOW, seen_at=NOW
     )
-    text = exposition(NOW)
+    found = samples(exposition(NOW))
 
     for line in (
         f'backlog_messages{{pair="contoso",queue="{QUEUE}",state="dead_lettered"}} 1',
@@ -78,7 +79,7 @@ def test_backlog_pings_and_books_are_told(pair, redis_here):
         f'syphon_settled_messages_total{{pair="contoso",queue="{QUEUE}"}} 5',
         'syphon_missing_messages{pair="contoso"} 1',
     ):
-        assert f"paired_{line}\n" in text
+        assert sample(f"paired_{line}") in found
 
 
 def test_the_control_planes_own_work_is_told(pair, redis_here):
@@ -89,7 +90,7 @@ def test_the_control_planes_own_work_is_told(pair, redis_here):
     ChannelState.objects.create(channel="mail", failing_since=NOW)
     projection.apply_health("contoso", health())
     look(NOW + S)
-    text = exposition(NOW + 60 * S)
+    found = samples(exposition(NOW + 60 * S))
 
     for line in (
         'pipeline_runs_total{status="succeeded"} 1',
@@ -101,18 +102,18 @@ def test_the_control_planes_own_work_is_told(pair, redis_here):
         'alert_outbox_messages{channel="mail"} 1',
         'alert_channel_failing{channel="mail"} 1',
     ):
-        assert f"paired_{line}\n" in text
+        assert sample(f"paired_{line}") in found
 
 
 def test_reports_on_their_way_and_leases_are_told(pair, shared, redis_here):
     shared.acquire_lease(QUEUE, "host:1:aaaa", 30)
     redis_here.xadd("pairing:events", {"event": "x"}, id="1000000-1")
-    text = exposition(timezone.now())
+    found = samples(exposition(timezone.now()))
 
-    assert f'paired_lease_held{{pair="contoso",lease="{QUEUE}"}} 1\n' in text
-    assert 'paired_stream_entries{stream="pairing:events"} 1\n' in text
-    assert 'paired_stream_oldest_entry_timestamp_seconds{stream="pairing:events"} 1000\n' in text
-    assert "paired_redis_up 1\n" in text
+    assert sample(f'paired_lease_held{{pair="contoso",lease="{QUEUE}"}} 1') in found
+    assert sample('paired_stream_entries{stream="pairing:events"} 1') in found
+    assert sample('paired_stream_oldest_entry_timestamp_seconds{stream="pairing:events"} 1000') in found
+    assert sample("paired_redis_up 1") in found
 
 
 @pytest.mark.django_db
@@ -121,16 +122,35 @@ def test_without_redis_the_rest_is_told_with_the_same_names(redis_here, settings
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     text = exposition(NOW)
 
-    assert "paired_redis_up 0\n" in text
+    assert sample("paired_redis_up 0") in samples(text)
     assert set(re.findall(r"^# TYPE (\S+ \S+)", text, re.MULTILINE)) == with_redis
 
 
-def test_a_label_may_hold_anything():
+def test_a_label_may_hold_anything(pair, redis_here):
     odd = 'a"b\\c\nd'
-    assert written(Metric("x", "About.", "gauge", [({"entity": odd}, 1.5)])).splitlines()[2:] == [
-        r'paired_x{entity="a\"b\\c\nd"} 1.5'
-    ]
+    pair.entities.create(path=odd, waiting=3)
+
+    assert labels(samples(exposition(NOW), "paired_entity_waiting_messages")[0]) == {"pair": "contoso", "entity": odd}
 
 
-def test_large_numbers_are_exact():
-    assert written(Metric("x", "A.", "gauge", [({}, 1_795_000_123)])).endswith("paired_x 1795000123\n")
+def test_large_numbers_are_exact(pair, redis_here):
+    pair.entities.create(path="q", waiting=1_795_000_123_456_789)
+
+    assert samples(exposition(NOW), "paired_entity_waiting_messages")[0][2] == 1_795_000_123_456_789
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("entities", "gauge"),
+        ("failover_events_total", "counter"),
+        ("pipeline_runs_total", "counter"),
+        ("lease_held", "gauge"),
+        ("task_start_delay_seconds_total", "counter"),
+    ],
+)
+def test_a_metric_without_a_sample_is_listed_with_its_type(db, redis_here, name, kind):
+    text = exposition(NOW)
+
+    assert not samples(text, f"paired_{name}")
+    assert f"# TYPE paired_{name} {kind}\n" in text

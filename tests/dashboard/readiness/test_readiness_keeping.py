@@ -52,7 +52,7 @@ def ready_pair(pair, shared, alive):
         BacklogQueue.objects.create(pair=pair, path=path, index=index, seen_at=now, max_size_bytes=5 * 2**30)
         shared.acquire_lease(path, "host:1:aaaa", 60)
     shared.report_rotation("app:1:bbbb", PATHS)
-    Presences(shared).tell("app:1:bbbb", Presence(sends=True))
+    Presences(shared).report("app:1:bbbb", Presence(sends=True))
     return pair
 
 
@@ -166,6 +166,7 @@ def test_a_change_of_the_pair_is_one_row_of_history_however_many_entities_it_has
     assert set(Readiness.objects.values_list("previous_score", flat=True)) == {85}
 
 
+@pytest.mark.slow
 def test_ten_thousand_entities_that_change_alike_take_a_few_questions(
     ready_pair, shared, django_assert_max_num_queries
 ):
@@ -225,7 +226,7 @@ def test_a_missing_queue_is_found_by_its_name(ready_pair):
 
 
 def test_a_process_that_does_not_send_is_no_sender_but_has_a_clock(ready_pair, shared):
-    Presences(shared).tell("worker:1:cccc", Presence(sends=False))
+    Presences(shared).report("worker:1:cccc", Presence(sends=False))
 
     facts = pair_facts(ready_pair, {}, timezone.now())
 

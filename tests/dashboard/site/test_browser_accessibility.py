@@ -1,6 +1,6 @@
 """Every page for people who see little, hear the page, or use no mouse: WCAG 2.2 A and AA as far as a program tells."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
@@ -20,8 +20,9 @@ from tests.dashboard.furniture import (
 )
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_picture, wanted
+from tests.selection import nightly
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 ALL = {"runOnly": {"type": "tag", "values": STANDARD}, "resultTypes": ["violations"]}
@@ -91,6 +92,28 @@ def pages() -> dict[str, str]:
     return {name: address for name, address in addresses().items() if name not in PARTS} | STATES
 
 
+REPRESENTATIVES = {
+    "overview",
+    "pair-detail",
+    "entity-detail",
+    "backlog",
+    "events",
+    "costs",
+    "alerts",
+    "readiness",
+    "drills",
+    "pair-action",
+    "messages",
+    "an address that is none",
+}
+"""A page of each room: what `make test` looks at; `make nightly` looks at all."""
+
+
+def in_the_suite(names: Collection[str]) -> list[Any]:
+    """The names as parameters, all but the representatives for the nightly run."""
+    return [name for name in names if name in REPRESENTATIVES] + nightly(*sorted(set(names) - REPRESENTATIVES))
+
+
 @pytest.fixture(scope="module")
 def html(page: Page) -> dict[str, int]:
     """What answers with HTML of its own, and with which status."""
@@ -102,7 +125,7 @@ def html(page: Page) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", pages())
+@pytest.mark.parametrize("name", in_the_suite(pages()))
 def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, html: dict[str, int], name: str) -> None:
     if name not in html or is_only_a_button(html[name], name):
         pytest.skip("no page")

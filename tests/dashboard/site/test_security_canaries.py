@@ -54,7 +54,7 @@ COMMANDS = (
 )
 MAKE_TOKEN = ("pairing", "make-token", "search", "--user", "administrator", "--scope", "administer")
 AT_ONCE = 6  # requests: most of their time they wait for namespaces that do not answer
-pytestmark = pytest.mark.timeout(400)  # many processes, each started anew
+pytestmark = pytest.mark.timeout(900)  # many processes, each started anew
 
 
 def canary(name: str) -> str:

@@ -20,13 +20,13 @@ from dashboard.costs.csv_export import write_csv
 from dashboard.costs.statements import StatementError, read_export
 from dashboard.fleet import projection
 from dashboard.fleet.pairs_file import PairsFileError, load_pairs
+from dashboard.fleet.reports import parsed
 from dashboard.models import Charge, ChargeRun, FailoverEvent, Invoice
 from dashboard.site.cells import cell
 from pairing.events import Event
 from pipeline.months import Month
 from pipeline.prices import PriceError, parse_items, price_list
 from tests.selection import depth
-from workers.collectors import parsed
 
 few = settings(max_examples=depth(60), deadline=None, suppress_health_check=list(HealthCheck))
 any_text = st.text(st.characters(), max_size=60)  # halves of characters, too

@@ -111,3 +111,29 @@ def test_a_value_may_come_from_a_file(tmp_path):
     reader = Environment({"REDIS_URL_FILE": str(tmp_path / "url")})
 
     assert reader.url("REDIS_URL", "", ("redis",)) == "redis://h/0"
+
+
+@pytest.mark.parametrize("variables", [{}, {"SECRET_KEY": "k" * 50}], ids=["a key of its own", "a key that is given"])
+def test_what_is_in_the_state_folder_is_read_by_its_owner_alone(tmp_path, variables):
+    old_umask = os.umask(0o022)
+    try:
+        assert manage(tmp_path, "migrate", "-v0", **variables).returncode == 0
+    finally:
+        os.umask(old_umask)
+
+    state = tmp_path / "state"
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [state, *state.rglob("*")]}
+    assert modes.pop("state") == 0o700
+    assert "control-plane.sqlite3" in modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_state_folder_that_was_open_to_others_is_closed(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    (state / "control-plane.sqlite3").touch(0o644)
+
+    assert manage(tmp_path, "check").returncode == 0
+
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert stat.S_IMODE((state / "control-plane.sqlite3").stat().st_mode) == 0o600

@@ -1,6 +1,6 @@
-"""The course of a drill: what was done and seen so far, and what comes next. Pure: time and sight are passed in.
+"""The plan of a drill: what was done and seen so far, and what comes next. Pure: time and sight are passed in.
 
-A worker writes the course down before each deed and after it, so that whoever is killed anywhere is succeeded by one
+A worker writes the plan down before each task and after it, so that whoever is killed anywhere is succeeded by one
 who knows what was begun. The forced failover always ends: each way leads through its release, each step has a limit,
 and the forced state itself expires (docs/readiness.md).
 """
@@ -25,7 +25,7 @@ class Step(StrEnum):
     DIVERTING = "diverting"
     RELEASING = "releasing"
     RETURNING = "returning"
-    HOMECOMING = "homecoming"
+    DRAINING = "homecoming"  # as it is stored
     COUNTING = "counting"
     ROLLING_BACK = "rolling_back"
     ENDED = "ended"
@@ -38,7 +38,7 @@ LIMITS_S: Mapping[Step, float] = {
     Step.DIVERTING: 120,
     Step.RELEASING: 60,
     Step.RETURNING: 90,
-    Step.HOMECOMING: 300,
+    Step.DRAINING: 300,
     Step.COUNTING: 90,
     Step.ROLLING_BACK: 120,
 }
@@ -57,7 +57,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Plan:
     """All that a drill has to remember; times are None until they come."""
 
     step: Step
@@ -132,7 +132,7 @@ class Course:
         return {**told, **times, **lists, **counts, "step": self.step.value}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Course:
+    def from_json(cls, told: Mapping[str, Any]) -> Plan:
         """What `as_json` wrote."""
         times = {
             name: datetime.fromisoformat(told[name])
@@ -199,7 +199,7 @@ class Finish:
     detail: str
 
 
-Deed = Prepare | Send | Force | Look | Release | MarkHealthy | Receive | Wait | Finish
+Task = Prepare | Send | Force | Look | Release | MarkHealthy | Receive | Wait | Finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,136 +218,136 @@ class Sight:
 # Deciding ----------------------------------------------------------------------------------------------------------
 
 
-def resumed(course: Course) -> Course:
-    """The course as another worker takes it on: what was begun may have been done, or not."""
-    if not course.sending:
-        return course
-    return replace(course, sending=0, unsure=_with(course.unsure, course.sending))
+def resumed(plan: Plan) -> Plan:
+    """The plan as another worker takes it on: what was begun may have been done, or not."""
+    if not plan.sending:
+        return plan
+    return replace(plan, sending=0, unsure=_with(plan.unsure, plan.sending))
 
 
-def decide(course: Course, sight: Sight, now: datetime) -> tuple[Course, Deed]:
-    """What comes next, and the course to be written down before it is done."""
-    course = _called_off(course, sight, now)
-    while (following := _following(course, sight)) is not None:
-        course = enter(course, following, now)
-    return _begun(course, _deed(course, sight, now), now)
+def decide(plan: Plan, sight: Sight, now: datetime) -> tuple[Plan, Task]:
+    """What comes next, and the plan to be written down before it is done."""
+    plan = _called_off(plan, sight, now)
+    while (following := _following(plan, sight)) is not None:
+        plan = enter(plan, following, now)
+    return _begun(plan, _task(plan, sight, now), now)
 
 
-def _called_off(course: Course, sight: Sight, now: datetime) -> Course:
+def _called_off(plan: Plan, sight: Sight, now: datetime) -> Plan:
     """Rolling back as soon as somebody wants it, or a step takes too long, or has failed."""
-    if course.step in (Step.ROLLING_BACK, Step.ENDED):
-        return course
+    if plan.step in (Step.ROLLING_BACK, Step.ENDED):
+        return plan
     if sight.abort_wanted_by:
-        return enter(replace(course, aborted_by=sight.abort_wanted_by), Step.ROLLING_BACK, now)
-    failure = course.failure or _overdue(course, now) or _broken_off(course, sight)
-    return enter(replace(course, failure=failure), Step.ROLLING_BACK, now) if failure else course
+        return enter(replace(plan, aborted_by=sight.abort_wanted_by), Step.ROLLING_BACK, now)
+    failure = plan.failure or _overdue(plan, now) or _broken_off(plan, sight)
+    return enter(replace(plan, failure=failure), Step.ROLLING_BACK, now) if failure else plan
 
 
-def _overdue(course: Course, now: datetime) -> str:
-    limit_s = LIMITS_S[course.step]
-    if course.step is Step.COUNTING or (now - course.since).total_seconds() <= limit_s:
+def _overdue(plan: Plan, now: datetime) -> str:
+    limit_s = LIMITS_S[plan.step]
+    if plan.step is Step.COUNTING or (now - plan.since).total_seconds() <= limit_s:
         return ""  # what has not arrived when counting is over is no trouble of the drill, but its finding
-    last = f" {course.trouble}" if course.trouble else ""
-    return f"{WORDS[course.step]} took longer than {limit_s:.0f} s.{last}"
+    last = f" {plan.trouble}" if plan.trouble else ""
+    return f"{WORDS[plan.step]} took longer than {limit_s:.0f} s.{last}"
 
 
-def _broken_off(course: Course, sight: Sight) -> str:
+def _broken_off(plan: Plan, sight: Sight) -> str:
     """Somebody else ended the forced failover, or its time was over."""
-    if course.step is Step.DIVERTING and sight.is_ours is False:
+    if plan.step is Step.DIVERTING and sight.is_ours is False:
         why = "its time was over" if sight.is_expired else "somebody ended it"
         return f"The failover ended before all was sent: {why}."
     return ""
 
 
-def _following(course: Course, sight: Sight) -> Step | None:
+def _following(plan: Plan, sight: Sight) -> Step | None:
     """The step to go on to; None while the present one is not done."""
-    match course.step:
-        case Step.PREPARING if course.is_prepared:
+    match plan.step:
+        case Step.PREPARING if plan.is_prepared:
             return Step.SENDING
-        case Step.SENDING if course.sent >= course.first_part:
+        case Step.SENDING if plan.sent >= plan.first_part:
             return Step.FORCING
-        case Step.FORCING if course.forced_at and sight.is_away:
+        case Step.FORCING if plan.forced_at and sight.is_away:
             return Step.DIVERTING
-        case Step.DIVERTING if course.sent >= course.second_part and course.seen_in_backlog >= course.diverted:
+        case Step.DIVERTING if plan.sent >= plan.second_part and plan.seen_in_backlog >= plan.diverted:
             return Step.RELEASING
-        case Step.RELEASING if course.released_at and not sight.is_away:
+        case Step.RELEASING if plan.released_at and not sight.is_away:
             return Step.RETURNING
-        case Step.RETURNING if course.sent >= course.total:
-            return Step.HOMECOMING
-        case Step.HOMECOMING if course.left_in_backlog == 0:
+        case Step.RETURNING if plan.sent >= plan.total:
+            return Step.DRAINING
+        case Step.DRAINING if plan.left_in_backlog == 0:
             return Step.COUNTING
     return None
 
 
-def _deed(course: Course, sight: Sight, now: datetime) -> Deed:
-    match course.step:
+def _task(plan: Plan, sight: Sight, now: datetime) -> Task:
+    match plan.step:
         case Step.PREPARING:
             return Prepare()
         case Step.SENDING | Step.RETURNING:
-            return Send(course.sent + 1)
+            return Send(plan.sent + 1)
         case Step.FORCING:
-            return Force() if course.forced_at is None else Wait("until this worker has heard of the failover")
+            return Force() if plan.forced_at is None else Wait("until this worker has heard of the failover")
         case Step.DIVERTING if not sight.is_away:
             return Wait("until this worker has heard of the failover")  # it has only just begun to work
         case Step.DIVERTING:
-            return Send(course.sent + 1) if course.sent < course.second_part else Look()
+            return Send(plan.sent + 1) if plan.sent < plan.second_part else Look()
         case Step.RELEASING:
-            return Release() if course.released_at is None else Wait("until a ping is accepted")
-        case Step.HOMECOMING:
+            return Release() if plan.released_at is None else Wait("until a ping is accepted")
+        case Step.DRAINING:
             return Look()
         case Step.COUNTING:
-            return _count(course, now)
-    return _roll_back(course, sight, now)
+            return _count(plan, now)
+    return _roll_back(plan, sight, now)
 
 
-def _count(course: Course, now: datetime) -> Deed:
-    is_late = (now - course.since).total_seconds() > LIMITS_S[Step.COUNTING]
-    if (not course.lost and course.quiet) or is_late:
-        if lost := course.lost:
-            return Finish(FAILED, f"{len(lost)} of {course.sent} messages did not arrive: {_numbers(lost)}.")
-        return Finish(PASSED, f"All {course.sent} messages arrived; {course.diverted} went through the backlog.")
+def _count(plan: Plan, now: datetime) -> Task:
+    is_late = (now - plan.since).total_seconds() > LIMITS_S[Step.COUNTING]
+    if (not plan.lost and plan.quiet) or is_late:
+        if lost := plan.lost:
+            return Finish(FAILED, f"{len(lost)} of {plan.sent} messages did not arrive: {_numbers(lost)}.")
+        return Finish(PASSED, f"All {plan.sent} messages arrived; {plan.diverted} went through the backlog.")
     return Receive()
 
 
-def _roll_back(course: Course, sight: Sight, now: datetime) -> Deed:
+def _roll_back(plan: Plan, sight: Sight, now: datetime) -> Task:
     """Release first, whatever else; then bring home and take away what the drill has sent."""
     may_stand = sight.is_ours is None and not sight.is_expired  # not known counts as ours
-    if course.is_forced and (sight.is_ours or may_stand):
+    if plan.is_forced and (sight.is_ours or may_stand):
         return MarkHealthy()
-    is_late = (now - course.since).total_seconds() > LIMITS_S[Step.ROLLING_BACK]
-    left = course.left_in_backlog if course.is_forced else 0
-    if (course.sent or course.sending or course.unsure) and not is_late:
+    is_late = (now - plan.since).total_seconds() > LIMITS_S[Step.ROLLING_BACK]
+    left = plan.left_in_backlog if plan.is_forced else 0
+    if (plan.sent or plan.sending or plan.unsure) and not is_late:
         if left != 0:
             return Look()
-        if course.quiet < QUIET_LOOKS:
+        if plan.quiet < QUIET_LOOKS:
             return Receive()
-    rest = f" {len(course.lost)} of its messages may still be in the canary or the backlog." if course.lost else ""
-    if course.aborted_by:
-        return Finish(ABORTED, f"Called off by {course.aborted_by}.{rest}")
-    return Finish(FAILED, f"{course.failure}{rest}")
+    rest = f" {len(plan.lost)} of its messages may still be in the canary or the backlog." if plan.lost else ""
+    if plan.aborted_by:
+        return Finish(ABORTED, f"Called off by {plan.aborted_by}.{rest}")
+    return Finish(FAILED, f"{plan.failure}{rest}")
 
 
-def _begun(course: Course, deed: Deed, now: datetime) -> tuple[Course, Deed]:
-    """What has to be known of a deed before it is done."""
-    match deed:
+def _begun(plan: Plan, task: Task, now: datetime) -> tuple[Plan, Task]:
+    """What has to be known of a task before it is done."""
+    match task:
         case Send(number):
-            again = number in course.unsure or number == course.sending
-            unsure = _with(course.unsure, number) if again else course.unsure
-            return replace(course, sending=number, unsure=unsure), deed
+            again = number in plan.unsure or number == plan.sending
+            unsure = _with(plan.unsure, number) if again else plan.unsure
+            return replace(plan, sending=number, unsure=unsure), task
         case Force():
-            return replace(course, is_forced=True), deed
-    return course, deed
+            return replace(plan, is_forced=True), task
+    return plan, task
 
 
-def enter(course: Course, step: Step, now: datetime) -> Course:
-    """The course at the beginning of a step."""
+def enter(plan: Plan, step: Step, now: datetime) -> Plan:
+    """The plan at the beginning of a step."""
     return replace(
-        course,
+        plan,
         step=step,
         since=now,
-        known_at=now if step is Step.DIVERTING else course.known_at,
-        healed_at=now if step is Step.RETURNING else course.healed_at,
-        home_at=now if step is Step.COUNTING else course.home_at,
+        known_at=now if step is Step.DIVERTING else plan.known_at,
+        healed_at=now if step is Step.RETURNING else plan.healed_at,
+        home_at=now if step is Step.COUNTING else plan.home_at,
         quiet=0,
         left_in_backlog=None,
         trouble="",
@@ -357,74 +357,72 @@ def enter(course: Course, step: Step, now: datetime) -> Course:
 # What came of it ---------------------------------------------------------------------------------------------------
 
 
-def troubled(course: Course, deed: Deed, why: str, *, is_final: bool = False) -> Course:
-    """The deed raised: it is tried again until the step is overdue, unless that would be in vain."""
-    if isinstance(deed, Send):
-        course = replace(course, sending=0, unsure=_with(course.unsure, deed.number))
-    if is_final and course.step is not Step.ROLLING_BACK:
-        return replace(course, failure=why)
-    return replace(course, trouble=why)
+def troubled(plan: Plan, task: Task, why: str, *, is_final: bool = False) -> Plan:
+    """The task raised: it is tried again until the step is overdue, unless that would be in vain."""
+    if isinstance(task, Send):
+        plan = replace(plan, sending=0, unsure=_with(plan.unsure, task.number))
+    if is_final and plan.step is not Step.ROLLING_BACK:
+        return replace(plan, failure=why)
+    return replace(plan, trouble=why)
 
 
-def done(course: Course, deed: Deed, now: datetime, *, counted: int = 0, complete: bool = True) -> Course:
-    """The deed is done; `counted` is what a look or a receive has found, `complete` whether it has seen all."""
-    course = replace(course, trouble="")
-    match deed:
+def done(plan: Plan, task: Task, now: datetime, *, counted: int = 0, complete: bool = True) -> Plan:
+    """The task is done; `counted` is what a look or a receive has found, `complete` whether it has seen all."""
+    plan = replace(plan, trouble="")
+    match task:
         case Prepare():
-            return replace(course, is_prepared=True)
+            return replace(plan, is_prepared=True)
         case Send(number):
-            diverted_at = course.diverted_at or (now if course.step is Step.DIVERTING else None)
-            kind = "send_backlog" if course.step is Step.DIVERTING else "send"
-            return spent(replace(course, sent=number, sending=0, diverted_at=diverted_at), **{kind: 1})
+            diverted_at = plan.diverted_at or (now if plan.step is Step.DIVERTING else None)
+            kind = "send_backlog" if plan.step is Step.DIVERTING else "send"
+            return spent(replace(plan, sent=number, sending=0, diverted_at=diverted_at), **{kind: 1})
         case Force():
-            return replace(course, forced_at=now)
+            return replace(plan, forced_at=now)
         case Release():
-            return replace(course, released_at=now)
+            return replace(plan, released_at=now)
         case MarkHealthy():
-            return replace(course, released_at=course.released_at or now)
+            return replace(plan, released_at=plan.released_at or now)
         case Look():
-            most = max(course.seen_in_backlog, counted)
-            looked = replace(course, seen_in_backlog=most, left_in_backlog=counted if complete else None)
+            most = max(plan.seen_in_backlog, counted)
+            looked = replace(plan, seen_in_backlog=most, left_in_backlog=counted if complete else None)
             return replace(looked, trouble=_looked(looked))
         case Receive():
-            return replace(course, quiet=0 if counted else course.quiet + 1)
-    return course
+            return replace(plan, quiet=0 if counted else plan.quiet + 1)
+    return plan
 
 
-def _looked(course: Course) -> str:
+def _looked(plan: Plan) -> str:
     """What a look leaves to be wished for."""
-    if course.step is Step.DIVERTING and course.seen_in_backlog < course.diverted:
-        return f"{course.seen_in_backlog} of {course.diverted} messages were seen in the backlog."
-    if course.step is Step.HOMECOMING and course.left_in_backlog != 0:
-        return f"{course.left_in_backlog if course.left_in_backlog is not None else 'Some'} still in the backlog."
+    if plan.step is Step.DIVERTING and plan.seen_in_backlog < plan.diverted:
+        return f"{plan.seen_in_backlog} of {plan.diverted} messages were seen in the backlog."
+    if plan.step is Step.DRAINING and plan.left_in_backlog != 0:
+        return f"{plan.left_in_backlog if plan.left_in_backlog is not None else 'Some'} still in the backlog."
     return ""
 
 
-def received(course: Course, number: int, sequence: int) -> Course:
+def received(plan: Plan, number: int, sequence: int) -> Plan:
     """One more of the drill's messages; the same one delivered again counts once."""
     arrival = Arrival(number, sequence)
-    if arrival in course.arrivals:
-        return course
-    return replace(course, arrivals=(*course.arrivals, arrival))
+    if arrival in plan.arrivals:
+        return plan
+    return replace(plan, arrivals=(*plan.arrivals, arrival))
 
 
-def heard(course: Course, path: str, living: Mapping[str, Presence]) -> Course:
+def with_reports(plan: Plan, path: str, living: Mapping[str, Presence]) -> Plan:
     """What the living processes tell of how soon the forced failover reached them; those that are gone told before."""
     told = {
         process: one.after_s
         for process, presence in living.items()
         for one in presence.heard
-        if process in course.fleet and (one.path, one.version) == (path, course.forced_version)
+        if process in plan.fleet and (one.path, one.version) == (path, plan.forced_version)
     }
-    return replace(course, heard={**course.heard, **told}) if told else course
+    return replace(plan, heard={**plan.heard, **told}) if told else plan
 
 
-def spent(course: Course, **operations: int) -> Course:
+def spent(plan: Plan, **operations: int) -> Plan:
     """More operations."""
-    kinds = {*course.operations, *operations}
-    return replace(
-        course, operations={kind: course.operations.get(kind, 0) + operations.get(kind, 0) for kind in kinds}
-    )
+    kinds = {*plan.operations, *operations}
+    return replace(plan, operations={kind: plan.operations.get(kind, 0) + operations.get(kind, 0) for kind in kinds})
 
 
 WORDS: Mapping[Step, str] = {
@@ -434,7 +432,7 @@ WORDS: Mapping[Step, str] = {
     Step.DIVERTING: "Sending to the backlog",
     Step.RELEASING: "Releasing the canary",
     Step.RETURNING: "Sending to the primary again",
-    Step.HOMECOMING: "Bringing the messages home",
+    Step.DRAINING: "Bringing the messages home",
     Step.COUNTING: "Receiving and counting",
     Step.ROLLING_BACK: "Rolling back",
     Step.ENDED: "Over",

@@ -1,12 +1,19 @@
-"""Graduated prices: each tier's price applies only to the units inside it (docs/pricing.md, section 6)."""
+"""Graduated prices: each tier's price applies only to the units inside it (docs/pricing.md, section 6).
+
+The one implementation of price tiers. It needs the standard library only, so that the control plane uses it too.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 from pipeline.errors import PriceError
+
+MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +24,25 @@ class Tier:
     price: Fraction
 
 
+def unit_size(unit: str) -> int:
+    """How many operations, or GB, a unit of measure is: `1M` → 1,000,000, `1 GB` → 1. Raises PriceError."""
+    match = re.fullmatch(r"(\d+)\s*(?:([KMB]?)|GB)", unit.strip(), re.IGNORECASE)
+    if match is None or int(match[1]) == 0:
+        raise PriceError(f"the unit of measure “{unit}” is not known.")
+    return int(match[1]) * MULTIPLES[(match[2] or "").upper()]
+
+
+def tier(minimum: Decimal, unit: str, price: Decimal) -> Tier:
+    """The tier of a price row: from `minimum` × `unit` on, one `unit` costs `price`. Raises PriceError."""
+    size = unit_size(unit)
+    start = minimum * size
+    if start != start.to_integral_value() or start < 0:
+        raise PriceError(f"a tier starts at {minimum} × {unit}, which is no whole number of units.")
+    return Tier(int(start), Fraction(price) / size)
+
+
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class PriceTiers:
     """The tiers of one meter, the lowest first; the first starts at 0."""
 
     tiers: tuple[Tier, ...]

@@ -1,4 +1,4 @@
-"""The verbs: what they do, how they are audited, refused and repeated (docs/specification.md, section 12)."""
+"""The actions: what they do, how they are audited, refused and repeated (docs/specification.md, section 12)."""
 
 import uuid
 from datetime import timedelta
@@ -6,15 +6,17 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from dashboard.access.audited import ActionError, Request
 from dashboard.access.rights import Refused
-from dashboard.actions import control
+from dashboard.actions.entities import FAIL_OVER, HOLD, MARK_HEALTHY, RELEASE
+from dashboard.actions.syphons import PAUSE_SYPHON, RESUME_SYPHON
 from dashboard.models import AuditEntry, FailoverEvent, SyphonPause
 
 
 @pytest.fixture
-def wish(pair, people):
+def request_of(pair, people):
     def make(target="orders", role="operator", **more):
-        return control.Request(user=people[role], pair=pair, target=target, reason="storage is down", **more)
+        return Request(user=people[role], pair=pair, target=target, reason="storage is down", **more)
 
     return make
 
@@ -23,8 +25,8 @@ def kinds():
     return list(FailoverEvent.objects.order_by("pk").values_list("kind", flat=True))
 
 
-def test_forcing_a_failover_tells_the_fleet_the_page_and_the_audit_trail(wish, shared, orders):
-    outcome = control.fail_over(wish())
+def test_forcing_a_failover_tells_the_fleet_the_page_and_the_audit_trail(request_of, shared, orders):
+    outcome = FAIL_OVER.run(request_of())
 
     assert outcome.outcome == "done"
     told = shared.health()["orders"]
@@ -43,37 +45,37 @@ def test_forcing_a_failover_tells_the_fleet_the_page_and_the_audit_trail(wish, s
     assert entry.outcome == "done"
 
 
-def test_a_forced_failover_may_end_by_itself(wish, shared):
+def test_a_forced_failover_may_end_by_itself(request_of, shared):
     end = timezone.now() + timedelta(minutes=15)
 
-    control.fail_over(wish(), expires=end)
+    FAIL_OVER.run(request_of(), expires=end)
 
     assert shared.health()["orders"].expires == end
 
 
-def test_forcing_twice_changes_nothing_the_second_time(wish, shared):
-    control.fail_over(wish())
+def test_forcing_twice_changes_nothing_the_second_time(request_of, shared):
+    FAIL_OVER.run(request_of())
     version = shared.health()["orders"].version
 
-    assert control.fail_over(wish()).outcome == "unchanged"
+    assert FAIL_OVER.run(request_of()).outcome == "unchanged"
     assert shared.health()["orders"].version == version
     assert kinds() == ["forced"]
 
 
-def test_the_same_click_sent_twice_is_one_deed_and_one_entry(wish, shared):
+def test_the_same_click_sent_twice_is_one_action_and_one_entry(request_of, shared):
     click = uuid.uuid4().hex
-    control.fail_over(wish(request_id=click))
-    control.mark_healthy(wish())
+    FAIL_OVER.run(request_of(request_id=click))
+    MARK_HEALTHY.run(request_of())
 
-    assert control.fail_over(wish(request_id=click)).outcome == "unchanged"
+    assert FAIL_OVER.run(request_of(request_id=click)).outcome == "unchanged"
     assert shared.health()["orders"].state == "healthy"
     assert AuditEntry.objects.filter(request_id=click).count() == 1
 
 
-def test_release_ends_the_hold_and_leaves_the_entity_failed_over(wish, shared, orders):
-    control.fail_over(wish())
+def test_release_ends_the_hold_and_leaves_the_entity_failed_over(request_of, shared, orders):
+    FAIL_OVER.run(request_of())
 
-    assert control.release(wish()).outcome == "done"
+    assert RELEASE.run(request_of()).outcome == "done"
 
     orders.refresh_from_db()
     assert (orders.state, orders.held_by) == ("failed_over", None)
@@ -81,28 +83,28 @@ def test_release_ends_the_hold_and_leaves_the_entity_failed_over(wish, shared, o
     assert kinds() == ["forced", "released"]
 
 
-def test_releasing_what_nobody_holds_changes_nothing(wish, shared):
-    assert control.release(wish()).outcome == "unchanged"
+def test_releasing_what_nobody_holds_changes_nothing(request_of, shared):
+    assert RELEASE.run(request_of()).outcome == "unchanged"
     assert kinds() == []
 
 
-def test_an_organic_failover_can_be_held(wish, shared, orders):
-    control.fail_over(wish())
-    control.release(wish())
+def test_an_organic_failover_can_be_held(request_of, shared, orders):
+    FAIL_OVER.run(request_of())
+    RELEASE.run(request_of())
 
-    assert control.hold(wish()).outcome == "done"
-    assert control.hold(wish()).outcome == "unchanged"
+    assert HOLD.run(request_of()).outcome == "done"
+    assert HOLD.run(request_of()).outcome == "unchanged"
 
     orders.refresh_from_db()
     assert orders.held_by == "operator"
 
 
-def test_a_hold_is_given_another_end(wish, shared, orders):
+def test_a_hold_is_given_another_end(request_of, shared, orders):
     soon, later = timezone.now() + timedelta(minutes=15), timezone.now() + timedelta(hours=4)
-    control.fail_over(wish(), expires=soon)
+    FAIL_OVER.run(request_of(), expires=soon)
 
-    assert control.hold(wish(), expires=later).outcome == "done"
-    assert control.hold(wish(), expires=later).outcome == "unchanged"
+    assert HOLD.run(request_of(), expires=later).outcome == "done"
+    assert HOLD.run(request_of(), expires=later).outcome == "unchanged"
 
     orders.refresh_from_db()
     told = shared.health()["orders"]
@@ -111,45 +113,45 @@ def test_a_hold_is_given_another_end(wish, shared, orders):
 
 
 @pytest.mark.parametrize("role", ["operator", "administrator"])
-def test_until_released_is_an_end_as_well_whoever_wishes_for_it(wish, shared, orders, role):
-    control.fail_over(wish(), expires=timezone.now() + timedelta(minutes=15))
+def test_until_released_is_an_end_as_well_whoever_asks_for_it(request_of, shared, orders, role):
+    FAIL_OVER.run(request_of(), expires=timezone.now() + timedelta(minutes=15))
 
-    assert control.hold(wish(role=role)).outcome == "done"
+    assert HOLD.run(request_of(role=role)).outcome == "done"
 
     orders.refresh_from_db()
     told = shared.health()["orders"]
     assert (told.held_by, told.expires, orders.expires) == (role, None, None)
 
 
-def test_a_healthy_entity_cannot_be_held(wish, shared):
-    with pytest.raises(control.ControlError, match="not failed over"):
-        control.hold(wish())
+def test_a_healthy_entity_cannot_be_held(request_of, shared):
+    with pytest.raises(ActionError, match="not failed over"):
+        HOLD.run(request_of())
 
     assert AuditEntry.objects.get().outcome == "failed"
 
 
-def test_marking_healthy_ends_hold_and_failover_together(wish, shared, orders):
-    control.fail_over(wish())
+def test_marking_healthy_ends_hold_and_failover_together(request_of, shared, orders):
+    FAIL_OVER.run(request_of())
 
-    assert control.mark_healthy(wish()).outcome == "done"
+    assert MARK_HEALTHY.run(request_of()).outcome == "done"
 
     orders.refresh_from_db()
     assert (orders.state, orders.held_by) == ("healthy", None)
     assert kinds() == ["forced", "recovered"]
-    assert control.mark_healthy(wish()).outcome == "unchanged"
+    assert MARK_HEALTHY.run(request_of()).outcome == "unchanged"
 
 
 @pytest.fixture
-def forgotten(wish, shared, orders):
+def forgotten(request_of, shared, orders):
     """The page shows a hold that Redis has lost, and no process remembers it."""
-    control.fail_over(wish())
+    FAIL_OVER.run(request_of())
     shared.redis.flushall()
     orders.refresh_from_db()
     return orders
 
 
-def test_a_hold_that_redis_has_forgotten_can_be_released(wish, shared, forgotten):
-    assert control.release(wish()).outcome == "done"
+def test_a_hold_that_redis_has_forgotten_can_be_released(request_of, shared, forgotten):
+    assert RELEASE.run(request_of()).outcome == "done"
 
     version = forgotten.version
     forgotten.refresh_from_db()
@@ -158,58 +160,58 @@ def test_a_hold_that_redis_has_forgotten_can_be_released(wish, shared, forgotten
     assert shared.claim_ping("orders", 60)
 
 
-def test_a_failover_that_redis_has_forgotten_can_be_marked_healthy(wish, shared, forgotten):
-    assert control.mark_healthy(wish()).outcome == "done"
+def test_a_failover_that_redis_has_forgotten_can_be_marked_healthy(request_of, shared, forgotten):
+    assert MARK_HEALTHY.run(request_of()).outcome == "done"
 
     forgotten.refresh_from_db()
     assert (forgotten.state, forgotten.held_by, shared.health()["orders"].state) == ("healthy", None, "healthy")
 
 
-def test_a_hold_that_redis_has_forgotten_can_be_lengthened(wish, shared, forgotten):
+def test_a_hold_that_redis_has_forgotten_can_be_lengthened(request_of, shared, forgotten):
     end = timezone.now() + timedelta(hours=4)
 
-    assert control.hold(wish(), expires=end).outcome == "done"
+    assert HOLD.run(request_of(), expires=end).outcome == "done"
 
     assert (shared.health()["orders"].held_by, shared.health()["orders"].expires) == ("operator", end)
 
 
-def test_what_redis_knows_better_than_the_page_stays_as_it_is(wish, shared, forgotten):
+def test_what_redis_knows_better_than_the_page_stays_as_it_is(request_of, shared, forgotten):
     shared.fail_over("orders", "again", operator="grace", process="web", hold=False)
     shared.mark_healthy("orders", operator="grace", process="web")
 
-    assert control.release(wish()).outcome == "unchanged"
+    assert RELEASE.run(request_of()).outcome == "unchanged"
     assert shared.health()["orders"].state == "healthy"
 
 
 @pytest.mark.parametrize("target", ["*", "contoso/x-servicebus-transfer/3", "orders"])
-def test_a_syphon_is_paused_and_resumed(wish, shared, target):
-    assert control.pause_syphon(wish(target)).outcome == "done"
-    assert control.pause_syphon(wish(target)).outcome == "unchanged"
+def test_a_syphon_is_paused_and_resumed(request_of, shared, target):
+    assert PAUSE_SYPHON.run(request_of(target)).outcome == "done"
+    assert PAUSE_SYPHON.run(request_of(target)).outcome == "unchanged"
     assert shared.paused()[target].by == "operator"
     assert SyphonPause.objects.get().queue == target
 
-    assert control.resume_syphon(wish(target)).outcome == "done"
-    assert control.resume_syphon(wish(target)).outcome == "unchanged"
+    assert RESUME_SYPHON.run(request_of(target)).outcome == "done"
+    assert RESUME_SYPHON.run(request_of(target)).outcome == "unchanged"
     assert shared.paused() == {}
     assert not SyphonPause.objects.exists()
     assert kinds() == ["syphon_paused", "syphon_resumed"]
 
 
 @pytest.mark.parametrize(
-    "verb",
+    "action",
     [
-        control.fail_over,
-        control.hold,
-        control.release,
-        control.mark_healthy,
-        control.pause_syphon,
-        control.resume_syphon,
+        FAIL_OVER,
+        HOLD,
+        RELEASE,
+        MARK_HEALTHY,
+        PAUSE_SYPHON,
+        RESUME_SYPHON,
     ],
 )
 @pytest.mark.parametrize("role", ["viewer", "nobody"])
-def test_who_is_no_operator_is_refused_and_the_attempt_is_kept(wish, shared, verb, role):
+def test_who_is_no_operator_is_refused_and_the_attempt_is_kept(request_of, shared, action, role):
     with pytest.raises(Refused, match="operator"):
-        verb(wish(role=role))
+        action.run(request_of(role=role))
 
     assert shared.health() == {}
     assert shared.paused() == {}
@@ -217,10 +219,10 @@ def test_who_is_no_operator_is_refused_and_the_attempt_is_kept(wish, shared, ver
     assert (entry.operator, entry.outcome) == (role, "refused")
 
 
-@pytest.mark.parametrize("verb", [control.fail_over, control.release, control.pause_syphon])
-def test_without_redis_nothing_is_changed_and_the_person_is_told(wish, redis_away, orders, verb):
-    with pytest.raises(control.ControlError, match="Redis does not answer"):
-        verb(wish())
+@pytest.mark.parametrize("action", [FAIL_OVER, RELEASE, PAUSE_SYPHON])
+def test_without_redis_nothing_is_changed_and_the_person_is_told(request_of, redis_away, orders, action):
+    with pytest.raises(ActionError, match="Redis does not answer"):
+        action.run(request_of())
 
     orders.refresh_from_db()
     assert orders.state == "unknown"
@@ -229,9 +231,9 @@ def test_without_redis_nothing_is_changed_and_the_person_is_told(wish, redis_awa
     assert AuditEntry.objects.get().outcome == "failed"
 
 
-def test_two_operators_who_collide_leave_one_truth(wish, shared, orders):
-    control.fail_over(wish())
-    control.fail_over(wish(role="administrator"), expires=timezone.now() + timedelta(hours=1))
+def test_two_operators_who_collide_leave_one_truth(request_of, shared, orders):
+    FAIL_OVER.run(request_of())
+    FAIL_OVER.run(request_of(role="administrator"), expires=timezone.now() + timedelta(hours=1))
 
     orders.refresh_from_db()
     told = shared.health()["orders"]
@@ -240,8 +242,8 @@ def test_two_operators_who_collide_leave_one_truth(wish, shared, orders):
     assert kinds() == ["forced", "forced"]
 
 
-def test_audit_entries_are_written_once_and_kept(wish, shared):
-    control.fail_over(wish())
+def test_audit_entries_are_written_once_and_kept(request_of, shared):
+    FAIL_OVER.run(request_of())
     entry = AuditEntry.objects.get()
 
     with pytest.raises(TypeError):

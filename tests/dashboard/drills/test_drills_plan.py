@@ -1,4 +1,4 @@
-"""The course of a drill against a world of its own, with deaths and troubles anywhere: nothing forced stays forced.
+"""The plan of a drill against a world of its own, with deaths and troubles anywhere: nothing forced stays forced.
 
 docs/readiness.md.
 """
@@ -11,31 +11,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.drills.course import (
+from dashboard.drills.plan import (
     ABORTED,
     FAILED,
     LIMITS_S,
     PASSED,
     Arrival,
-    Course,
-    Deed,
     Finish,
     Force,
     Look,
     MarkHealthy,
+    Plan,
     Prepare,
     Receive,
     Release,
     Send,
     Sight,
     Step,
+    Task,
     Wait,
     decide,
     done,
-    heard,
     received,
     resumed,
     troubled,
+    with_reports,
 )
 from pairing.fleet.presence import Heard, Presence
 from tests.selection import depth
@@ -75,10 +75,10 @@ class World:
     def sight(self) -> Sight:
         return Sight(self.is_forced, self.is_forced, self.is_expired, self.abort_by)
 
-    def do(self, course: Course, deed: Deed) -> Course:
-        """The deed, as far as the world is concerned, and the course after it."""
+    def do(self, plan: Plan, task: Task) -> Plan:
+        """The task, as far as the world is concerned, and the plan after it."""
         counted = 0
-        match deed:
+        match task:
             case Send(number):
                 (self.backlog if self.is_forced else self.queue).append(number)
             case Force():
@@ -92,42 +92,42 @@ class World:
             case Receive():
                 counted = len(self.queue)
                 for position, number in enumerate(self.queue):
-                    course = received(course, number, len(self.completed) + position)
+                    plan = received(plan, number, len(self.completed) + position)
                 self.completed += self.queue
                 self.queue.clear()
-        return done(course, deed, self.now, counted=counted)
+        return done(plan, task, self.now, counted=counted)
 
 
-def fresh(total: int = TOTAL) -> Course:
-    return Course(Step.PREPARING, BEGAN, total)
+def fresh(total: int = TOTAL) -> Plan:
+    return Plan(Step.PREPARING, BEGAN, total)
 
 
-def kept(course: Course) -> Course:
+def kept(plan: Plan) -> Plan:
     """As the next worker reads it."""
-    return Course.from_json(json.loads(json.dumps(course.as_json())))
+    return Plan.from_json(json.loads(json.dumps(plan.as_json())))
 
 
-def run(world: World, course: Course, most: int = 3_000) -> tuple[Course, Finish]:
+def run(world: World, plan: Plan, most: int = 3_000) -> tuple[Plan, Finish]:
     for _ in range(most):
-        course, deed = decide(course, world.sight(), world.now)
-        course = kept(course)
-        if isinstance(deed, Finish):
-            return course, deed
-        course = kept(world.do(course, deed))
+        plan, task = decide(plan, world.sight(), world.now)
+        plan = kept(plan)
+        if isinstance(task, Finish):
+            return plan, task
+        plan = kept(world.do(plan, task))
         world.tick(0.5)
-    raise AssertionError(f"it never ended: {course}")
+    raise AssertionError(f"it never ended: {plan}")
 
 
 def test_a_good_drill_sends_a_third_before_during_and_after_and_counts_them_all() -> None:
     world = World()
 
-    course, end = run(world, fresh())
+    plan, end = run(world, fresh())
 
     assert end.outcome == PASSED
-    assert course.arrived == set(range(1, TOTAL + 1))
-    assert (course.diverted, course.seen_in_backlog, course.lost) == (3, 3, [])
-    assert course.operations == {"send": 6, "send_backlog": 3}
-    times = [course.forced_at, course.diverted_at, course.released_at, course.healed_at, course.home_at]
+    assert plan.arrived == set(range(1, TOTAL + 1))
+    assert (plan.diverted, plan.seen_in_backlog, plan.lost) == (3, 3, [])
+    assert plan.operations == {"send": 6, "send_backlog": 3}
+    times = [plan.forced_at, plan.diverted_at, plan.released_at, plan.healed_at, plan.home_at]
     assert None not in times
     assert times == sorted(times)  # type: ignore[type-var]
     assert not world.is_forced
@@ -136,22 +136,22 @@ def test_a_good_drill_sends_a_third_before_during_and_after_and_counts_them_all(
 def test_a_message_that_does_not_arrive_fails_the_drill_and_is_named() -> None:
     world = World(swallowed={5})
 
-    course, end = run(world, fresh())
+    plan, end = run(world, fresh())
 
     assert end.outcome == FAILED
     assert "1 of 9 messages did not arrive: 5." in end.detail
-    assert course.lost == [5]
+    assert plan.lost == [5]
 
 
 def test_a_canary_that_does_not_heal_is_healed_by_the_roll_back() -> None:
     world = World(heals=False)
 
-    course, end = run(world, fresh())
+    plan, end = run(world, fresh())
 
     assert end.outcome == FAILED
     assert "Releasing the canary took longer than 60 s" in end.detail
     assert not world.is_forced
-    assert course.arrived == set(range(1, 7))
+    assert plan.arrived == set(range(1, 7))
 
 
 def test_messages_that_do_not_come_home_fail_the_drill_within_its_limits() -> None:
@@ -166,16 +166,16 @@ def test_messages_that_do_not_come_home_fail_the_drill_within_its_limits() -> No
 
 @pytest.mark.parametrize("after", range(40))
 def test_an_abort_at_any_moment_leaves_nothing_forced_and_no_message_behind(after: int) -> None:
-    world, course = World(), fresh()
+    world, plan = World(), fresh()
     end: Finish | None = None
     for number in range(3_000):
         if number == after:
             world.abort_by = "ada"
-        course, deed = decide(course, world.sight(), world.now)
-        if isinstance(deed, Finish):
-            end = deed
+        plan, task = decide(plan, world.sight(), world.now)
+        if isinstance(task, Finish):
+            end = task
             break
-        course = world.do(course, deed)
+        plan = world.do(plan, task)
         world.tick(0.5)
 
     assert end is not None
@@ -186,56 +186,56 @@ def test_an_abort_at_any_moment_leaves_nothing_forced_and_no_message_behind(afte
 
 
 def test_somebody_else_ending_the_failover_is_told_and_not_fought(monkeypatch: pytest.MonkeyPatch) -> None:
-    course = replace(fresh(), step=Step.DIVERTING, is_prepared=True, sent=4, is_forced=True, forced_at=BEGAN)
+    plan = replace(fresh(), step=Step.DIVERTING, is_prepared=True, sent=4, is_forced=True, forced_at=BEGAN)
     world = World(queue=[1, 2, 3, 4])
 
-    _, end = run(world, course)
+    _, end = run(world, plan)
 
     assert end.outcome == FAILED
     assert "somebody ended it" in end.detail
 
 
 def test_a_worker_that_has_not_heard_of_the_failover_yet_waits_before_it_sends() -> None:
-    course = replace(fresh(), step=Step.DIVERTING, is_prepared=True, sent=3, is_forced=True, forced_at=BEGAN)
+    plan = replace(fresh(), step=Step.DIVERTING, is_prepared=True, sent=3, is_forced=True, forced_at=BEGAN)
 
-    _, deed = decide(course, Sight(is_away=False, is_ours=True), BEGAN)
+    _, task = decide(plan, Sight(is_away=False, is_ours=True), BEGAN)
 
-    assert isinstance(deed, Wait)
+    assert isinstance(task, Wait)
 
 
 def test_while_redis_does_not_tell_the_roll_back_goes_on_trying_until_the_expiry() -> None:
-    course = replace(fresh(), step=Step.ROLLING_BACK, is_forced=True, failure="power")
+    plan = replace(fresh(), step=Step.ROLLING_BACK, is_forced=True, failure="power")
     late = BEGAN + timedelta(seconds=LIMITS_S[Step.ROLLING_BACK] + 1)
 
-    _, before = decide(course, Sight(True, None), late)
-    _, after = decide(course, Sight(True, None, is_expired=True), EXPIRES)
+    _, before = decide(plan, Sight(True, None), late)
+    _, after = decide(plan, Sight(True, None, is_expired=True), EXPIRES)
 
     assert isinstance(before, MarkHealthy)
     assert isinstance(after, Finish)
 
 
 def test_the_same_message_delivered_again_is_one_arrival_and_its_double_is_two() -> None:
-    course = received(received(received(fresh(), 1, 10), 1, 10), 1, 11)
+    plan = received(received(received(fresh(), 1, 10), 1, 10), 1, 11)
 
-    assert course.arrivals == (Arrival(1, 10), Arrival(1, 11))
+    assert plan.arrivals == (Arrival(1, 10), Arrival(1, 11))
 
 
 def test_what_was_begun_when_a_worker_died_may_be_there_twice_and_is_sent_again() -> None:
-    course, deed = decide(replace(fresh(), is_prepared=True), World().sight(), BEGAN)
-    assert deed == Send(1)
+    plan, task = decide(replace(fresh(), is_prepared=True), World().sight(), BEGAN)
+    assert task == Send(1)
 
-    course, deed = decide(resumed(kept(course)), World().sight(), BEGAN)
+    plan, task = decide(resumed(kept(plan)), World().sight(), BEGAN)
 
-    assert deed == Send(1)
-    assert course.unsure == (1,)
+    assert task == Send(1)
+    assert plan.unsure == (1,)
 
 
 def test_a_failure_that_is_final_is_not_tried_again() -> None:
-    course = troubled(fresh(), Prepare(), "the canary needs sessions", is_final=True)
+    plan = troubled(fresh(), Prepare(), "the canary needs sessions", is_final=True)
 
-    _, deed = decide(course, World().sight(), BEGAN)
+    _, task = decide(plan, World().sight(), BEGAN)
 
-    assert deed == Finish(FAILED, "the canary needs sessions")
+    assert task == Finish(FAILED, "the canary needs sessions")
 
 
 # Deaths and troubles anywhere ---------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_however_often_workers_die_nothing_stays_forced_and_no_loss_passes(
     blind: set[int],
     others: int | None,
 ) -> None:
-    world, course = World(heals=heals, swallowed=swallowed), fresh()
+    world, plan = World(heals=heals, swallowed=swallowed), fresh()
     end: Finish | None = None
     for number in range(5_000):
         fate = fates[number] if number < len(fates) else "fine"
@@ -274,53 +274,53 @@ def test_however_often_workers_die_nothing_stays_forced_and_no_loss_passes(
         sight = world.sight()
         if number in blind:
             sight = replace(sight, is_ours=None)
-        course, deed = decide(course, sight, world.now)
-        course = kept(course)  # written down before the deed
-        if isinstance(deed, Finish):
-            end = deed
+        plan, task = decide(plan, sight, world.now)
+        plan = kept(plan)  # written down before the task
+        if isinstance(task, Finish):
+            end = task
             break
         if fate == "dies before":
-            course = resumed(course)
+            plan = resumed(plan)
             world.tick(30)
             continue
         if fate == "raises":
-            course = troubled(course, deed, "no answer")
+            plan = troubled(plan, task, "no answer")
             world.tick(5)
             continue
-        after = kept(world.do(course, deed))
+        after = kept(world.do(plan, task))
         if fate == "dies after":
-            course = resumed(course)  # what was done was not written down
+            plan = resumed(plan)  # what was done was not written down
             world.tick(30)
             continue
         if fate == "raises late":
-            course = troubled(course, deed, "no answer, and yet it was done")
+            plan = troubled(plan, task, "no answer, and yet it was done")
             world.tick(5)
             continue
-        course = after
+        plan = after
         world.tick(20 if fate == "slow" else 0.5)
     assert end is not None, "it never ended"
     assert not world.is_forced
     if end.outcome == PASSED:
-        assert course.sent == TOTAL
+        assert plan.sent == TOTAL
         assert set(world.completed) == set(range(1, TOTAL + 1))
-        assert course.seen_in_backlog >= course.diverted == 3
+        assert plan.seen_in_backlog >= plan.diverted == 3
     if end.outcome == ABORTED:
         assert world.abort_by
 
 
 def test_what_processes_tell_of_the_failover_counts_for_those_that_were_there_and_for_this_one_alone() -> None:
-    course = replace(course_of_a_drill(), fleet=("app:1:aaaa", "app:2:bbbb"), forced_version=7)
+    plan = replace(course_of_a_drill(), fleet=("app:1:aaaa", "app:2:bbbb"), forced_version=7)
     living = {
         "app:1:aaaa": Presence(sends=True, heard=(Heard("canary", 6, 9.0), Heard("canary", 7, 0.2))),
         "app:2:bbbb": Presence(sends=True, heard=(Heard("orders", 7, 0.1),)),
         "app:9:late": Presence(sends=True, heard=(Heard("canary", 7, 60.0),)),
     }
 
-    told = heard(course, "canary", living)
-    gone = heard(told, "canary", {})
+    told = with_reports(plan, "canary", living)
+    gone = with_reports(told, "canary", {})
 
     assert (told.heard, gone.heard) == ({"app:1:aaaa": 0.2}, {"app:1:aaaa": 0.2})
-    assert Course.from_json(json.loads(json.dumps(gone.as_json()))) == gone
+    assert Plan.from_json(json.loads(json.dumps(gone.as_json()))) == gone
 
 
 def test_a_course_of_an_earlier_version_is_read() -> None:
@@ -328,8 +328,8 @@ def test_a_course_of_an_earlier_version_is_read() -> None:
     for name in ("fleet", "heard", "forced_version"):
         del told[name]
 
-    assert Course.from_json(told) == course_of_a_drill()
+    assert Plan.from_json(told) == course_of_a_drill()
 
 
-def course_of_a_drill() -> Course:
-    return Course(Step.PREPARING, BEGAN, TOTAL)
+def course_of_a_drill() -> Plan:
+    return Plan(Step.PREPARING, BEGAN, TOTAL)

@@ -1,4 +1,6 @@
-"""A drill's canary of each kind: how it is made, sent to and received from. The subscription of a topic is the drills'.
+"""A drill's canary of each kind: how it is made, sent to and received from, and by what a drill knows its messages.
+
+The subscription of a topic is the drills'.
 
 Which messages of a queue with sessions are a drill's needs no look: they are in a session that bears its id.
 """
@@ -7,14 +9,14 @@ from contextlib import suppress
 from typing import Any
 
 from azure.core.exceptions import ResourceExistsError
-from azure.servicebus import ServiceBusMessage, ServiceBusReceiver
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
 
 from dashboard.drills.canary import CANARY, MARK
 from dashboard.models import Drill
 from pairing import PairedSender, PairedServiceBusClient
 
 
-def make(connected: PairedServiceBusClient, row: Drill) -> None:
+def make_canary(connected: PairedServiceBusClient, row: Drill) -> None:
     """Make what is missing of it; needs the Manage claim. Raises AzureError."""
     administration = connected.primary.administration
     with suppress(ResourceExistsError):
@@ -43,7 +45,7 @@ def receiver(connected: PairedServiceBusClient, row: Drill, identity: str) -> Se
     return connected.get_queue_receiver(row.path)
 
 
-def message(row: Drill, identity: str, number: int, total: int) -> ServiceBusMessage:
+def message_of(row: Drill, identity: str, number: int, total: int) -> ServiceBusMessage:
     """One numbered message of a drill."""
     session: dict[str, Any] = {"session_id": identity} if row.kind == Drill.Kind.SESSIONS else {}
     return ServiceBusMessage(
@@ -53,3 +55,17 @@ def message(row: Drill, identity: str, number: int, total: int) -> ServiceBusMes
         application_properties={MARK: identity, "number": number},
         **session,
     )
+
+
+def mark_of(message: ServiceBusReceivedMessage) -> str | None:
+    """Which drill sent a message; None where none did."""
+    value = (message.application_properties or {}).get(MARK.encode())
+    if value is None:
+        return None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def number_of(message: ServiceBusReceivedMessage) -> int:
+    """Its number in its drill; 0 where it has none."""
+    value = (message.application_properties or {}).get(b"number")
+    return int(value) if isinstance(value, int) else 0

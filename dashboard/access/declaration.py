@@ -1,0 +1,93 @@
+"""How an action of operators is declared: once, for pages, API, commands, administration and docs alike.
+
+Each room declares its own actions, as subclasses that also say what the action is about and how it is carried out;
+`dashboard.access.registry` knows all of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dashboard.access.rights import Right
+
+
+class Argument(StrEnum):
+    """What an action takes beside its target and a reason."""
+
+    EXPIRES = "expires"
+    RATE = "rate"
+    NUMBERS = "numbers"
+    DESTINATION = "destination"
+    CONFIRMATION = "confirmation"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The subcommand of `manage.py pairing`, and its line of help."""
+
+    name: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """The operation of the API: path, operation id, and the sentence that describes it.
+
+    `title` is the summary that the OpenAPI document publishes.
+    """
+
+    path: str
+    id: str
+    description: str
+    title: str = ""
+
+    @property
+    def summary(self) -> str:
+        return self.title or self.id.replace("_", " ").title()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One action: what it is called, who may do it, what it asks for, and where it can be asked for.
+
+    `name` is stored in the audit trail and is part of addresses. `label` is what lists and buttons say, `title` and
+    `button` what the question says. `preview` says what will happen; `{it}` stands for what the action is about.
+    """
+
+    name: str
+    label: str
+    title: str = ""
+    button: str = ""
+    preview: str = ""
+    undo: str = ""
+    """How it is undone, for the table in the docs."""
+    right: Right = Right.OPERATE
+    arguments: tuple[Argument, ...] = ()
+    is_severe: bool = False
+    """It is not done without a reason."""
+    asks_reason: bool = True
+    event: str = ""
+    """The kind of event that it records."""
+    command: Command | None = None
+    operation: Operation | None = None
+    offered: Mapping[str, int] = field(default_factory=dict)
+    """The states of an entity in which pages offer it, each with its place among what is offered then."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Other labels, by the state of an entity."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or self.label)
+        object.__setattr__(self, "button", self.button or self.label)
+
+    @property
+    def asks_expiry(self) -> bool:
+        return Argument.EXPIRES in self.arguments
+
+    @property
+    def asks_rate(self) -> bool:
+        return Argument.RATE in self.arguments
+
+    def describe(self, name: str) -> str:
+        """The preview, about what is named."""
+        sentence = self.preview.format(it=name)
+        return sentence[:1].upper() + sentence[1:] if self.preview.startswith("{it} ") and " " in name else sentence

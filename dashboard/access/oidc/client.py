@@ -1,0 +1,90 @@
+"""The provider's client: authorization code with PKCE, state and nonce, and checked tokens, by Authlib."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from authlib.integrations.django_client import DjangoIntegration, DjangoOAuth2App
+from django.conf import settings
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import SuspiciousOperation
+from django.http import HttpRequest
+
+from dashboard.access.oidc.discovery import TIMEOUT_S, provider
+
+NAME = "oidc"
+LEEWAY_S = 30
+MOST_STATES = 50
+"""Sign-ins that one browser may have begun and not ended: a session must not grow without end."""
+
+
+class States(DjangoIntegration):  # type: ignore[misc]
+    """State, nonce and code verifier of each sign-in that is under way, in the session of the browser that began it."""
+
+    def set_state_data(self, session: SessionBase, state: str, data: Mapping[str, Any]) -> None:
+        """Also forgets the oldest where there are too many."""
+        under_way = [key for key, _ in session.items() if key.startswith(f"_state_{self.name}_")]
+        under_way.sort(key=lambda key: float(session[key]["exp"]))
+        for key in under_way[: max(0, len(under_way) + 1 - MOST_STATES)]:
+            del session[key]
+        super().set_state_data(session, state, data)
+
+    def clear_state_data(self, session: SessionBase, state: str | None) -> None:
+        """Stored at once: the provider's answer is good for one time, even if asking it takes long or fails."""
+        super().clear_state_data(session, state)
+        if session.modified:
+            session.save()
+
+
+def client() -> Any:
+    """A client of the provider as it is described now. Raises ProviderError.
+
+    It is made for each request and so keeps no keys: one that the provider has withdrawn opens nothing any more.
+    """
+    found = provider()
+    return DjangoOAuth2App(
+        States(NAME),
+        NAME,
+        client_id=settings.OIDC_RP_CLIENT_ID,
+        client_secret=settings.OIDC_RP_CLIENT_SECRET,
+        client_kwargs={
+            "scope": settings.OIDC_RP_SCOPES,
+            "code_challenge_method": "S256",
+            "token_endpoint_auth_method": "client_secret_post",
+            "default_timeout": TIMEOUT_S,
+        },
+        issuer=found.issuer,
+        authorization_endpoint=found.authorization,
+        token_endpoint=found.token,
+        userinfo_endpoint=found.userinfo,
+        jwks_uri=found.jwks,
+        end_session_endpoint=found.end_session,
+        id_token_signing_alg_values_supported=[settings.OIDC_RP_SIGN_ALGO],
+    )
+
+
+def trusted() -> dict[str, dict[str, Any]]:
+    """What an ID token must say: who issued it, for whom, about whom, and until when."""
+    return {
+        "iss": {"essential": True, "value": settings.OIDC_ISSUER},
+        "aud": {"essential": True, "value": settings.OIDC_RP_CLIENT_ID},
+        **{name: {"essential": True} for name in ("sub", "exp", "iat")},
+    }
+
+
+def claims_of(request: HttpRequest) -> dict[str, Any]:
+    """What the provider says of the person who comes back from it, in the ID token and when asked.
+
+    Raises SuspiciousOperation, or an error of Authlib, joserfc or requests.
+    """
+    ours = client()
+    token = ours.authorize_access_token(request, claims_options=trusted(), leeway=LEEWAY_S)
+    if not token.get("userinfo"):
+        raise SuspiciousOperation("The provider sent no ID token.")
+    return merged(token["userinfo"], ours.userinfo(token=token))
+
+
+def merged(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dict[str, Any]:
+    """The claims of both, if both are about one person. Else SuspiciousOperation."""
+    if userinfo.get("sub") != claims["sub"]:
+        raise SuspiciousOperation("The provider describes one person in the ID token and another in the user info.")
+    return {**claims, **userinfo}

@@ -1,0 +1,48 @@
+"""All declared actions, by name: what templates, docs and tests walk."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+from dashboard.access.declaration import Action
+
+MODULES = (
+    "dashboard.actions.entities",
+    "dashboard.actions.syphons",
+    "dashboard.backlog.actions",
+    "dashboard.drills.actions",
+    "dashboard.alerts.actions",
+    "dashboard.access.tokens",
+)
+"""The modules that declare actions, each in its `ACTIONS`. A room with actions of its own adds one line."""
+OTHER_LABELS = {
+    "queue_deleted": "Queue deleted",
+    "queue_kept": "Queue not deleted",
+    "queue_returned": "Queue given back",
+    "demo_break": "Break",
+    "demo_mend": "Mend",
+}
+"""Labels of entries in the audit trail that no declared action writes."""
+
+
+@cache
+def actions() -> Mapping[str, Action]:
+    """Every declared action, by name, in the order of declaration. ValueError where two have one name."""
+    declared = [action for module in MODULES for action in import_module(module).ACTIONS]
+    by_name = {action.name: action for action in declared}
+    if len(by_name) < len(declared):
+        raise ValueError("two declared actions have the same name")
+    return by_name
+
+
+def offered(state: str) -> tuple[Action, ...]:
+    """What pages offer for an entity in this state, the likeliest first."""
+    return tuple(sorted((a for a in actions().values() if state in a.offered), key=lambda a: a.offered[state]))
+
+
+def label(name: str, state: str = "") -> str:
+    """What a button or a line of the audit trail says, for an entity in this state if it is about one."""
+    action = actions().get(name)
+    if action is None:
+        return OTHER_LABELS.get(name, name.replace("_", " ").capitalize())
+    return action.labels.get(state, action.label)

@@ -1,0 +1,274 @@
+"""One run over dead letters that are sent again or discarded.
+
+A message is sent, the acknowledgement awaited, and only then is its dead letter completed: a worker killed in between
+leaves one that is sent a second time under the same message_id, never one that is lost. A discarded message is on
+record before it goes. Which ones a worker begins with is written down before: who finds them gone knows that they are
+done, and counts each once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import uuid
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+
+from dashboard.backlog.browsing import body_bytes, shown
+from dashboard.backlog.dead_letter_links import DeadLetterLinks, Unreachable
+from dashboard.backlog.dead_letter_progress import Progress
+from dashboard.backlog.places import Place, place
+from dashboard.models import DeadLetterJob, DiscardedMessage
+from dashboard.site.redis import RedisError, announce_change
+from pairing import PairedServiceBusClient
+from pairing.drain.actions import Item
+from pairing.drain.dead_letter_results import SharedDecisions
+from pairing.drain.ledger import Decision
+from pairing.drain.sorting import groups
+from pairing.health.faults import describe
+from pairing.messages.rewriting import RESERVED, PoisonedMessage, restore, resubmission
+from pairing.messages.sizes import received_size
+
+log = structlog.get_logger(__name__)
+
+CLAIM_S = 60.0
+RETRY_S = 15.0
+
+
+class DeadLetterRun:
+    """One slice of a job, carried on by the worker that has claimed it."""
+
+    def __init__(self, row: DeadLetterJob, connected: PairedServiceBusClient, stop: threading.Event) -> None:
+        self._row, self._connected, self._stop = row, connected, stop
+        at = place(row.pair, row.path) or Place("secondary")
+        self._links = DeadLetterLinks(connected, row.path, at.role)
+        self._progress = Progress(
+            chosen=tuple(row.numbers),
+            upto=row.upto,
+            total=row.total,
+            done=row.done,
+            left=set(row.numbers) - set(row.finished),
+            under_way=set(row.under_way),
+            useful_at=time.monotonic(),
+        )
+
+    def run(self) -> None:
+        """Until all are done, the slice is over, no more can be reached, or somebody has stopped it."""
+        try:
+            self._recall()
+            while not self._is_over():
+                if self._stop.is_set():
+                    return self._lay_down()
+                if self._progress.is_at_its_limit(time.monotonic()):
+                    return self._turn_back()
+                wanted, fresh = self._progress.receive(self._receive())
+                if not self._keep():
+                    return None
+                self._take(wanted)
+                if not self._progress.may_bring_more(fresh):
+                    self._require_that_none_is_left()
+                    return self._end()
+            self._end()
+        except Unreachable as error:
+            until = datetime.now(UTC) + timedelta(seconds=RETRY_S)
+            self._save(detail=f"{error} It is tried again.", claimed_until=until, claimed_by="")
+        finally:
+            self._give_back()
+        return None
+
+    def _is_over(self) -> bool:
+        """Whether none is left to deal with. Raises Unreachable.
+
+        Where all are wanted, a peek says so once there were as many as were confirmed: a receive would only wait.
+        """
+        return self._progress.seems_over and (bool(self._progress.chosen) or not self._remaining())
+
+    def _take(self, wanted: list[Any]) -> None:
+        if self._row.kind == DeadLetterJob.Kind.DISCARD:
+            self._discard(wanted)
+        else:
+            self._resubmit(wanted)
+
+    def _turn_back(self) -> None:
+        """What was done leaves fewer before the others: the next slice reaches further. After nothing, it would not."""
+        return self._lay_down() if self._progress.has_advanced else self._end(self._remaining())
+
+    # What is written down --------------------------------------------------------------------------------------------
+
+    def _keep(self) -> bool:
+        """How far it is, and which ones it begins with. False: it was stopped, or another carries it on."""
+        kept = self._save(claimed_until=datetime.now(UTC) + timedelta(seconds=CLAIM_S), detail="")
+        announce_change()
+        return kept
+
+    def _lay_down(self) -> None:
+        self._save(claimed_until=None, claimed_by="")
+
+    def _save(self, **changes: Any) -> bool:
+        """Where an operator has stopped it, what was done until then counts all the same."""
+        progress = self._progress
+        self._row.done = progress.done
+        columns: dict[str, Any] = {
+            "done": progress.done,
+            "failed": len(progress.refused),
+            "finished": progress.finished,
+            "under_way": sorted(progress.under_way),
+        }
+        kept = self._row.keep(**columns, **changes)
+        if not kept:
+            DeadLetterJob.objects.filter(pk=self._row.pk, claimed_by=self._row.claimed_by).update(**columns)
+        return kept
+
+    def _finish(self, numbers: Collection[int]) -> None:
+        """These are done."""
+        self._progress.finish(numbers, time.monotonic())
+        if numbers:
+            self._report_to_ledger(sorted(numbers))
+
+    def _recall(self) -> None:
+        """What was begun and is gone is done: its worker, or a link, died before that was heard. Raises Unreachable."""
+        if under_way := set(self._progress.under_way):
+            self._finish(under_way - self._there(under_way))
+
+    def _end(self, unreached: Collection[int] = ()) -> None:
+        self._recall()
+        verb = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "sent again"
+        self._save(ended_at=datetime.now(UTC), detail=self._progress.summary(verb, unreached))
+
+    # What is still there ---------------------------------------------------------------------------------------------
+
+    def _require_that_none_is_left(self) -> None:
+        """Nothing new is handed out; what a peek still finds is locked, by a worker that died maybe."""
+        if self._remaining():
+            raise Unreachable("Somebody else has locked some of them, for a minute or so.")
+
+    def _remaining(self) -> set[int]:
+        """What is wanted and a peek still finds, whoever has locked it; where all are wanted, some of it."""
+        if self._progress.chosen:
+            return self._there(self._progress.open_numbers)
+        number = 1
+        while number <= self._row.upto and (page := self._links.peek(number)):
+            found = [message.sequence_number for message in page]
+            if wanted := {one for one in found if self._progress.is_wanted(one)}:
+                return wanted
+            number = found[-1] + 1
+        return set()
+
+    def _there(self, numbers: Collection[int]) -> set[int]:
+        """Those of these that a peek still finds."""
+        asked, found = sorted(numbers), set[int]()
+        while asked and (page := self._links.peek(asked[0])):
+            seen = {message.sequence_number for message in page}
+            found |= seen.intersection(asked)
+            asked = [number for number in asked if number > max(seen)]
+        return found
+
+    # What is done --------------------------------------------------------------------------------------------------
+
+    def _receive(self) -> list[Any]:
+        return self._links.receive()
+
+    def _resubmit(self, messages: list[Any]) -> None:
+        sent = self._progress.sent
+        items = [item for message in messages if (item := self._restored(message)) is not None]
+        again = [item for item in items if item.number in sent]  # sent, and its completion was not heard
+        try:
+            self._complete([item.received for item in again])
+            for path, group in groups([item for item in items if item.number not in sent]):
+                acknowledged = self._send(path, group)
+                sent.update(item.number for item in acknowledged)
+                self._complete([item.received for item in acknowledged])
+        finally:
+            self._progress.forget(message.sequence_number for message in messages)
+
+    def _restored(self, message: Any) -> Item | None:
+        """The message as it was sent; None where it does not tell where to, or cannot be sent."""
+        try:
+            copy = resubmission(message)
+            path, restored = restore(copy)
+        except PoisonedMessage as error:
+            if not self._row.destination:
+                self._progress.refused[message.sequence_number] = f"{error}; choose a destination"
+                return None
+            carried = copy.application_properties or {}
+            copy.application_properties = {name: value for name, value in carried.items() if name not in RESERVED}
+            path, restored = "", copy
+        except Exception as error:  # no message may stop the others
+            self._progress.refused[message.sequence_number] = describe(error)
+            return None
+        if not restored.message_id:
+            identity = f"{self._row.pair.name}/{self._row.path}/{message.sequence_number}"
+            restored.message_id = str(uuid.uuid5(uuid.NAMESPACE_OID, identity))
+        return Item(message, message.sequence_number, self._row.destination or path, restored, received_size(message))
+
+    def _send(self, path: str, items: list[Item]) -> list[Item]:
+        """Those that were acknowledged: all at once, or singly where one spoils the batch. Raises Unreachable."""
+        if len(items) > 1 and not self._links.send(path, items, alone=False):
+            return items
+        return [item for item in items if self._is_sent(path, item)]
+
+    def _is_sent(self, path: str, item: Item) -> bool:
+        if refusal := self._links.send(path, [item], alone=True):
+            self._progress.refused[item.number] = refusal
+        return not refusal
+
+    def _discard(self, messages: list[Any]) -> None:
+        DiscardedMessage.objects.bulk_create(map(self._record, messages), ignore_conflicts=True)
+        self._complete(messages)
+
+    def _record(self, message: Any) -> DiscardedMessage:
+        one = shown(self._row.path, message)
+        return DiscardedMessage(
+            job=self._row,
+            number=one.number,
+            message_id=one.message_id,
+            entity=one.entity,
+            dead_letter_reason=one.reason,
+            enqueued_at=one.enqueued_at,
+            size=one.size,
+            sha256=hashlib.sha256(_body(message)).hexdigest(),
+            at=datetime.now(UTC),
+        )
+
+    def _complete(self, messages: list[Any]) -> None:
+        if not messages:
+            return
+        outcomes = zip(messages, self._settled("complete", messages), strict=False)
+        self._finish([message.sequence_number for message, outcome in outcomes if outcome == "done"])
+
+    def _settled(self, verb: Any, messages: list[Any]) -> list[str]:
+        return self._links.settle(verb, messages)
+
+    def _report_to_ledger(self, numbers: list[int]) -> None:
+        """So that the ledger of the backlog queue says what became of them in the end; other queues have none."""
+        coordination = self._connected.coordination
+        if self._links.is_of_the_primary or not numbers:
+            return
+        if coordination is None or coordination.shared is None:
+            return
+        decision: Decision = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "restored"
+        try:
+            SharedDecisions(coordination.shared, self._row.path).report(decision, numbers)
+        except RedisError as error:
+            log.warning("the ledger lacks what became of dead letters", queue=self._row.path, error=repr(error))
+
+    def _give_back(self) -> None:
+        """What was received and not dealt with is free for others at once, and not only when its lock ends."""
+        try:
+            if self._progress.held:
+                self._settled("abandon", [message for message, _ in self._progress.held.values()])
+        except Unreachable:
+            return
+        finally:
+            self._links.close()
+
+
+def _body(message: Any) -> bytes:
+    try:
+        return body_bytes(message)
+    except Exception:  # of what cannot be decoded, nothing
+        return b""

@@ -1,0 +1,34 @@
+"""The graduated prices of a stored run, by meter.
+
+The run stores the price rows that the pipeline used; what they mean is `pipeline.price_tiers`, which priced the month.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from pipeline.price_tiers import PriceTiers, Tier, tier, unit_size
+
+__all__ = ["Tier", "charge", "ladder_of", "rate", "unit_size"]
+
+OPERATIONS_METER = "Standard Messaging Operations"
+BASIC_METER = "Basic Messaging Operations"
+CONNECTIONS_METER = "Standard Brokered Connection"
+BANDWIDTH_METER = "Intra Continent Data Transfer Out"
+
+
+def ladder_of(rows: Iterable[Mapping[str, str]], meter: str = OPERATIONS_METER) -> list[Tier]:
+    """The meter's tiers among the price rows that a run of the pipeline used; empty where it has none."""
+    return [tier(Decimal(row["from"]), row["unit"], Decimal(row["price"])) for row in rows if row["meter"] == meter]
+
+
+def charge(tiers: Sequence[Tier], units: int | Fraction) -> Fraction:
+    """What that many operations (or connections, by their tiers) of a month cost; 0 without tiers."""
+    return PriceTiers(tuple(tiers)).charge(units) if tiers else Fraction(0)
+
+
+def rate(tiers: Sequence[Tier], units: int) -> Fraction:
+    """What the next operation costs once that many are used; 0 without tiers."""
+    return PriceTiers(tuple(tiers)).rate_at(units) if tiers else Fraction(0)

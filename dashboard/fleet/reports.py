@@ -1,0 +1,20 @@
+"""What processes report, as text from Redis: the facts in it."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import structlog
+
+log = structlog.get_logger(__name__)
+Fact = TypeVar("Fact")
+
+
+def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> list[Fact]:
+    """The facts in the entries. What cannot be read is logged and left out: it would never be readable."""
+    facts = []
+    for identity, text in entries:
+        try:
+            facts.append(read(text))
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+            log.error("unreadable report dropped", entry=identity, problem=repr(error))
+    return facts

@@ -1,0 +1,8 @@
+"""What is raised where Redis does not answer, for who has coordination only as an option."""
+
+
+def redis_errors() -> tuple[type[Exception], ...]:
+    """The errors of a call that did not reach Redis; to be asked for where there is coordination."""
+    from redis.exceptions import RedisError  # redis is an extra of the package; with coordination it is there
+
+    return (RedisError, OSError)

@@ -1,0 +1,88 @@
+"""Health reaches the database by one path: columns are set in one module, and two functions lead there."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+WRITER = "dashboard/fleet/projection.py"
+PATH = "dashboard/fleet/catching_up.py"
+HEALTH = {"state", "since", "held_by", "expires", "origin", "version", "applied_at"}
+SETS = {"update", "update_or_create", "get_or_create", "create", "bulk_update", "EntityHealth"}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for room in ("dashboard", "workers"):
+        for file in sorted((ROOT / room).rglob("*.py")):
+            if "migrations" not in file.parts:
+                yield str(file.relative_to(ROOT)), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def named(tree: ast.AST) -> set[str]:
+    """Every name and attribute that is used."""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return names | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def callers(*functions: str) -> set[str]:
+    return {file for file, tree in modules() if named(tree) & set(functions)}
+
+
+def sets_health(tree: ast.Module) -> bool:
+    """Whether health of an entity is set: in a call, in the columns of one, or on a row."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _name(node.func) in SETS:
+            if not _is_of_entities(node):
+                continue
+            given = {word.arg for word in node.keywords} | {
+                each.value for word in ast.walk(node) if isinstance(word, ast.List) for each in word.elts
+                if isinstance(each, ast.Constant)
+            }  # fmt: skip
+            if given & HEALTH:
+                return True
+    return False
+
+
+def _name(function: ast.expr) -> str:
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def _is_of_entities(call: ast.Call) -> bool:
+    text = ast.unparse(call.func)
+    return "EntityHealth" in text or "entities" in text
+
+
+def test_only_the_two_functions_of_the_path_reach_the_writer():
+    assert callers("apply_health", "apply_all_health") == {WRITER, PATH}
+
+
+def test_collectors_and_an_operators_action_are_all_who_use_the_path():
+    users = callers("take_over", "catch_up", "catching_up") - {PATH}
+    assert {file for file in users if not file.startswith("dashboard/actions/")} == {
+        "workers/collectors.py",
+        "workers/pingers.py",
+        "workers/watchers.py",
+    }
+    assert len([file for file in users if file.startswith("dashboard/actions/")]) == 1
+
+
+def test_no_other_module_sets_the_health_of_an_entity():
+    assert [file for file, tree in modules() if sets_health(tree) and file != WRITER] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "EntityHealth.objects.filter(pk=1).update(state='healthy')",
+        "pair.entities.filter(path='orders').update(version=2)",
+        "EntityHealth.objects.bulk_update(rows, ['state', 'since'])",
+        "EntityHealth.objects.update_or_create(pair=pair, state='healthy')",
+    ],
+)
+def test_a_second_writer_would_be_found(code):
+    assert sets_health(ast.parse(code))

@@ -1,0 +1,107 @@
+"""A database that is away or not migrated: what pages, the API and commands say (docs/operations.md)."""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from dashboard.management.errors import OneSentenceCommand
+from dashboard.site.database import SENTENCE
+from tests.acceptance.fleet import Relay
+from tests.conftest import free_port
+from tests.dashboard import served
+from tests.postgres import cluster, programs
+
+ROOT = Path(__file__).resolve().parents[3]
+AWAY = "postgres://tests:hunter2@127.0.0.1:1/control_plane"
+COMMANDS = sorted(path.stem for path in (ROOT / "dashboard/management/commands").glob("[a-z]*.py"))
+WITHOUT_DATABASE = {"demo"}
+"""It starts processes that have one of their own."""
+
+
+def manage(folder: Path, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    (folder / "pairs.toml").write_text(served.PAIRS)
+    strings = dict.fromkeys(
+        ("CONTOSO_PRIMARY", "CONTOSO_SECONDARY"), "Endpoint=sb://h/;SharedAccessKeyName=K;SharedAccessKey=V"
+    )
+    return subprocess.run(
+        (sys.executable, "manage.py", *command.split()),
+        cwd=ROOT,
+        env={**kept, **strings, "STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_command_says_that_the_database_does_not_answer(tmp_path: Path) -> None:
+    ran = manage(tmp_path, "backlog", DATABASE_URL=AWAY)
+
+    assert ran.returncode != 0
+    assert ran.stderr.startswith("error: The database control_plane at 127.0.0.1:1 does not answer")
+    assert ran.stderr.count("\n") == 1
+    assert "hunter2" not in ran.stderr
+
+
+def test_a_command_says_that_the_database_is_not_migrated(tmp_path: Path) -> None:
+    ran = manage(tmp_path, "backlog")
+
+    assert ran.returncode != 0
+    assert ran.stderr.startswith("error: The database ")
+    assert ran.stderr.endswith("is not migrated: run manage.py migrate first.\n")
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WITHOUT_DATABASE])
+def test_every_command_tells_errors_of_the_database_so(command: str) -> None:
+    module = importlib.import_module(f"dashboard.management.commands.{command}")
+
+    assert issubclass(module.Command, OneSentenceCommand)
+
+
+@pytest.fixture(scope="module")
+def way() -> Iterator[Relay]:
+    """The way to a PostgreSQL, which can be cut."""
+    if programs() is None:
+        (pytest.fail if os.environ.get("REQUIRE_POSTGRES") == "1" else pytest.skip)("no PostgreSQL")
+    with cluster() as url:
+        relay = Relay(int(url.rsplit(":", 1)[1].split("/")[0]))
+        yield relay
+        relay.close()
+
+
+@pytest.fixture(scope="module")
+def address(way: Relay, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A control plane on that PostgreSQL."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "pairs.toml").write_text("")
+    environment = served.environment_of(folder, {}, redis_url) | {
+        "DATABASE_URL": f"postgres://tests@127.0.0.1:{way.port}/postgres"
+    }
+    served._manage(environment, "migrate", "-v0")
+    with served._web(environment, free_port()) as address:
+        yield address
+
+
+def test_pages_and_api_answer_503_with_a_sentence_and_when_to_ask_again(address: str, way: Relay) -> None:
+    cookies = {"sessionid": "a" * 32}
+    assert requests.get(f"{address}/login/").status_code == 200
+
+    way.cut()
+    page = requests.get(f"{address}/", cookies=cookies)
+    part = requests.get(f"{address}/", cookies=cookies, headers={"HX-Request": "true"})
+    answer = requests.get(f"{address}/api/v1/pairs", cookies=cookies)
+    way.mend()
+    again = requests.get(f"{address}/login/")
+
+    assert [one.status_code for one in (page, part, answer)] == [503, 503, 503]
+    assert all(int(one.headers["Retry-After"]) > 0 for one in (page, part, answer))
+    assert SENTENCE in page.text
+    assert part.text == SENTENCE
+    assert answer.json()["detail"] == SENTENCE
+    assert again.status_code == 200

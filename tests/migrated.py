@@ -1,0 +1,59 @@
+"""A migrated SQLite database: made once, by the first process of a run that needs one, and copied by all others."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.backends.sqlite3.creation import DatabaseCreation
+
+ROOT = Path(__file__).resolve().parent.parent
+_make_anew = DatabaseCreation.create_test_db
+
+
+def template() -> Path:
+    """The file; another one as soon as anything changes of what migrating runs."""
+    found = Path(tempfile.gettempdir()) / f"migrated-{os.getuid()}-{_digest()}.sqlite3"
+    if not found.exists():
+        folder = Path(tempfile.mkdtemp(prefix="migrating-"))
+        made = folder / "db.sqlite3"
+        environment = {**os.environ, "STATE_DIR": str(folder), "DATABASE_URL": f"sqlite:///{made}"}
+        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True)
+        made.replace(found)  # at once: who makes one at the same time makes the same
+        shutil.rmtree(folder)
+    return found
+
+
+def _digest() -> str:
+    sources = sorted((ROOT / "dashboard").rglob("*.py"))
+    told = hashlib.sha256(str(ROOT).encode())
+    for source in sources:
+        told.update(source.read_bytes())
+    return told.hexdigest()[:16]
+
+
+def copy(file: Path) -> None:
+    """Puts a migrated database there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(template(), file)
+
+
+def create_test_db(self: Any, *arguments: Any, **options: Any) -> str:
+    """What Django does before the first test with a database: in memory, a copy instead of all migrations."""
+    name: str = self._get_test_db_name()
+    if not self.is_in_memory_db(name) or options.get("keepdb"):
+        return str(_make_anew(self, *arguments, **options))
+    self.connection.close()
+    settings.DATABASES[self.connection.alias]["NAME"] = name
+    self.connection.settings_dict["NAME"] = name
+    self.connection.ensure_connection()
+    with closing(sqlite3.connect(template())) as made:
+        made.backup(self.connection.connection)
+    return name
