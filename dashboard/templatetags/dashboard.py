@@ -180,7 +180,7 @@ def verb(name: str, status: str = "") -> str:
 @register.filter
 def fate(name: str) -> str:
     """The label of a message's outcome."""
-    return name.replace("_", " ").replace("-", " ")
+    return "drained" if name == "home" else name.replace("_", " ").replace("-", " ")
 
 
 @register.filter

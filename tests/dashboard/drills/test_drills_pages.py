@@ -4,6 +4,7 @@ docs/readiness.md.
 """
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -355,7 +356,7 @@ def ended(pair):
 def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis_here, as_role):
     row = ended(pair)
 
-    page = as_role("viewer").get(f"/drills/{row.pk}/").text
+    page = re.sub(r"\s*\n\s*", " ", as_role("viewer").get(f"/drills/{row.pk}/").text)
 
     assert 'data-outcome="failed"' in page
     assert '<span class="bad">12</span>' in page
