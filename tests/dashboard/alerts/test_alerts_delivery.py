@@ -21,7 +21,7 @@ from tests.dashboard.alerts.test_alerts_rounds import M, S, fail_over, recover
 from tests.dashboard.conftest import NOW
 from tests.dashboard.receivers import http_server, smtp_server
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 OLD, NEW = (f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}" for _ in range(2))
 CHANNELS = """
 [channels.mail]

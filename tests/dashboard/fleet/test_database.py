@@ -39,6 +39,8 @@ from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import Queue, event
 
+pytestmark = pytest.mark.postgres
+
 LONG = "orders/" + "x" * 400
 
 

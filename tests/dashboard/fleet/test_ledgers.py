@@ -15,6 +15,8 @@ from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import Queue
 from tests.dashboard.incidents.test_incidents import story
 
+pytestmark = pytest.mark.postgres
+
 __all__ = ["story"]
 QUEUE = "contoso/x-servicebus-transfer/0"
 

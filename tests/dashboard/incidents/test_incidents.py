@@ -16,6 +16,8 @@ from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import Queue, event
 
+pytestmark = pytest.mark.postgres_nightly
+
 FIVE_S = timedelta(seconds=5)
 
 
