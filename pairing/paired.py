@@ -14,13 +14,13 @@ from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
-from pairing.health.faults import describe, is_ambiguous
+from pairing.health.faults import describe, is_ambiguous, is_gone, may_be_gone
 from pairing.health.flows import Failed
 from pairing.links import LinkCrowdedError
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
-from pairing.pair import EntityHealth, Pair
+from pairing.pair import EntityHealth, Pair, SenderBacklog
 from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 
@@ -159,7 +159,7 @@ class PairedClient:
     @property
     def backlog_queue_count(self) -> int:
         """How many of the configured backlog queues were found or created."""
-        return len(self.pair_state.rotation.paths)
+        return self.pair_state.rotation.present
 
     @property
     def backlog_paths(self) -> tuple[str, ...]:
@@ -188,6 +188,22 @@ class PairedClient:
     def _repaired(self, paired: Paired) -> None:
         self._paired(paired)
         self.pair_state.emit("queue_returned", "*", f"{self.backlog_queue_count} backlog queues found or created")
+
+    def _found_again(self, paired: Paired) -> None:
+        """Queues that had been deleted were created again, by this process or by another."""
+        self.deviating_backlog_queues = paired.deviating
+        with self.pair_state.condition:
+            returned = self.pair_state.rotation.found(paired.paths, self.clock.now())
+        self.pair_state.report(returned)
+
+    def backlog_refused(self, path: str, error: Exception) -> None:
+        """A backlog queue could not be received from; one that was deleted leaves the rotation."""
+        if is_gone(error):
+            now = self.clock.now()
+            SenderBacklog(self.pair_state).failed(path, error, now, began=now)
+        elif may_be_gone(error):
+            with self.pair_state.condition:
+                self.pair_state.rotation.doubt(path, is_missing=False)
 
     # Sending -------------------------------------------------------------------------------------------------------
 

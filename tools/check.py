@@ -1,4 +1,4 @@
-"""`make check`: lint, formatting, types, import contracts, Django's deployment checks, missing migrations, audit."""
+"""`make check`: lint of Python and templates, formatting, types, contracts, deployment checks, migrations, audit."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ BIN = Path(sys.executable).parent
 CHECKS: list[list[str]] = [
     ["ruff", "check", "."],
     ["ruff", "format", "--check", "."],
+    ["djlint", "templates", "--lint", "--quiet"],
     ["lint-imports"],
     ["mypy"],
     ["python", "manage.py", "check", "--deploy", "--fail-level", "WARNING"],

@@ -198,5 +198,5 @@ class Availability(models.Model):
 
     @property
     def percent_shown(self) -> float:
-        """The same, rounded down to three places: only what was never down is told as 100."""
+        """The same, rounded down to three places: 100 only without any outage."""
         return math.floor(self.percent * 1000) / 1000

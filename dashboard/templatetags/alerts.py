@@ -29,15 +29,15 @@ OF_ENTITIES = ("failover", "forced_expiring", "backlog")
 
 
 @register.simple_tag
-def severity(name: str) -> SafeString:
+def severity_badge(name: str) -> SafeString:
     """A severity as shape, colour and word."""
     status, word = SEVERITIES[name]
     return badge(status, word, title=f"severity {name}")
 
 
 @register.simple_tag
-def place_of(alert: Alert) -> str:
-    """The page where something can be done about it; empty where nothing has one, as a pair that is gone."""
+def alert_page(alert: Alert) -> str:
+    """The page on which an operator can act on the alert; empty if there is none, e.g. for a removed pair."""
     if alert.kind in PAGES:
         return reverse(PAGES[alert.kind])
     if alert.kind == "readiness":
@@ -54,8 +54,8 @@ def place_of(alert: Alert) -> str:
 
 
 @register.simple_tag
-def delivery(notice: Notice) -> SafeString:
-    """How far a message is."""
+def delivery_badge(notice: Notice) -> SafeString:
+    """The state of a delivery."""
     status, word = STATES[notice.state]
     if notice.state == "waiting" and notice.attempts:
         status, word = "failing", "Trying again"
@@ -63,8 +63,8 @@ def delivery(notice: Notice) -> SafeString:
 
 
 @register.simple_tag
-def said(notice: Notice) -> str:
-    """What a message says, or will say, in one line."""
+def notice_text(notice: Notice) -> str:
+    """The title of a message, sent or not, in one line."""
     if notice.message:
         title = str(notice.message["title"])
     else:
@@ -74,19 +74,19 @@ def said(notice: Notice) -> str:
 
 
 @register.filter
-def about(rule: AlertRule) -> str:
-    """What a rule is about, in words."""
+def applies_to(rule: AlertRule) -> str:
+    """The alerts to which a rule applies, in words."""
     kinds = ", ".join(KINDS.get(kind, kind) for kind in rule.kinds) if rule.kinds else "everything"
     where = [] if rule.pair == "*" else [f"of {rule.pair}"]
     where += [] if rule.entity == "*" else [f"at {rule.entity}"]
-    least = [] if rule.least_severity == "info" else [f"from {rule.least_severity} on"]
-    depth = [] if rule.threshold is None else [f"a backlog from {rule.threshold:,} messages on"]
+    least = [] if rule.least_severity == "info" else [f"from severity {rule.least_severity}"]
+    depth = [] if rule.threshold is None else [f"a backlog of at least {rule.threshold:,} messages"]
     return ", ".join([" ".join([kinds, *where]), *least, *depth])
 
 
 @register.simple_tag
-def missing(rule: AlertRule, known: Collection[str]) -> SafeString:
-    """The channels of a rule that the file does not have."""
+def missing_channels(rule: AlertRule, known: Collection[str]) -> SafeString:
+    """The channels of a rule that CHANNELS_FILE does not define."""
     gone = [name for name in (*rule.channels, *rule.escalation) if name not in known]
     if not gone:
         return SafeString("")
@@ -94,8 +94,8 @@ def missing(rule: AlertRule, known: Collection[str]) -> SafeString:
 
 
 @register.simple_tag
-def fares(channel: dict[str, Any]) -> SafeString:
-    """How a channel fares, and why not well."""
+def channel_badge(channel: dict[str, Any]) -> SafeString:
+    """The state of a channel, with the reason of a problem."""
     state, problem = channel["state"], channel["problem"]
     if problem:
         return format_html("{}<br><small>{}</small>", badge("failing", "Not ready", problem), problem)
@@ -104,7 +104,7 @@ def fares(channel: dict[str, Any]) -> SafeString:
     if state and state.failing_since:
         return format_html("{}<br><small>{}</small>", badge("failing", "Failing", state.reason), state.reason)
     return (
-        badge("healthy", "Works", "The last message was taken.")
+        badge("healthy", "Works", "The last message was accepted.")
         if state
-        else badge("unknown", "Not tried", "No word yet.")
+        else badge("unknown", "Not tried", "No message has been sent yet.")
     )

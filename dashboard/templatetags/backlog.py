@@ -1,4 +1,4 @@
-"""Template tags of the backlog pages: names, values of properties and bits of messages."""
+"""Template filters of the backlog pages: labels of counts and values of properties."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from django import template
 from pairing.backlog.administration import is_forever
 
 register = template.Library()
-WORDS = {
+LABELS = {
     "active": "active",
     "scheduled": "scheduled",
     "dead_lettered": "dead-lettered",
@@ -18,16 +18,16 @@ WORDS = {
 
 
 @register.filter
-def words(name: str) -> str:
-    """The words for a count."""
-    return WORDS.get(name, name.replace("_", " "))
+def count_label(name: str) -> str:
+    """The label of a message count."""
+    return LABELS.get(name, name.replace("_", " "))
 
 
 @register.filter(name="property")
 def shown_property(value: Any) -> str:
-    """A property of a queue as people write it."""
+    """A property of a queue, formatted for people."""
     if isinstance(value, timedelta | str) and is_forever(value):
-        return "for ever"
+        return "unlimited"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:

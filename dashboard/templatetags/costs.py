@@ -25,13 +25,13 @@ def money(cents: int | None) -> str:
 
 @register.filter
 def kind_label(kind: str) -> str:
-    """The words for a kind of operation."""
+    """The label of a kind of operation."""
     return LABELS.get(kind, kind)
 
 
 @register.filter
 def plain_decimal(text: str) -> str:
-    """A decimal text without its closing zeros: 744.000 → 744."""
+    """A decimal text without trailing zeros: 744.000 → 744."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -41,7 +41,7 @@ def plain_decimal(text: str) -> str:
 
 @register.simple_tag
 def bar(width: int, tone: str = "total") -> SafeString:
-    """A bar of that many hundredths; the number beside it says the same in words."""
+    """A bar with this percentage as its width; the number beside it is the text alternative."""
     return format_html(
         '<svg class="costbar {}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
         '<rect width="{}" height="8"/></svg>',
@@ -58,7 +58,7 @@ def exact_money(amount: Fraction) -> str:
 
 @register.filter
 def per_million(rate: Fraction) -> str:
-    """The price of one as the price of a million."""
+    """The price of a million operations."""
     return as_money(cents(rate * 1_000_000))
 
 
@@ -78,7 +78,7 @@ def duration(seconds: int) -> str:
 
 @register.simple_tag(takes_context=True)
 def look_into(context: Context, field: str, value: str) -> str:
-    """The address of this page with one field narrowed down, or widened again by an empty value."""
+    """The address of this page with one filter set, or removed by an empty value."""
     query = context["request"].GET.copy()
     query["month"] = context["month"]
     query[field] = value
@@ -99,7 +99,7 @@ def lasted(seconds: float) -> str:
 
 @register.filter
 def small_money(amount: Fraction) -> str:
-    """Money of which cents do not tell enough: 0.0023"""
+    """Money below ten cents with four decimals: 0.0023"""
     return f"{float(amount):,.4f}" if 0 < abs(amount) < Fraction(1, 10) else exact_money(amount)
 
 
@@ -123,13 +123,13 @@ def hours(duration: Fraction) -> str:
 
 @register.filter
 def hours_plain(duration: Fraction) -> str:
-    """The same as a bare number, for an address."""
+    """The same as a plain number, for an address."""
     return f"{float(duration):g}"
 
 
 @register.filter
 def rounded(amount: Fraction) -> str:
-    """A quantity as a person reads it: whole where it is large, with a few decimals where it is small."""
+    """A quantity without decimals if it is large, with two if it is small."""
     if abs(amount) >= 100 or amount.denominator == 1:
         return f"{round(amount):,}"
     return f"{float(amount):,.2f}"
@@ -143,12 +143,12 @@ def rounded_signed(amount: Fraction) -> str:
 
 @register.filter
 def span(found: Range) -> str:
-    """What was computed: a number, or from the least to the most."""
+    """A computed range: one number, or the least and the most."""
     return rounded(found.least) if found.least == found.most else f"{rounded(found.least)}–{rounded(found.most)}"
 
 
 @register.filter
 def money_span(found: Range) -> str:
-    """The same of money."""
+    """The same for money."""
     least, most = exact_money(found.least), exact_money(found.most)
     return least if least == most else f"{least}–{most}"

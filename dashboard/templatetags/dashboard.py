@@ -31,11 +31,11 @@ EVENTS = {
     "failing": ("failing", "Failing"),
     "failed_over": ("failed-over", "Failed over"),
     "recovered": ("healthy", "Recovered"),
-    "forced": ("failed-over", "Failed over by hand"),
+    "forced": ("failed-over", "Failover forced"),
     "held": ("held", "Held"),
     "released": ("draining", "Released"),
     "queue_pulled": ("failing", "Backlog queue pulled"),
-    "queue_returned": ("healthy", "Backlog queue back"),
+    "queue_returned": ("healthy", "Backlog queue returned"),
     "dead_lettered": ("failing", "Dead-lettered"),
     "set_aside": ("failing", "Set aside"),
     "syphon_started": ("draining", "Syphon started"),
@@ -76,20 +76,20 @@ def badge(status: str, word: str = "", title: str = "") -> SafeString:
 
 @register.simple_tag
 def event_badge(kind: str) -> SafeString:
-    """An event's kind in words."""
+    """The label of an event's kind."""
     status, word = EVENTS.get(kind, ("unknown", kind))
     return badge(status, word, title=kind)
 
 
 @register.filter
 def event_word(kind: str) -> str:
-    """The word for an event's kind, as its badge has it."""
+    """The label of an event's kind, as on its badge."""
     return EVENTS.get(kind, ("unknown", kind))[1]
 
 
 @register.simple_tag(takes_context=True)
 def with_query(context: RequestContext, name: str, value: str) -> str:
-    """The query of the address, with one thing changed, from the first page on."""
+    """The query of the address with one parameter changed, for the first page."""
     query = context["request"].GET.copy()
     query.pop("page", None)
     query.pop(name, None)
@@ -100,7 +100,7 @@ def with_query(context: RequestContext, name: str, value: str) -> str:
 
 @register.simple_tag
 def about(event: FailoverEvent) -> str:
-    """The page of what an event is about: of the entity, or else its like among the events."""
+    """The page of the entity of an event, or else the events of the same kind of target."""
     try:
         if event.kind in OF_ENTITIES:
             return reverse("entity-detail", args=[event.pair, event.entity])
@@ -130,7 +130,7 @@ def incident_status(incident: Incident) -> Status:
 
 @register.simple_tag
 def moment(at: datetime | None, empty: str = "—") -> SafeString:
-    """A time, relative for reading and absolute (UTC) for copying; a small script adds the reader's own zone."""
+    """A time, relative as text and absolute (UTC) as title; a script adds the reader's time zone."""
     if at is None:
         return format_html('<span class="quiet">{}</span>', empty)
     exact = at.strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -155,37 +155,37 @@ def exact(at: datetime | None) -> SafeString:
 
 @register.filter
 def breakable(path: str) -> SafeString:
-    """A path that may be broken behind its slashes, and nowhere else if it can be helped."""
+    """A path with line breaks allowed after its slashes."""
     return format_html_join(SafeString("/<wbr>"), "{}", ((part,) for part in path.split("/")))
 
 
 @register.filter
 def number(value: int | None) -> str:
-    """1,204; an em dash where it is not known."""
+    """1,204; an em dash if it is not known."""
     return "—" if value is None else f"{value:,}"
 
 
 @register.filter
 def short(value: int | None) -> str:
-    """12.3k; an em dash where it is not known."""
+    """12.3k; an em dash if it is not known."""
     return "—" if value is None else charts.short_number(value)
 
 
 @register.filter
 def verb(name: str, status: str = "") -> str:
-    """The label of an action on a button, for an entity in this state: to hold what is held changes the end."""
+    """The label of an action's button, for an entity in this state."""
     return registry.label(name, status)
 
 
 @register.filter
 def fate(name: str) -> str:
-    """What became of a message, in words."""
-    return name.replace("_", " ").replace("-", " ")
+    """The label of a message's outcome."""
+    return "drained" if name == "home" else name.replace("_", " ").replace("-", " ")
 
 
 @register.filter
 def seconds(value: float) -> str:
-    """5 s, 90 s, 2 min, with a space that does not break."""
+    """5 s, 90 s, 2 min, with a no-break space."""
     if value >= 120 and value % 60 == 0:
         return f"{value / 60:.0f}\N{NO-BREAK SPACE}min"
     return f"{value:g}\N{NO-BREAK SPACE}s"
@@ -207,19 +207,19 @@ def lasting(span: timedelta) -> str:
 
 @register.filter
 def until(start: datetime, end: datetime) -> str:
-    """How long from one moment to another."""
+    """The time between two moments."""
     return lasting(end - start)
 
 
 @register.simple_tag(takes_context=True)
 def current(context: RequestContext, *names: str) -> SafeString:
-    """Marks the link to the page one is on."""
+    """Marks the link to the current page."""
     match: Any = getattr(context.get("request"), "resolver_match", None)
     return SafeString('aria-current="page"' if match and match.url_name in names else "")
 
 
 def relative(at: datetime, now: datetime) -> str:
-    """`12 s ago`, `in 3 min`; the day where it is longer ago than a week."""
+    """`12 s ago`, `in 3 min`; the date if it is more than a week away."""
     gap = (now - at).total_seconds()
     size = abs(gap)
     if size < 1:

@@ -1,4 +1,4 @@
-"""Template tags of readiness: a score and a verdict as badges, and the small ones on other pages."""
+"""Template tags of readiness: badges of scores and results, and links to them for other pages."""
 
 from datetime import datetime
 from typing import Any
@@ -18,31 +18,31 @@ register = template.Library()
 
 WORDS = {"ready": "Ready", "weak": "Weak", "endangered": "Endangered", "unknown": "Not known"}
 MEANINGS = {
-    "ready": "As far as can be known, a failover would work.",
-    "weak": "A failover would work, with something missing.",
-    "endangered": "As far as is known, a failover would not work, or not end well.",
-    "unknown": "Nobody has checked lately.",
+    "ready": "According to all checks, a failover would work.",
+    "weak": "A failover would work, but some checks failed.",
+    "endangered": "According to the checks, a failover would not work or not complete.",
+    "unknown": "Not checked recently.",
 }
 VERDICTS = {"good": "Good", "weak": "Weak", "bad": "Bad", "unknown": "Not known"}
 
 
 @register.simple_tag
 def score_badge(points: int | None) -> SafeString:
-    """A score with its word, as shape, colour and number."""
-    said = word(points)
-    told = WORDS[said] if points is None else f"{WORDS[said]} {points}"
-    return badge(BADGES[said], told, MEANINGS[said])
+    """A score as shape, colour, word and number."""
+    level = word(points)
+    label = WORDS[level] if points is None else f"{WORDS[level]} {points}"
+    return badge(BADGES[level], label, MEANINGS[level])
 
 
 @register.simple_tag
 def verdict_badge(verdict: str) -> SafeString:
-    """A verdict as shape, colour and word."""
+    """The result of a check as shape, colour and word."""
     return badge(RESULT_BADGES[verdict], VERDICTS[verdict], VERDICTS[verdict])
 
 
 @register.simple_tag
 def score_bar(points: int | None) -> SafeString:
-    """A score as a bar, for those who compare many."""
+    """A score as a bar, to compare many."""
     if points is None:
         return format_html('<span class="quiet">{}</span>', "—")
     return format_html(
@@ -55,20 +55,20 @@ def score_bar(points: int | None) -> SafeString:
 
 @register.inclusion_tag("readiness/small.html")
 def pair_readiness(pair: Pair) -> dict[str, Any]:
-    """The score of one of `watched_pairs` with a link to its reasons, for other pages."""
+    """The score of one of `watched_pairs` with a link to its checks, for other pages."""
     known = vars(pair)
-    score = _believed(known.get("ready_score"), known.get("ready_checked_at"))
+    score = _if_recent(known.get("ready_score"), known.get("ready_checked_at"))
     return {"score": score, "href": f"{reverse('readiness')}?pair={pair.name}"}
 
 
 @register.inclusion_tag("readiness/small.html")
 def entity_readiness(entity: EntityHealth) -> dict[str, Any]:
-    """The entity's score with a link to its reasons, for other pages."""
+    """The entity's score with a link to its checks, for other pages."""
     row = Readiness.objects.filter(pair=entity.pair_id, entity=entity.path).first()
     if row is None:
         return {"score": None, "href": f"{reverse('readiness')}?pair={entity.pair.name}"}
-    return {"score": _believed(row.score, row.checked_at), "href": row.get_absolute_url()}
+    return {"score": _if_recent(row.score, row.checked_at), "href": row.get_absolute_url()}
 
 
-def _believed(score: int | None, checked_at: datetime | None) -> int | None:
+def _if_recent(score: int | None, checked_at: datetime | None) -> int | None:
     return None if is_stale(checked_at, timezone.now()) else score

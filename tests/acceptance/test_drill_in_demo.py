@@ -56,7 +56,7 @@ def calm(page: Page) -> None:
 def begin(page: Page, reason: str) -> None:
     calm(page)
     page.get_by_label("Reason").fill(reason)
-    page.get_by_role("button", name="Begin the drill").click()
+    page.get_by_role("button", name="Start the drill").click()
     expect(page.get_by_role("heading", name=f"Drill on {CANARY}")).to_be_visible()
 
 

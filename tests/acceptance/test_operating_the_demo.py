@@ -116,7 +116,7 @@ def open_page(browser: Browser, running_demo: Demo) -> Iterator[Opened]:
 
 
 def sign_in_with_a_password(page: Page) -> None:
-    page.get_by_text("With a password of this control plane").click()
+    page.get_by_text("With a local password").click()
     page.get_by_label("User name").fill("operator")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
@@ -141,7 +141,7 @@ def make_rule(page: Page) -> None:
     page.get_by_role("checkbox", name="failed over").check()
     page.get_by_role("checkbox", name="on-call").check()
     page.get_by_role("checkbox", name="night").check()
-    page.get_by_label("Gathers for one message").fill("0")
+    page.get_by_label("Seconds to collect alerts for one message").fill("0")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("row").filter(has_text="Failovers")).to_be_visible()
 
@@ -213,9 +213,9 @@ def token(open_page: Opened, issuer: str) -> str:
     sign_in(page, "alice")
     page.locator(".who").wait_for()
     page.goto("/tokens/")
-    page.get_by_label("What uses it").fill("a program")
-    page.get_by_label("It may").select_option("operate")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_label("Used by").fill("a program")
+    page.get_by_label("Scope").select_option("operate")
+    page.get_by_role("button", name="Create").click()
     return page.get_by_role("region", name="a program is made").locator(".path code").inner_text()
 
 

@@ -1,28 +1,28 @@
-// What the pages gain with scripts: live parts, relative times in the reader's zone, dialogs, the theme switch.
+// What scripts add to the pages: live parts, relative times in the reader's zone, dialogs, the theme switch.
 (() => {
   "use strict";
   const POLL_MS = 15000, GAP_MS = 300;
   const body = document.body;
 
-  // Live parts fetch themselves on "refresh": told by the stream, by the clock, or by an action's answer.
+  // Live parts fetch themselves on "refresh", which the stream, a timer or the answer to an action triggers.
   let pending = null, isPressed = false;
   const refresh = () => {
     if (document.hidden || pending) return;
     pending = setTimeout(() => { pending = null; body.dispatchEvent(new CustomEvent("refresh")); }, GAP_MS);
   };
-  // A swap in the middle of a click would lose it, and one in the middle of a selection would lose that.
+  // A swap during a click or a selection would lose it.
   const isBusy = () => isPressed || (String(getSelection()) && document.getElementById("live")?.contains(getSelection().anchorNode));
   addEventListener("pointerdown", () => { isPressed = true; }, true);
   for (const name of ["pointerup", "pointercancel", "dragend"]) addEventListener(name, () => setTimeout(() => { isPressed = false; }), true);
-  const tellStream = (word, isLive) => {
+  const showStream = (word, isLive) => {
     document.querySelectorAll("[data-stream]").forEach((place) => {
       place.textContent = word;
       place.closest(".stream").classList.toggle("is-live", isLive);
     });
   };
-  body.addEventListener("htmx:sseOpen", () => tellStream("live", true));
-  body.addEventListener("htmx:sseError", () => tellStream("every 15 s", false));
-  body.addEventListener("htmx:sseClose", () => tellStream("every 15 s", false));
+  body.addEventListener("htmx:sseOpen", () => showStream("live", true));
+  body.addEventListener("htmx:sseError", () => showStream("every 15 s", false));
+  body.addEventListener("htmx:sseClose", () => showStream("every 15 s", false));
   body.addEventListener("htmx:sseMessage", refresh);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
   setInterval(refresh, POLL_MS);
@@ -36,7 +36,7 @@
   body.addEventListener("change", ({ target }) => {
     if (target.matches("input.select")) chosen[target.checked ? "add" : "delete"](target.id);
   });
-  // What was acted on is chosen no longer: the next deed would be about it once more.
+  // An action ends the selection: otherwise the next action would apply to the same rows again.
   const untick = () => {
     chosen.clear();
     document.querySelectorAll("input.select:checked, .pick input:checked").forEach((box) => { box.checked = false; });
@@ -50,7 +50,7 @@
       return;
     }
     if (event.detail.target.id === "live") open = [...document.querySelectorAll("#live details[open]")].map((each) => each.id);
-    // Refusals (403) and failures (503) of ours come with a sentence to show; a whole page is a proxy's.
+    // Our own refusals (403) and failures (503) contain a sentence to show; a whole page comes from a proxy.
     if ([403, 503].includes(event.detail.xhr.status) && !isWholePage(event.detail.xhr)) {
       event.detail.shouldSwap = true;
       event.detail.isError = false;
@@ -59,10 +59,10 @@
   body.addEventListener("htmx:afterSettle", () => {
     open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
     tick();
-    tellTimes();
+    updateTimes();
   });
 
-  // A refreshed part is silent; what is new in its headlines is said once, when the reader has finished.
+  // Screen readers do not read a refreshed part; new headlines are announced once.
   const news = document.getElementById("news");
   const headlines = () => [...document.querySelectorAll("#live [data-news]")].map((each) => each.textContent.trim().replace(/\s+/g, " "));
   let said = headlines();
@@ -73,7 +73,7 @@
     if (fresh.length) news.textContent = fresh.join(". ");
   });
 
-  // Who asked keeps their place: a deed replaces the very button it began with.
+  // Keyboard focus is kept: an action replaces the button that started it.
   let asker = null;
   body.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (detail.target === dialog) asker = { id: detail.elt.id, place: placeOf(detail.elt) };
@@ -98,7 +98,7 @@
     place.firstElementChild.textContent = word;
   });
 
-  // Once a worker is through with dead letters, the list of them is no longer true.
+  // When a worker finishes a job on dead letters, their list is out of date.
   let atWork = document.querySelectorAll("#jobs .job").length;
   body.addEventListener("htmx:afterSettle", () => {
     const now = document.querySelectorAll("#jobs .job").length;
@@ -106,7 +106,7 @@
     atWork = now;
   });
 
-  // Dialogs: an action's question opens over the page; its answer is a toast. What was done vanishes; the rest is to be read.
+  // Dialogs: an action asks for confirmation in a dialog; its result is a toast. Successes disappear, other results stay.
   const dialog = document.getElementById("dialog"), toasts = document.getElementById("toasts");
   let fade = null;
   const closeable = (sentence) => {
@@ -127,16 +127,16 @@
     }
   });
 
-  // No answer of ours to what somebody asked for: said beside the button that asked, for the rest of the page is inert then.
+  // A request without an answer of ours: reported beside its button, because the rest of the page is inert while a dialog is open.
   const unanswered = ({ xhr, requestConfig: { verb, triggeringEvent } }) => {
     const what = xhr.status ? `The server answered with error ${xhr.status}` : "The server did not answer";
-    if (xhr.status >= 400 && xhr.status < 500) return `${what}: nothing was done. What this is about may be gone; load the page anew.`;
+    if (xhr.status >= 400 && xhr.status < 500) return `${what}: nothing was done. The item may no longer exist; reload the page.`;
     if (verb === "get") return `${what}: nothing was done. Try again in a moment.`;
-    const deed = triggeringEvent.submitter?.textContent.trim();
-    return `${what}: it is not known whether ${deed ? `“${deed}”` : "this"} was carried out. Look at the state, then click again; a second click does no harm.`;
+    const action = triggeringEvent.submitter?.textContent.trim();
+    return `${what}: it is not known whether ${action ? `“${action}”` : "the action"} was carried out. Check the state, then click again; repeating an action is safe.`;
   };
-  const tellTrouble = ({ detail }) => {
-    if (!detail.requestConfig.triggeringEvent?.isTrusted) return; // nobody waits for a refresh, and the next one is near
+  const showError = ({ detail }) => {
+    if (!detail.requestConfig.triggeringEvent?.isTrusted) return; // a refresh is repeated soon anyway
     const sentence = document.createElement("p");
     Object.assign(sentence, { className: "alert", textContent: unanswered(detail) });
     sentence.setAttribute("role", "alert");
@@ -148,7 +148,7 @@
     closeable(sentence);
     sentence.scrollIntoView({ block: "nearest" });
   };
-  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) body.addEventListener(name, tellTrouble);
+  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) body.addEventListener(name, showError);
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog || event.target.closest("[data-close]")) { event.preventDefault(); dialog.close(); }
   });
@@ -164,7 +164,7 @@
     const amount = `${Math.floor(size / unit)} ${name}`;
     return gap > 0 ? `${amount} ago` : `in ${amount}`;
   };
-  const tellTimes = () => {
+  const updateTimes = () => {
     const now = new Date();
     document.querySelectorAll("time[datetime]").forEach((place) => {
       const at = new Date(place.dateTime);
@@ -178,8 +178,8 @@
       }
     });
   };
-  tellTimes();
-  setInterval(tellTimes, 1000);
+  updateTimes();
+  setInterval(updateTimes, 1000);
 
   document.querySelectorAll("[data-print]").forEach((button) => {
     button.hidden = false;
@@ -190,17 +190,17 @@
   const NEXT = { system: "light", light: "dark", dark: "system" };
   const current = () => document.documentElement.dataset.theme || "system";
   document.querySelectorAll("[data-theme-switch]").forEach((button) => {
-    const tell = () => {
+    const show = () => {
       button.querySelector("[data-theme-name]").textContent = `Theme: ${current()}`;
       button.title = `Switch to ${NEXT[current()]}`;
     };
     button.hidden = false;
-    tell();
+    show();
     button.addEventListener("click", () => {
       const next = NEXT[current()];
       if (next === "system") { delete document.documentElement.dataset.theme; localStorage.removeItem("theme"); }
       else { document.documentElement.dataset.theme = next; localStorage.setItem("theme", next); }
-      tell();
+      show();
     });
   });
 })();

@@ -1,4 +1,4 @@
-// Runs before the page is painted: a chosen theme must not flash.
+// Runs before the first paint, so that the page does not flash in the other theme.
 (() => {
   document.documentElement.classList.add("js");
   const chosen = localStorage.getItem("theme");

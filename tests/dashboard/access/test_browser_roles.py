@@ -376,7 +376,7 @@ def test_an_administrator_discards_dead_letters_on_record(administrator):
     administrator.goto(do_as_administrator.page)
     do_as_administrator.control(administrator).click()
     asked = administrator.locator("dialog[open], main section.narrow").first
-    expect(asked).to_contain_text("What is kept: number, message id, destination")
+    expect(asked).to_contain_text("The control plane keeps their number, message id, destination")
     asked.get_by_label("Reason").fill("a test message of mine")
     asked.get_by_role("button", name="Discard").click()
     stopped(administrator)
@@ -388,7 +388,7 @@ def test_an_administrator_deletes_an_orphan_with_its_messages_by_typing_its_path
     administrator.goto("/backlog/")
     of_row(FULL_ORPHAN, "Delete")(administrator).click()
     asked = administrator.locator("dialog[open], main section.narrow").first
-    expect(asked).to_contain_text("its messages are lost with it")
+    expect(asked).to_contain_text("its messages are deleted too")
     asked.get_by_label("Type its path").fill(FULL_ORPHAN)
     asked.get_by_label("Reason").fill("messages of a rehearsal")
     asked.get_by_role("button", name="Quarantine and delete").click()

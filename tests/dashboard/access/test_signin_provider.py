@@ -157,7 +157,7 @@ def test_the_link_one_came_for_is_where_one_arrives(page, place):
 
 
 def test_a_password_of_the_control_plane_still_opens_it_in_an_emergency(page, place):
-    page.get_by_text("With a password of this control plane").click()
+    page.get_by_text("With a local password").click()
     page.get_by_label("User name").fill("viewer")
     page.get_by_label("Password").fill(LOCAL_PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()

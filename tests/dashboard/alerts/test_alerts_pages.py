@@ -55,14 +55,14 @@ def test_what_is_so_now_and_what_was_are_shown(pair, as_role):
     page = as_role("viewer").get("/alerts/").text
 
     assert "Now: 1" in page
-    assert page.index("orders failed over") < page.index("Before") < page.index("payments failed over")
+    assert page.index("orders failed over") < page.index("History") < page.index("payments failed over")
     assert "12\N{NO-BREAK SPACE}min" in page
     assert "Acknowledge</button>" not in page
 
 
 def test_a_page_says_that_nobody_looks_or_is_told(pair, as_role):
-    assert "there was no look yet" in as_role("viewer").get("/alerts/").text
-    assert "no rule is switched on" in as_role("viewer").get("/alerts/").text
+    assert "there was no evaluation yet" in " ".join(as_role("viewer").get("/alerts/").text.split())
+    assert "no rule is enabled" in as_role("viewer").get("/alerts/").text
 
 
 def test_an_operator_acknowledges_and_it_is_on_record(pair, as_role):

@@ -107,7 +107,10 @@ def kept(page: Page, name: str) -> None:
 def test_pages_without_anything_say_what_to_do(browser: Browser, address: str) -> None:
     with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
         page = sign_in(context, address, "administrator")
-        for path, words in (("/alerts/", "None is known of, but nobody looks"), ("/alerts/rules/", "There is no rule")):
+        for path, words in (
+            ("/alerts/", "No open alert is known, but alerts are not evaluated"),
+            ("/alerts/rules/", "There are no rules"),
+        ):
             page.goto(f"{address}{path}")
             expect(page.locator("main")).to_contain_text(words)
             kept(page, f"empty-{path.strip('/').replace('/', '-')}")

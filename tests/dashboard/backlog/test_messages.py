@@ -138,7 +138,7 @@ def test_a_namespace_that_cannot_be_asked_is_told(queue, settings, tmp_path, as_
 
     assert answer.status_code == 200
     assert 'role="alert"' in answer.text
-    assert "nobody knows what is there" in answer.text
+    assert "The messages could not be read" in answer.text
     assert "is empty" not in answer.text
 
 

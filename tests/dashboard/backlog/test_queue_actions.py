@@ -177,7 +177,7 @@ def test_empty_orphans_are_cleaned_up_in_the_administration_and_others_are_refus
     assert "Quarantined now, deleted after the undo window" in asked
     assert not QueueDeletion.objects.exists()
     unreasoned = administrator.post("/admin/dashboard/backlogqueue/", {**chosen, "confirmed": "yes"}).text
-    assert "Give a reason" in unreasoned
+    assert "Enter a reason" in unreasoned
 
     answer = {**chosen, "confirmed": "yes", "reason": "the count was lowered", "click": "one-click"}
     page = administrator.post("/admin/dashboard/backlogqueue/", answer, follow=True).text

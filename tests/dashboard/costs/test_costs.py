@@ -140,7 +140,7 @@ def test_the_report_shows_the_invoice_with_its_parts_and_the_range_of_the_two_ru
         "orders",
         "Sent",
         "13 × 1M",
-        "sample list",
+        "bundled sample prices",
     ):
         assert text in page
     for text in ("12 rows read: 9 billed, 2 repeated, 1 quarantined", "the kind is unknown", "is empty (0 bytes)"):
@@ -170,7 +170,7 @@ def test_the_newest_month_with_charges_is_shown_first(viewer: Client, stored: Ca
 
 def test_a_month_without_charges_says_what_to_run(viewer: Client) -> None:
     page = viewer.get("/costs/", {"month": "2026-02"}).content.decode()
-    assert "An operator can have them computed now." in page
+    assert "An operator can compute them now." in page
 
     User.objects.get().groups.add(Group.objects.get(name="operator"))
     page = viewer.get("/costs/", {"month": "2026-02"}).content.decode()
@@ -199,7 +199,7 @@ def test_a_running_job_shows_where_it_is_and_a_silent_one_is_called_so(viewer: C
     page = viewer.get("/costs/", {"month": MONTH}).content.decode()
     assert "40 % · summing by hour · 1,234 rows" in page
     ChargeRun.objects.filter(pk=run.pk).update(heard_at=timezone.now() - timedelta(minutes=16))
-    assert "has said nothing" in viewer.get("/costs/", {"month": MONTH}).content.decode()
+    assert "has reported nothing" in viewer.get("/costs/", {"month": MONTH}).content.decode()
 
 
 def test_the_csv_has_the_contracts_columns_and_sums_to_the_invoice(

@@ -95,7 +95,7 @@ def test_namespaces_nobody_meters_are_told_apart(computed, as_role) -> None:
     against = against_bill(MONTH, "USD")
     assert against is not None
     assert [(namespace, quantity) for namespace, _, quantity, _ in against.elsewhere] == [("other", 9 * MILLION)]
-    assert "nobody meters here" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
+    assert "that are not metered here" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
 
 def test_a_new_bill_takes_the_place_of_the_last_and_both_are_in_the_trail(computed, as_role) -> None:
@@ -120,7 +120,7 @@ def test_viewers_see_and_may_not_give(computed, as_role) -> None:
     assert give(as_role("viewer"), bill()).status_code == 403
     assert not Statement.objects.exists()
     page = as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
-    assert "Nothing was given yet" in page
+    assert "Nothing has been uploaded yet" in page
     assert 'type="file"' not in page
 
 
@@ -234,7 +234,7 @@ def test_adjustments_of_a_closed_month_are_in_the_money_that_the_bill_is_compare
     operations = against.meters[0]
     assert (operations.cost.least, operations.cost.most) == (Fraction("1.6"), Fraction("1.8"))
     assert (
-        "has the adjustments of the closed month"
+        "include the adjustments of the closed month"
         in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
     )
 

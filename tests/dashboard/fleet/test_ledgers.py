@@ -194,7 +194,7 @@ def test_a_queue_is_not_stalled_the_moment_a_long_pause_is_over(pair, redis_here
 
 def test_an_incident_has_the_books_of_its_time_and_no_others(story, pair, as_role):
     viewer, began = as_role("viewer"), timezone.now() - timedelta(minutes=30)
-    assert "No books yet" in viewer.get(f"/pairs/contoso/incidents/{story}/").text
+    assert "No ledger yet" in viewer.get(f"/pairs/contoso/incidents/{story}/").text
     ledgers.keep("contoso", books(77, drained=True, began=began), NOW)
     ledgers.keep("contoso", books(88, drained=True, began=began - timedelta(days=2)), NOW)
 
@@ -225,14 +225,14 @@ def test_a_backlog_that_is_paused_is_said_to_be_paused_and_by_whom(pair, shared,
     act(operator, "mark_healthy", "orders")
     pair.entities.filter(path="orders").update(waiting=5)
     incident = f"/pairs/contoso/incidents/{FailoverEvent.objects.get(kind='forced').event_id}/"
-    assert "not shrinking just now" in operator.get(incident).text
+    assert "not decreasing at the moment" in " ".join(operator.get(incident).text.split())
 
     SyphonPause.objects.create(pair=pair, queue="*", by="ada", at=timezone.now(), reason="storage first")
 
     page = operator.get(incident).text
     assert "paused by ada" in page
     assert "storage first" in page
-    assert "not shrinking" not in page
+    assert "not decreasing" not in page
 
 
 def test_books_that_do_not_balance_are_told_once_and_shown_where_the_books_are(pair, redis_here, alive, as_role):

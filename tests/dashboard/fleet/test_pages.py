@@ -65,11 +65,11 @@ def test_a_healthy_entity_with_messages_in_the_backlog_is_draining(viewer, alive
 
 
 def test_silent_workers_are_said_on_top(viewer):
-    assert "No worker has ever been heard of" in viewer.get("/").text
+    assert "No worker has ever sent a heartbeat" in viewer.get("/").text
 
     projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=2))
     page = viewer.get("/").text
-    assert "No worker has been heard of since" in page
+    assert "No worker has sent a heartbeat since" in page
     assert "2 min ago" in page
     assert 'data-status="unknown"' in page
 
@@ -161,7 +161,7 @@ def test_what_is_not_there_is_a_page_that_says_so(viewer, address):
     answer = viewer.get(address)
 
     assert answer.status_code == 404
-    assert "Nothing here" in answer.text
+    assert "Not found" in answer.text
 
 
 def events_at(*minutes: int) -> list[Event]:
@@ -243,7 +243,7 @@ def test_the_audit_page_tells_of_deeds_whose_end_nobody_saw(viewer):
     page = viewer.get("/audit/").text
 
     assert "ada" in page
-    assert "End not seen" in page
+    assert "Outcome unknown" in page
 
 
 def test_the_overview_needs_as_many_queries_for_a_thousand_entities_as_for_two(

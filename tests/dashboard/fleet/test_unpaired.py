@@ -34,7 +34,7 @@ def test_the_question_before_dead_letters_of_another_primary_are_sent_asks_where
 
     page = as_role("operator").get("/backlog/contoso/dead-letters/", asked).text
 
-    assert "They were meant for fabrikam, which is no pair of this control plane" in page
+    assert "Their destination is in fabrikam, which is not a pair of this control plane" in page
     assert 'required placeholder="orders"' in page
 
 
@@ -61,10 +61,10 @@ def test_the_queues_of_a_pair_that_was_dropped_are_orphans_and_the_page_says_wha
     page = as_role("operator").get("/backlog/").text
 
     assert BacklogQueue.objects.get().is_orphan
-    assert "no longer names this pair" in page
-    assert "put the pair back into the file" in page
+    assert "no longer contains this pair" in page
+    assert "add the pair to the file again" in page
     assert "/actions/" not in page
-    assert "Its queues as they are now" not in page
+    assert "The current state of its queues" not in page
 
 
 def test_where_its_secondary_is_still_another_pair_s_the_page_leads_there(dropped, as_role):
@@ -72,4 +72,7 @@ def test_where_its_secondary_is_still_another_pair_s_the_page_leads_there(droppe
         name="fabrikam", primary_namespace="fabrikam", secondary_namespace="contoso-dr", synced_at=timezone.now()
     )
 
-    assert 'Its queues as they are now are with <a href="/pairs/fabrikam/">' in as_role("viewer").get("/backlog/").text
+    assert (
+        'The current state of its queues is shown at <a href="/pairs/fabrikam/">'
+        in as_role("viewer").get("/backlog/").text
+    )

@@ -42,7 +42,7 @@ def test_a_worker_s_lease_and_its_heartbeat_name_the_same_process(pair, shared, 
 
 
 def test_without_redis_the_page_says_what_it_cannot_know(pair, redis_away, as_role):
-    assert "nobody knows who holds what" in as_role("viewer").get("/workers/").text
+    assert "the lease holders are not known" in as_role("viewer").get("/workers/").text
 
 
 def test_without_workers_the_page_says_how_to_start_them(pair, redis_here, as_role):
@@ -57,10 +57,10 @@ def test_a_worker_that_is_kept_from_some_of_its_work_says_from_which(pair, redis
 
     page = as_role("viewer").get("/workers/").text
 
-    assert page.count("Hindered") == page.count("Alive<") == 1
+    assert page.count("Degraded") == page.count("Alive<") == 1
     assert queue in page
     assert "receives and delivers nothing since 10:00:00 UTC: &lt;refused&gt;" in page
     assert "it is not TOML" in page
 
     projection.record_heartbeat("web-1:10:aaaa", "syphons", timezone.now())
-    assert "Hindered" not in as_role("viewer").get("/workers/").text
+    assert "Degraded" not in as_role("viewer").get("/workers/").text

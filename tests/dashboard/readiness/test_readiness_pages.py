@@ -76,7 +76,7 @@ def test_an_old_check_is_not_believed(checked, as_role):
 
     page = as_role("viewer").get("/readiness/").text
 
-    assert "too long ago to be believed" in page
+    assert "The last check is out of date" in page
     assert "Ready 100" not in page
     assert "Not known" in page
 
@@ -99,7 +99,7 @@ def test_a_pair_nobody_checked_says_what_is_missing(pair, redis_here, as_role):
     page = as_role("viewer").get("/readiness/").text
 
     assert "never checked" in page
-    assert "a worker looks at every pair" in page
+    assert "a worker checks every pair" in page
 
 
 @pytest.mark.parametrize("address", ["/", "/pairs/contoso/"])
@@ -209,8 +209,8 @@ def test_where_nothing_can_be_told_the_command_ends_with_2(pair, redis_here, cap
 @pytest.mark.parametrize("address", ["/readiness/", "/drills/"])
 def test_pages_on_which_nothing_moves_without_a_worker_tell_that_none_lives(pair, redis_here, as_role, address):
     viewer = as_role("viewer")
-    assert "No worker has ever been heard of." in viewer.get(address).text
+    assert "No worker has ever sent a heartbeat." in viewer.get(address).text
     projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=5))
-    assert "No worker has been heard of since" in viewer.get(address).text
+    assert "No worker has sent a heartbeat since" in viewer.get(address).text
     projection.record_heartbeat("host:1:aaaa", "pings", timezone.now())
     assert "No worker has" not in viewer.get(address).text

@@ -121,7 +121,7 @@ def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_told(opera
         row(operator, "orders").get_by_role("link", name="Fail over").click()
     dialog = operator.get_by_role("dialog")
 
-    expect(dialog.locator(".cost")).not_to_contain_text("What would it cost?")
+    expect(dialog.locator(".cost")).not_to_contain_text("Estimate the cost")
     expect(dialog.get_by_label("Reason")).to_be_visible()
     expect(operator.locator("#toasts")).to_be_empty()
 

@@ -84,7 +84,7 @@ def test_a_second_click_after_a_lost_answer_does_no_harm(operator, site, shared)
     dialog = asked(operator)
     operator.route(DEEDS, loses_the_answer)
     press(dialog)
-    expect(dialog.get_by_role("alert")).to_contain_text("a second click does no harm")
+    expect(dialog.get_by_role("alert")).to_contain_text("repeating an action is safe")
     known = shared.health()["orders"].version
 
     operator.unroute(DEEDS)

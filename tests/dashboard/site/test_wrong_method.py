@@ -7,7 +7,7 @@ import pytest
 from tests.dashboard.access.test_access_walk import NAMES, address, place
 
 __all__ = ["place"]
-CHANGES_NOTHING = "Nothing was done"
+CHANGES_NOTHING = "No action was carried out"
 
 
 def only_buttons(client):
@@ -62,7 +62,7 @@ def test_a_page_that_takes_nothing_says_so_and_leads_to_itself(pair, as_role):
     answer = as_role("operator").post("/events/")
 
     assert answer.status_code == 405
-    assert "can be looked at" in answer.text
+    assert "This page is read-only" in answer.text
     assert 'href="/events/"' in answer.text
 
 
