@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from dashboard.access.rights import Right, may
-from dashboard.site.open_alerts import standing
+from dashboard.site.open_alerts import open_alerts
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
@@ -20,5 +20,5 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "is_demo": settings.DEMO,
         "has_provider": bool(settings.OIDC_ISSUER),
         "has_local_login": settings.LOCAL_LOGIN,
-        "standing_alerts": standing,
+        "standing_alerts": open_alerts,
     }

@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment
+from dashboard.site.logs import FORMATS
 from dashboard.site.private_files import private_file, private_folder
 from dashboard.site.secret_key import kept_secret_key
 
@@ -36,7 +37,7 @@ DEMO = _env.flag("DEMO", False)
 API_REQUESTS_PER_MINUTE = _env.whole("API_REQUESTS_PER_MINUTE", 600, least=1, most=1_000_000)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
 LOG_FORMAT = _env.text("LOG_FORMAT", "text")
-if LOG_FORMAT not in ("text", "json"):
+if LOG_FORMAT not in FORMATS:
     raise ImproperlyConfigured(f"LOG_FORMAT is {LOG_FORMAT!r}: give text or json.")
 
 # Alerts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -56,6 +57,12 @@ def _belongs(path: str, entity: str) -> bool:
     """Whether a path is that of an entity, its dead-letter queues or subscriptions; not of another entity below it."""
     rest = path.removeprefix(entity.lower())
     return path.startswith(entity.lower()) and (not rest or rest.startswith(("/$", "/subscriptions/")))
+
+
+def has_key(ring: KeyRing, name: str, key: str) -> bool:
+    """Whether the ring has this key under this name, compared in constant time."""
+    expected = ring.keys.get(name)
+    return expected is not None and hmac.compare_digest(expected.encode(), key.encode())
 
 
 def grant(token: Any, audience: str, rings: Iterable[KeyRing], now: float) -> Grant:

@@ -30,6 +30,8 @@ log = logging.getLogger("emulator")
 MIN_HEARTBEAT_S = 0.5
 _OUTCOMES = {"released": encode(p.released()), "modified": encode(p.modified(True, False))}
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
+# Deliveries of one turn of the event loop stop at this size and go on after it is written.
+MAX_OUTPUT = 1024 * 1024
 
 
 class Transport(Protocol):
@@ -51,9 +53,13 @@ class Conversation:
     def __init__(self, host: Host, transport: Transport) -> None:
         self.host = host
         self.transport = transport
-        self.connection = Connection(f"{host.namespace.name}-emulator", max_message_size=MAX_INCOMING)
+        self.connection = Connection(
+            f"{host.namespace.name}-emulator", max_message_size=MAX_INCOMING, authenticate=self._authenticate
+        )
         self.grants = access.Grants()
         self.is_paused = False
+        self._is_client_slow = False
+        self._is_output_full = False
         self._is_muted = False  # nothing is read or answered any more
         self._is_withheld = False  # answers are held back for now
         self.close_on_open: tuple[str, str] | None = None
@@ -65,10 +71,16 @@ class Conversation:
 
     def pause(self) -> None:
         """Stop delivering, as the client reads too slowly."""
-        self.is_paused = True
+        self.is_paused = self._is_client_slow = True
 
     def resume(self) -> None:
         """Deliver again, as the client has caught up."""
+        self._is_client_slow = False
+        self._deliver_again()
+
+    def _deliver_again(self) -> None:
+        if self._is_client_slow or self._is_output_full:
+            return
         self.is_paused = False
         for session in self.connection.sessions.values():
             for link in session.links.values():
@@ -94,7 +106,9 @@ class Conversation:
         self.host.end_turn()
 
     def request_flush(self) -> None:
-        """Have the output written at the end of this turn."""
+        """Have the output written at the end of this turn; deliveries pause once it is large."""
+        if self.connection.output_bytes > MAX_OUTPUT:
+            self.is_paused = self._is_output_full = True
         if self.connection.has_output or self.connection.is_closed:
             self.host.request_flush(self)
 
@@ -105,6 +119,9 @@ class Conversation:
         output = self.connection.take_output()
         if output:
             self.transport.write(output)
+        if self._is_output_full:
+            self._is_output_full = False
+            self.host.later(0, self._deliver_again)
         if self.connection.is_closed:
             self.transport.close()
 
@@ -239,6 +256,13 @@ class Conversation:
         if not self.grants.rights(path, self.host.clock()).intersection(rights):
             raise Unauthorized(f"Unauthorized access: '{path}' requires the right {' or '.join(rights)}.")
 
+    def _authenticate(self, name: str, key: str) -> bool:
+        """Whether a shared access key is valid; the connection then has its rights without any token."""
+        ring = next((ring for ring in self.host.all_key_rings() if access.has_key(ring, name, key)), None)
+        if ring is not None:
+            self.add_grant(access.Grant("", float("inf"), ring.rights, ring.entity))
+        return ring is not None
+
     def add_grant(self, grant: access.Grant) -> None:
         """Record what a token that was put allows, and until when."""
         self.grants.add(grant)
@@ -273,7 +297,7 @@ class Conversation:
     ) -> None:
         """Perform an operation, unless a fault is triggered by it.
 
-        `perform` is told whether to answer; the others answer with a condition, a status or another encoded outcome.
+        `perform` gets whether to answer; the others answer with a condition, a status or another encoded outcome.
         """
         fault = self.host.faults.trigger(operation, entity, self.host.clock()) if self.host.faults else None
         if fault is None:

@@ -59,6 +59,14 @@ class Host:
         entity, rules = self.namespace.authorization_rules(path)
         yield from rule_rings(entity, rules)
 
+    def all_key_rings(self) -> Iterator[KeyRing]:
+        """The keys of the namespace, then those of the rules of all queues and topics."""
+        yield KeyRing(self.keys)
+        for queue in self.namespace.queues():
+            yield from rule_rings(queue.path, queue.description.authorization_rules)
+        for topic in self.namespace.topics():
+            yield from rule_rings(topic.path, topic.description.authorization_rules)
+
     @property
     def journal(self) -> Journal:
         return self.namespace.journal

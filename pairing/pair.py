@@ -18,7 +18,7 @@ from pairing.clock import Clock, seconds
 from pairing.errors import Fault
 from pairing.events import Event
 from pairing.health.availability import FAILED_OVER, FAILING, HEALTHY, News, Origin, PathAvailability, State, Transition
-from pairing.health.faults import classify, describe
+from pairing.health.faults import classify, describe, is_gone, may_be_gone
 from pairing.health.flows import PingResult
 from pairing.options import SendAvailabilityOptions
 
@@ -370,4 +370,6 @@ class SenderBacklog:
         """The queue did not take the message: every sender of the client learns of it."""
         with self._pair.condition:
             events = self._pair.rotation.failed(queue, describe(error), now, began=began)
+            if may_be_gone(error):
+                self._pair.rotation.doubt(queue, is_missing=is_gone(error))
         self._pair.report(events)

@@ -2,10 +2,12 @@
 
 import os
 import socket
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
+from weakref import WeakSet
 
 from pairing.backlog.administration import CreateQueue, ListQueues, Paired, operations
 from pairing.clock import Clock, SystemClock
@@ -14,13 +16,13 @@ from pairing.ends import End, Endpoint, LifeCycle, Role
 from pairing.errors import RETRY_AFTER_S, Fault, PairedNamespaceFaultedError, PairingError
 from pairing.events import Event
 from pairing.health.availability import PathAvailability
-from pairing.health.faults import describe, is_ambiguous
+from pairing.health.faults import describe, is_ambiguous, is_gone, may_be_gone
 from pairing.health.flows import Failed
 from pairing.links import LinkCrowdedError
 from pairing.membership import Fleet
 from pairing.messages.payload import STANDARD_LIMIT, Payload
 from pairing.options import SendAvailabilityOptions
-from pairing.pair import EntityHealth, Pair
+from pairing.pair import EntityHealth, Pair, SenderBacklog
 from pairing.telemetry.metering import UsageMeter
 from pairing.telemetry.trace_context import is_wanted
 
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
 CLOSE_S = 5.0
 """The longest that closing a client or a sender takes."""
+
+
+_clients: "WeakSet[PairedClient]" = WeakSet()
+"""The clients of this process, which a fork copies without their threads."""
 
 
 class PairedClient:
@@ -78,6 +84,7 @@ class PairedClient:
         self.tracing = _tracing(self.options.tracing, primary.host, secondary.host)
         self._state: ClientState = "created"
         self._life = LifeCycle()
+        _clients.add(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> End:
         raise NotImplementedError
@@ -138,6 +145,16 @@ class PairedClient:
         """Both ends are down: nothing is left to ping, to syphon or to send on."""
         raise NotImplementedError
 
+    def _forked(self) -> None:
+        """This is the copy of a client in a child process: it has no threads, and its connections are the parent's."""
+        if self._state == "created":
+            return
+        self._state = "closed"
+        self.refusal = PairedNamespaceFaultedError(
+            "the paired client was opened before this process was forked: make a new one in each process after the fork"
+        )
+        self.pair_state.condition = threading.Condition()  # a thread of the parent may have held the other
+
     def check_open(self) -> None:
         """Raise the error that every call raises now, where there is one."""
         if self.refusal is not None:
@@ -159,7 +176,7 @@ class PairedClient:
     @property
     def backlog_queue_count(self) -> int:
         """How many of the configured backlog queues were found or created."""
-        return len(self.pair_state.rotation.paths)
+        return self.pair_state.rotation.present
 
     @property
     def backlog_paths(self) -> tuple[str, ...]:
@@ -188,6 +205,22 @@ class PairedClient:
     def _repaired(self, paired: Paired) -> None:
         self._paired(paired)
         self.pair_state.emit("queue_returned", "*", f"{self.backlog_queue_count} backlog queues found or created")
+
+    def _found_again(self, paired: Paired) -> None:
+        """Queues that had been deleted were created again, by this process or by another."""
+        self.deviating_backlog_queues = paired.deviating
+        with self.pair_state.condition:
+            returned = self.pair_state.rotation.found(paired.paths, self.clock.now())
+        self.pair_state.report(returned)
+
+    def backlog_refused(self, path: str, error: Exception) -> None:
+        """A backlog queue could not be received from; one that was deleted leaves the rotation."""
+        if is_gone(error):
+            now = self.clock.now()
+            SenderBacklog(self.pair_state).failed(path, error, now, began=now)
+        elif may_be_gone(error):
+            with self.pair_state.condition:
+                self.pair_state.rotation.doubt(path, is_missing=False)
 
     # Sending -------------------------------------------------------------------------------------------------------
 
@@ -336,3 +369,12 @@ def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tr
             raise
         return None
     return Tracing(primary_host, secondary_host)
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -33,7 +33,7 @@ from pipeline.hourly import (
     valid_rows,
     with_reasons,
 )
-from pipeline.minutes import Shelf, Wanted
+from pipeline.minutes import MinuteStore, Wanted
 from pipeline.months import Month
 from pipeline.progress import Progress
 from pipeline.schemas import KEPT_SHAPE, USAGE
@@ -67,8 +67,8 @@ def incremental(
         valid = valid_rows(spark, again, month, now, transforms.WITHIN_A_DAY)
         return _minutes_again(valid, hours, again, wanted)
 
-    shelf = Shelf(spark, table, month, {day: str(entry["fingerprint"]) for day, entry in kept.items()})
-    return HourlyTable(hours, brief, counts, lambda wanted: shelf.get(wanted, compute))
+    minute_store = MinuteStore(spark, table, month, {day: str(entry["fingerprint"]) for day, entry in kept.items()})
+    return HourlyTable(hours, brief, counts, lambda wanted: minute_store.get(wanted, compute))
 
 
 def _brief(table: str) -> str:

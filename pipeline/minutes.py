@@ -47,7 +47,7 @@ def of_kinds(days: Iterable[str], kinds: Iterable[str]) -> Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class MinuteStore:
     """Where a month's sums are kept. `fingerprints`: day → what its files are like; empty: it may differ tomorrow."""
 
     spark: SparkSession

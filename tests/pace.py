@@ -14,7 +14,7 @@ from typing import Self
 
 GUARD = 5
 """Waiting for a condition ends after this many times what a quiet machine grants: only what hangs reaches it."""
-_PROBE_S = 0.05
+_PROBE_S = 0.02
 _EVERY_S = 0.1
 """Threads that end take their account with them: so often it is read."""
 

@@ -1,8 +1,7 @@
-"""The dependency audit of `make check`: asks pip-audit about the pinned requirements, and says plainly what it learnt.
+"""The dependency audit of `make check`: asks pip-audit about the pinned requirements and prints the result.
 
-A known vulnerability fails the check. Where the vulnerability service cannot be asked, nothing is known, and that is
-said: it is no reason to fail, and no reason to feel safe. The shortest list is asked about first: who is not answered
-there need not ask about all the others.
+A known vulnerability fails the check. If the vulnerability service is unavailable, the check prints a warning and does
+not fail. The shortest list is asked about first; without an answer the others are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ TIMEOUT_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Packages by what is known of them; `vulnerable` says what, and where it is mended."""
+    """Packages that were asked about, unknown ones, and the vulnerabilities with the versions that fix them."""
 
     asked: int = 0
     unknown: int = 0
@@ -33,7 +32,7 @@ class Findings:
 
     @property
     def sentence(self) -> str:
-        """What the audit came to."""
+        """The result as text."""
         if self.vulnerable:
             return "\n".join(("known vulnerabilities:", *self.vulnerable))
         if not self.asked:
@@ -46,10 +45,10 @@ def read(document: Any) -> Findings:
     """The findings in pip-audit's JSON."""
     packages = document["dependencies"]
     known = [package for package in packages if "skip_reason" not in package]
-    return Findings(len(known), len(packages) - len(known), tuple(_told(known)))
+    return Findings(len(known), len(packages) - len(known), tuple(_vulnerabilities(known)))
 
 
-def _told(packages: Iterable[dict[str, Any]]) -> Iterable[str]:
+def _vulnerabilities(packages: Iterable[dict[str, Any]]) -> Iterable[str]:
     for package in packages:
         for one in package["vulns"]:
             mended = ", ".join(one["fix_versions"]) or "nowhere yet"
@@ -57,7 +56,7 @@ def _told(packages: Iterable[dict[str, Any]]) -> Iterable[str]:
 
 
 def ask(name: str) -> Findings:
-    """What pip-audit says of one list. What is no answer of its own means that nobody could be asked."""
+    """The findings of pip-audit for one list. Without an answer of pip-audit, the list counts as unknown."""
     program = Path(sys.executable).parent / "pip-audit"
     words = ("--require-hashes", "--disable-pip", "--progress-spinner", "off", "--format", "json", "-r")
     file = ROOT / "requirements" / f"{name}.txt"
@@ -71,7 +70,7 @@ def ask(name: str) -> Findings:
 
 
 def audit() -> Findings:
-    """All lists; only the first where nobody answers about it."""
+    """All lists; only the first if the service does not answer."""
     found = ask(LISTS[0])
     if not found.asked:
         return found

@@ -102,7 +102,7 @@ def problems() -> dict[str, str]:
 
 
 @contextmanager
-def outages_told(task: str, pair: str) -> Iterator[None]:
+def outages_reported(task: str, pair: str) -> Iterator[None]:
     """For what a task does with a namespace: an outage is one line in the log, and the next tick tries again."""
     try:
         yield

@@ -6,7 +6,7 @@ from dashboard.backlog.dead_letter_run import CLAIM_S, DeadLetterRun
 from dashboard.models import DeadLetterJob
 from dashboard.site.redis import announce_change
 from workers.celery import SLICE_S, app
-from workers.connections import client, outages_told
+from workers.connections import client, outages_reported
 from workers.slices import slice_of
 
 
@@ -24,6 +24,6 @@ def carry_out(key: int) -> None:
         row = DeadLetterJob.open_ones().filter(pk=key).select_related("pair").first()
         if stop is None or row is None or not row.claim(datetime.now(UTC), CLAIM_S):
             return
-        with outages_told("dead letters", row.pair.name):
+        with outages_reported("dead letters", row.pair.name):
             DeadLetterRun(row, client(row.pair.name), stop).run()
         announce_change()

@@ -7,7 +7,7 @@ from dashboard.drills.exercise import Exercise, end_unreachable
 from dashboard.drills.schedule import begin_if_due
 from dashboard.models import Drill
 from workers.celery import SLICE_S, app
-from workers.connections import client, outages_told, pairs
+from workers.connections import client, outages_reported, pairs
 from workers.slices import slice_of
 
 
@@ -31,7 +31,7 @@ def carry_on(key: int) -> None:
             return None
         if row.pair.name not in pairs():
             return end_unreachable(row)
-        with outages_told("drill", row.pair.name):
+        with outages_reported("drill", row.pair.name):
             under_way = Exercise(row, client(row.pair.name), stop)
             try:
                 under_way.run()

@@ -15,7 +15,7 @@ from pairing import PairedServiceBusClient, Syphon
 from pairing.backlog.administration import BacklogQueueInfo, describe_queues, listed
 from pairing.backlog.rotation import parse_backlog_path
 from workers.celery import SLICE_S, app
-from workers.connections import client, outages_told, pairs
+from workers.connections import client, outages_reported, pairs
 from workers.slices import slice_of
 
 CLAIM_S = 30.0
@@ -51,7 +51,7 @@ def due() -> None:
     for row in deletions.due(now):
         carry_on.apply_async((row.pk,), expires=5)
     for drain in QueueDrain.unclaimed(now).select_related("pair"):
-        bring_home.apply_async((drain.pk,), expires=5)
+        drain_queue.apply_async((drain.pk,), expires=5)
 
 
 @app.task(name="backlog.carry_on")
@@ -62,13 +62,13 @@ def carry_on(key: int) -> None:
 
 
 @app.task(name="backlog.bring_home")
-def bring_home(key: int) -> None:
+def drain_queue(key: int) -> None:
     """Drains one orphan for a slice of time; the next tick goes on where this one ended."""
     with slice_of(f"drain {key}", SLICE_S, room="errands") as stop:
         row = QueueDrain.open_ones().filter(pk=key).select_related("pair").first()
         if stop is None or row is None or not row.claim(datetime.now(UTC), CLAIM_S):
             return
-        with outages_told("drain", row.pair.name):
+        with outages_reported("drain", row.pair.name):
             Drain(row, client(row.pair.name), stop).run()
         row.lay_down()
 

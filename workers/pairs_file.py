@@ -73,10 +73,10 @@ class PairsFile:
         self.problem = ""
         if fresh != known:
             log.info("the pairs file has changed", **_differences(known, fresh))
-            self._tell(fresh)
+            self._report(fresh)
         return fresh
 
-    def _tell(self, fresh: dict[str, PairConfig]) -> None:
+    def _report(self, fresh: dict[str, PairConfig]) -> None:
         try:
             self._taken(fresh)
         except Exception as error:  # the pairs are taken in all the same

@@ -15,7 +15,7 @@ from pairing import PairedServiceBusClient
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import Seen
 from workers.celery import app
-from workers.connections import REST_S, client, outages_told, pairs
+from workers.connections import REST_S, client, outages_reported, pairs
 from workers.slices import slice_of
 
 TICK_S = 0.2
@@ -70,7 +70,7 @@ def keep_pinging(pair: str) -> None:
     with suppress(RedisError), slice_of(f"pings of {pair}") as stop:
         while stop is not None and not stop.wait(TICK_S) and pair in pairs() and away(pair):
             under_way = [thread for thread in under_way if thread.is_alive()]
-            with outages_told("ping", pair):
+            with outages_reported("ping", pair):
                 if len(under_way) < MOST_THREADS and _is_due(client(pair)):
                     under_way.append(threading.Thread(target=ping, args=(pair,), daemon=True))
                     under_way[-1].start()
@@ -85,7 +85,7 @@ def _is_due(connected: PairedServiceBusClient) -> bool:
 
 def ping(pair: str) -> None:
     """Sends the pings of a pair that are due and that nobody else has claimed."""
-    with outages_told("ping", pair):
+    with outages_reported("ping", pair):
         if results := client(pair).ping_due(grace_s=0.0):
             catch_up(pair, {result.path for result in results})
             announce_change()

@@ -25,7 +25,7 @@ from pairing.errors import Fault
 from pairing.health.faults import classify, describe
 from pairing.links import Link, Operation
 from workers.celery import app
-from workers.connections import NotConnected, client, outages_told, pairs
+from workers.connections import NotConnected, client, outages_reported, pairs
 from workers.heartbeats import heartbeats
 from workers.slices import slice_of
 
@@ -50,7 +50,7 @@ def due() -> None:
 @app.task(name="samples.check_readiness")
 def check(pair: str) -> None:
     """Checks one pair and its entities, if nobody else does."""
-    with outages_told("readiness", pair), slice_of(f"readiness of {pair}", LIMIT_S) as free:
+    with outages_reported("readiness", pair), slice_of(f"readiness of {pair}", LIMIT_S) as free:
         interval = timedelta(seconds=settings.READINESS_INTERVAL_S)
         row = None if free is None else PairReadiness.claim(Pair.objects.get(name=pair), datetime.now(UTC), interval)
         if row is not None and look(row):

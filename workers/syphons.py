@@ -14,7 +14,7 @@ from dashboard.site.redis import shared_state
 from pairing import PairedServiceBusClient, Syphon
 from pairing.backlog.rotation import backlog_path
 from workers.celery import app
-from workers.connections import REST_S, client, close_all, forget, is_current, outages_told, pairs
+from workers.connections import REST_S, client, close_all, forget, is_current, outages_reported, pairs
 from workers.slices import slice_of
 
 HINDERED_AFTER = timedelta(minutes=1)
@@ -40,15 +40,15 @@ def host(pair: str) -> None:
     """Lets this process bring home what it can get the lease of, if it does not do so already."""
     with _hosting:
         if pair not in _hosts or not _hosts[pair].is_alive():
-            _hosts[pair] = threading.Thread(target=bring_home, args=(pair,), name=f"syphon-{pair}", daemon=True)
+            _hosts[pair] = threading.Thread(target=run_syphons, args=(pair,), name=f"syphon-{pair}", daemon=True)
             _hosts[pair].start()
 
 
-def bring_home(pair: str) -> None:
+def run_syphons(pair: str) -> None:
     """Moves messages until the worker stops."""
     with slice_of(f"syphon of {pair}") as stop:
         while stop is not None and not stop.is_set() and pair in pairs():
-            with outages_told("syphon", pair):
+            with outages_reported("syphon", pair):
                 if _run(pair, client(pair), stop):
                     continue
             stop.wait(REST_S)

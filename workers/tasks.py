@@ -83,7 +83,7 @@ def count(task: str, *, delay_s: float) -> None:
 
 
 @heartbeat_sent.connect
-def tell(**_: Any) -> None:
+def report(**_: Any) -> None:
     """Adds what was counted to what all workers have; with Redis away it is kept for the next heartbeat."""
     with _lock:
         told = dict(_counts)

@@ -13,7 +13,7 @@ from pairing.fleet.presence import Presences, reported_states
 from pairing.fleet.shared_backlog import SharedBacklog
 from workers.celery import app
 from workers.censuses import count, is_named_after, keep, kept
-from workers.connections import client, outages_told, pairs
+from workers.connections import client, outages_reported, pairs
 from workers.heartbeats import heartbeats
 from workers.orphans import all_backlog_queues
 from workers.slices import slice_of
@@ -32,16 +32,16 @@ def refresh() -> None:
     for worker, heartbeat in heartbeats().items():
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time, heartbeat.problems)
     changed = [catch_up(pair) for pair in pairs()]
-    changed += [project_opinions(pair) for pair in pairs()]
+    changed += [store_reported_states(pair) for pair in pairs()]
     for pair in pairs():
         restore_pauses(pair, shared_state(pair))
         restore_paces(pair, shared_state(pair))
-        changed.append(keep_books(pair))
+        changed.append(store_ledgers(pair))
     if any(changed):
         announce_change()
 
 
-def keep_books(pair: str) -> bool:
+def store_ledgers(pair: str) -> bool:
     """Stores who serves which backlog queue, and what became of its messages; whether anything was new."""
     shared, now = shared_state(pair), datetime.now(UTC)
     books = shared.ledgers()
@@ -50,9 +50,9 @@ def keep_books(pair: str) -> bool:
     return bool(changed)
 
 
-def project_opinions(pair: str) -> bool:
+def store_reported_states(pair: str) -> bool:
     """Stores in how many processes each failover holds that some dispute; whether anything was new."""
-    return projection.record_opinions(pair, reported_states(Presences(shared_state(pair)).living().values()))
+    return projection.record_reported_states(pair, reported_states(Presences(shared_state(pair)).living().values()))
 
 
 @app.task(name="samples.prune")
@@ -71,7 +71,7 @@ def depths() -> None:
 @app.task(name="samples.sample")
 def sample(pair: str) -> None:
     """Stores the depth of a pair's backlog queues, and how many messages wait in them for each entity."""
-    with outages_told("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
+    with outages_reported("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
         if free is not None:
             at = datetime.now(UTC)
             connected = client(pair)
@@ -119,7 +119,7 @@ def entities() -> None:
 @app.task(name="samples.list_entities")
 def list_entities(pair: str) -> None:
     """Stores the queues and topics of a pair's primary."""
-    with outages_told("entities", pair), slice_of(f"entities of {pair}", LIMIT_S) as free:
+    with outages_reported("entities", pair), slice_of(f"entities of {pair}", LIMIT_S) as free:
         if free is not None:
             connected = client(pair)
             found = {queue.name: "queue" for queue in connected.primary.administration.list_queues()}
@@ -140,7 +140,7 @@ def primaries() -> None:
 @app.task(name="samples.count_dead_letters")
 def count_dead_letters(pair: str) -> None:
     """Stores how many dead letters a pair's own queues and subscriptions have, if workers may *Manage* its primary."""
-    with outages_told("dead letters of the primary", pair), slice_of(f"primary of {pair}", LIMIT_S) as free:
+    with outages_reported("dead letters of the primary", pair), slice_of(f"primary of {pair}", LIMIT_S) as free:
         if free is not None:
             connected, at = client(pair), datetime.now(UTC)
             counted = list(connected.primary.administration.list_queues_runtime_properties())

@@ -1,4 +1,4 @@
-"""Where somebody asks from."""
+"""The address that a request comes from."""
 
 from ipaddress import IPv6Address, ip_address, ip_network
 

@@ -1,4 +1,4 @@
-"""Where rights come from: groups alone, so that one look at a person's groups tells what the person may do."""
+"""Rights come from groups alone, so that the groups of a person show what the person may do."""
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractBaseUser, Permission
@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 
 class GroupBackend(ModelBackend):
-    """Django's own backend without permissions of single people."""
+    """Django's own backend without permissions granted to a single person."""
 
     def _get_user_permissions(self, user_obj: AbstractBaseUser) -> QuerySet[Permission]:
         return Permission.objects.none()

@@ -36,7 +36,7 @@ def _listing(options: Options) -> Answer:
     rows, now = ApiToken.objects.select_related("owner"), timezone.now()
     if options["user"]:
         rows = rows.filter(owner=user_named(options["user"]))
-    told = [
+    tokens_json = [
         {
             "prefix": row.prefix,
             "name": row.name,
@@ -49,8 +49,8 @@ def _listing(options: Options) -> Answer:
         for row in rows
     ]
     columns = ("prefix", "name", "owner", "scope", "is_usable", "expires_at", "used_at")
-    lines = table(columns, [[str(row[name]) for name in columns] for row in told])
-    return Answer(told, lines if told else ["There is none."])
+    lines = table(columns, [[str(row[name]) for name in columns] for row in tokens_json])
+    return Answer(tokens_json, lines if tokens_json else ["There is none."])
 
 
 def _make(options: Options) -> Answer:

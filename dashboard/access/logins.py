@@ -1,7 +1,7 @@
-"""Signing in, slowed down for those who guess: ten failures of one name from one address close it for a while.
+"""Sign-in with protection against guessing: ten failures of one name from one address block it for 15 minutes.
 
-An attempt is counted before it is judged, and taken back where the password was right: a hundred at once are no way
-around it.
+An attempt is counted before the password is checked, and subtracted if it was right, so that parallel attempts cannot
+exceed the limit.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ MOST_OF_A_NAME, MOST_OF_AN_ADDRESS = 10, 50
 
 @dataclass(slots=True)
 class Memory:
-    """Counters of this process, for when Redis is away: guessing must not get easier then."""
+    """Counters of this process, used while Redis is unavailable: guessing must not get easier then."""
 
     clock: Callable[[], float] = time.monotonic
     _counts: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Memory:
         return count if self.clock() < ends else 0
 
     def add(self, key: str, change: int = 1) -> int:
-        """The count after it. It is forgotten PAUSE_S after it began, or was prolonged."""
+        """The count after the change. It expires PAUSE_S after the first attempt or the last extension."""
         count = max(0, self.read(key) + change)
         ends = self._counts.get(key, (0, 0.0))[1]
         self._counts[key] = (count, ends if self.clock() < ends else self.clock() + PAUSE_S)
@@ -48,8 +48,8 @@ _memory = Memory()
 
 
 def count(name: str, address: str, change: int = 1) -> tuple[int, int]:
-    """Count an attempt (or, with -1, take it back): how many there are of the name from the address, and of the
-    address with any name.
+    """Count an attempt (or, with -1, subtract it): the attempts of the name from the address, and of the address with
+    any name.
     """
     of_name, of_address = (_count(key, change) for key in _keys(name, address))
     return of_name, of_address
@@ -66,7 +66,7 @@ def _count(key: str, change: int) -> int:
 
 
 def note_failure(name: str, address: str) -> None:
-    """The attempt was wrong: what was counted is forgotten PAUSE_S from now, and not sooner."""
+    """The password was wrong: the counts expire PAUSE_S from now, not sooner."""
     for key in _keys(name, address):
         try:
             redis.connection().expire(key, PAUSE_S)
@@ -75,14 +75,14 @@ def note_failure(name: str, address: str) -> None:
 
 
 class LoginForm(AuthenticationForm):
-    """Django's form, which does not even look at a password once too many were wrong."""
+    """Django's form, which checks no password after too many failures."""
 
     def clean(self) -> dict[str, Any]:
         name = str(self.cleaned_data.get("username", ""))
         address = str(self.request.META.get("REMOTE_ADDR", "")) if self.request else ""
         of_name, of_address = count(name, address)
         if of_name > MOST_OF_A_NAME or of_address > MOST_OF_AN_ADDRESS:
-            count(name, address, -1)  # it was not judged
+            count(name, address, -1)  # the password was not checked
             raise forms.ValidationError("Too many wrong passwords. Wait 15 minutes, or ask an administrator.")
         try:
             found = super().clean()

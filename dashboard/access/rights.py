@@ -1,4 +1,4 @@
-"""Who may do what: the one place that decides."""
+"""Who may do what: the only place that decides it."""
 
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 def limit(user: AbstractBaseUser, most: Right) -> AbstractBaseUser:
-    """The person as far as a token goes: with no right beyond `most`, whatever the groups say."""
+    """The person with the rights of a token: none beyond `most`, whatever the groups allow."""
     user._most_right = most  # type: ignore[attr-defined]  # on this object only: one request's
     return user
 

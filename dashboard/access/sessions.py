@@ -1,4 +1,4 @@
-"""How long a session lasts: idle, at most, and for those from a provider until it must be asked again; what then."""
+"""Limits of a session: when idle, in total, and the renewal at the provider for those who signed in through it."""
 
 import time
 from collections.abc import Callable
@@ -21,17 +21,17 @@ from django.utils.http import url_has_allowed_host_and_scheme
 BEGAN, SEEN, RENEWS = "began_at", "seen_at", "oidc_id_token_expiration"
 NOTED_EACH_S = 60
 GRACE_S = 300
-"""A form that was opened before the provider had to be asked again may still be sent for so long."""
+"""How long a form that was opened before the renewal was due can still be sent."""
 
 
 @receiver(user_logged_in)
 def begin(sender: object, request: HttpRequest, **_: Any) -> None:
-    """The session's clock starts when somebody signs in."""
+    """Signing in starts the clock of the session."""
     request.session[BEGAN] = request.session[SEEN] = int(time.time())
 
 
 class SessionLimitsMiddleware:
-    """Ends sessions that are idle or old, and has the provider asked again in time."""
+    """Ends sessions that are idle or old, and redirects to the provider when a renewal is due."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -66,7 +66,7 @@ class SessionLimitsMiddleware:
 
 
 class SignInFirstMiddleware(LoginRequiredMiddleware):
-    """Leads strangers to the sign-in, and back: from a button to the page it is on, for its own address is no page."""
+    """Redirects to the sign-in and back; after a POST to the page with the button, as its own address is no page."""
 
     def handle_no_permission(
         self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
@@ -79,16 +79,16 @@ class SignInFirstMiddleware(LoginRequiredMiddleware):
 
 
 def _page_before(request: HttpRequest) -> str:
-    """The page of ours that has the button, as far as the browser tells."""
-    told = request.headers.get("Referer", "")
-    if not url_has_allowed_host_and_scheme(told, {request.get_host()}, require_https=request.is_secure()):
+    """The page with the button, if the browser names one of this site."""
+    referrer = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(referrer, {request.get_host()}, require_https=request.is_secure()):
         return reverse("overview")
-    parts = urlsplit(told)
+    parts = urlsplit(referrer)
     return f"{parts.path}?{parts.query}" if parts.query else parts.path or reverse("overview")
 
 
 def is_over(session: Any, now: int, idle_s: int, longest_s: int) -> bool:
-    """Whether nobody has done anything for too long, or it began too long ago. One without a clock gets it now."""
+    """Whether the session is idle for too long or too old. A session without a clock gets one now."""
     began, seen = session.get(BEGAN), session.get(SEEN)
     if began is None or seen is None:
         session[BEGAN] = session[SEEN] = now
@@ -107,7 +107,7 @@ def is_htmx(request: HttpRequest) -> bool:
 
 
 def is_by_a_person(request: HttpRequest) -> bool:
-    """Whether somebody did something: pages that refresh themselves keep no session alive."""
+    """Whether a person caused the request: a page that refreshes itself does not keep a session alive."""
     return request.method != "GET" or not (is_htmx(request) or _is_machine(request))
 
 
@@ -116,7 +116,7 @@ def _is_machine(request: HttpRequest) -> bool:
 
 
 def _again() -> HttpResponse:
-    """Lets htmx load the whole page anew, which leads to where one signs in."""
+    """Makes htmx reload the whole page, which redirects to the sign-in."""
     answer = HttpResponse(status=204)
     answer["HX-Refresh"] = "true"
     return answer

@@ -29,7 +29,7 @@ Paths = Annotated[
 
 
 class AboutEntities(Body):
-    """Which entities, and why. `dry_run`: tell what would change, and change nothing."""
+    """Which entities, and why. `dry_run`: say what would change, and change nothing."""
 
     paths: Paths
     reason: Reason

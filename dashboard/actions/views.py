@@ -146,7 +146,7 @@ def _ask(
 
 
 def _named(pair: Pair, what: Declared, path: str, targets: list[str]) -> str:
-    """What is acted on, in words."""
+    """What is acted on, as text."""
     if path and path != WHOLE_PAIR:
         return path
     if isinstance(what, SyphonAction):

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from dashboard import models
 from dashboard.backlog import admin as admin_cleanup
 from dashboard.backlog.actions import DELETE_QUEUE
-from dashboard.backlog.deletions import told
+from dashboard.backlog.deletions import describe_counts
 from dashboard.models.backlog import COUNTS
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class BacklogQueueAdmin(ReadOnly):
     @admin.display(description="holds", ordering="active")
     def holds(self, queue: models.BacklogQueue) -> str:
         """All counts that are not 0, in words."""
-        return told({name: getattr(queue, name) for name in COUNTS})
+        return describe_counts({name: getattr(queue, name) for name in COUNTS})
 
     @admin.action(description="Delete the empty orphans among these…", permissions=["view"])
     def delete_empty_orphans(

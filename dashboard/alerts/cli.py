@@ -55,13 +55,13 @@ def _listing(options: Options) -> Answer:
         rows = rows.filter(resolved_at__isnull=options["state"] == "open")
     if options["pair"]:
         rows = rows.filter(pair=pair_named(options["pair"]).name)
-    told = [_told(row) for row in rows[: max(1, options["most"])]]
-    lines = table(COLUMNS, [[one_line(str(row[name] or "")) for name in COLUMNS] for row in told])
-    is_open = any(row["ended_at"] is None for row in told)
-    return Answer(told, lines if told else ["There is none."], NOT_WELL if options["exit_code"] and is_open else 0)
+    found = [_as_json(row) for row in rows[: max(1, options["most"])]]
+    lines = table(COLUMNS, [[one_line(str(row[name] or "")) for name in COLUMNS] for row in found])
+    is_open = any(row["ended_at"] is None for row in found)
+    return Answer(found, lines if found else ["There is none."], NOT_WELL if options["exit_code"] and is_open else 0)
 
 
-def _told(row: Alert) -> dict[str, Any]:
+def _as_json(row: Alert) -> dict[str, Any]:
     return {
         "id": row.pk,
         "kind": row.kind,
@@ -106,12 +106,12 @@ def _perform(options: Options, run: Callable[[Request], str]) -> Answer:
 
 def _channels(options: Options) -> Answer:
     try:
-        told = channel_board.told()
+        found = channel_board.told()
     except ChannelsFileError as error:
         raise CommandError(str(error)) from None
     columns = ("channel", "kind", "state", "sent_at")
-    lines = table(columns, [[str(row[name] or "") for name in columns] for row in told])
-    return Answer(told, lines if told else ["CHANNELS_FILE has none."])
+    lines = table(columns, [[str(row[name] or "") for name in columns] for row in found])
+    return Answer(found, lines if found else ["CHANNELS_FILE has none."])
 
 
 def _rules(options: Options) -> Answer:

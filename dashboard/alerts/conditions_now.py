@@ -32,7 +32,7 @@ def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime)
     yield from unbalanced(now)
     yield from dead_letters(now)
     yield from budgets(now)
-    yield from silent_workers(now)
+    yield from missing_workers(now)
     yield from less_ready(now)
 
 
@@ -223,7 +223,7 @@ def less_ready(now: datetime) -> Iterator[Condition]:
         )
 
 
-def silent_workers(now: datetime) -> Iterator[Condition]:
+def missing_workers(now: datetime) -> Iterator[Condition]:
     """Work that nobody does any more: no worker that serves its queue was heard of for a minute."""
     heard: dict[str, datetime] = {}
     for role, seen_at in Heartbeat.objects.values_list("role", "seen_at"):

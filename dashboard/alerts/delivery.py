@@ -128,23 +128,23 @@ def _channel(name: str) -> Channel:
 
 
 def _record(notice: Notice, answer: Answer, now: datetime) -> None:
-    verdict = judge(answer, notice.attempts + 1, notice.created_at if _is_test(notice) else _first_due(notice), now)
-    is_over = verdict.state != Notice.State.WAITING
+    result = judge(answer, notice.attempts + 1, notice.created_at if _is_test(notice) else _first_due(notice), now)
+    is_over = result.state != Notice.State.WAITING
     changes = {
         "attempts": F("attempts") + 1,
         "status": answer.status,
         "reason": one_line(answer.problem),
-        "state": verdict.state,
+        "state": result.state,
         "ended_at": now if is_over else None,
     }
-    if verdict.due_at:
-        changes["due_at"] = verdict.due_at
+    if result.due_at:
+        changes["due_at"] = result.due_at
     with transaction.atomic():
         if not notice.keep(**changes):
             return
-        _fare(notice.channel, verdict.fare, answer, now)
-    said = log.info if verdict.fare == "well" else log.warning
-    said("alert sent" if verdict.fare == "well" else "alert not sent", channel=notice.channel, problem=answer.problem)
+        _note_outcome(notice.channel, result.fare, answer, now)
+    said = log.info if result.fare == "well" else log.warning
+    said("alert sent" if result.fare == "well" else "alert not sent", channel=notice.channel, problem=answer.problem)
 
 
 def _first_due(notice: Notice) -> datetime:
@@ -152,7 +152,7 @@ def _first_due(notice: Notice) -> datetime:
     return notice.created_at + (timedelta(hours=25) if notice.is_quiet else timedelta(0))
 
 
-def _fare(channel: str, fare: str, answer: Answer, now: datetime) -> None:
+def _note_outcome(channel: str, fare: str, answer: Answer, now: datetime) -> None:
     if fare == "as before":
         return
     row, _ = ChannelState.objects.get_or_create(channel=channel)

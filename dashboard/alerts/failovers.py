@@ -17,7 +17,7 @@ SETTLED = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Report:
     """An event about the entity: away, or back."""
 
     at: datetime
@@ -54,7 +54,7 @@ class Ended:
 
 
 def follow(
-    began: datetime | None, ended: datetime | None, told: Iterable[Told], state: State | None, now: datetime
+    began: datetime | None, ended: datetime | None, told: Iterable[Report], state: State | None, now: datetime
 ) -> list[Began | Ended]:
     """What to do, in order: `began` is when the open alert began (None: none is open), `ended` when the last was over.
 

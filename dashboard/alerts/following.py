@@ -10,7 +10,7 @@ from django.db.models import Max
 
 from dashboard.alerts.changes import AT_ONCE, KEY, Changes, alert_of, fit, open_alerts, parts, save
 from dashboard.alerts.conditions import Condition, key_of
-from dashboard.alerts.failovers import Began, Ended, State, Told, follow
+from dashboard.alerts.failovers import Began, Ended, Report, State, follow
 from dashboard.fleet.outages import AWAY, TURNS
 from dashboard.models import Alert, EntityHealth, FailoverEvent
 from dashboard.site.fitting import fitted
@@ -26,7 +26,7 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     """
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
     events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
-    told, away = _told(events), _away()
+    told, away = _reports(events), _away()
     known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).values_list("key", flat=True))
     keys = sorted(told.keys() | (known ^ away.keys()))
     open_ones, ended = _open_ones(keys, known), _last_ends([key for key in keys if key not in known])
@@ -74,10 +74,10 @@ def _open_ones(keys: Iterable[str], known: Collection[str]) -> dict[str, Alert]:
     return found
 
 
-def _told(events: Iterable[FailoverEvent]) -> dict[str, list[tuple[FailoverEvent, Told]]]:
-    found: dict[str, list[tuple[FailoverEvent, Told]]] = defaultdict(list)
+def _reports(events: Iterable[FailoverEvent]) -> dict[str, list[tuple[FailoverEvent, Report]]]:
+    found: dict[str, list[tuple[FailoverEvent, Report]]] = defaultdict(list)
     for event in events:
-        one = Told(event.time, event.kind in AWAY, event.reason, event.operator or "")
+        one = Report(event.time, event.kind in AWAY, event.reason, event.operator or "")
         found[_failover_key(event.pair, event.entity)].append((event, one))
     return found
 
@@ -111,7 +111,7 @@ def _failover_key(pair: str, entity: str) -> str:
     return fitted(key_of("failover", pair, entity), KEY)
 
 
-def _where(key: str, of: Sequence[tuple[FailoverEvent, Told]], alert: Alert | None) -> Where:
+def _where(key: str, of: Sequence[tuple[FailoverEvent, Report]], alert: Alert | None) -> Where:
     if alert is not None:
         return alert.pair, alert.entity
     if of:

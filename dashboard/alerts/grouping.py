@@ -22,7 +22,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Notification:
     """One alert, by its key, that is to be told."""
 
     alert: int
@@ -30,14 +30,14 @@ class Telling:
     due: Due
 
 
-def grouped(tellings: Iterable[Telling]) -> dict[Group, list[Telling]]:
+def grouped(notifications: Iterable[Notification]) -> dict[Group, list[Notification]]:
     """What goes into one message each. A channel is told of a phase of an alert once: the earliest counts."""
-    once: dict[tuple[int, str, str], Telling] = {}
-    for one in tellings:
+    once: dict[tuple[int, str, str], Notification] = {}
+    for one in notifications:
         key = (one.alert, one.group.channel, one.group.phase)
         if key not in once or one.due.at < once[key].due.at:
             once[key] = one
-    groups: dict[Group, list[Telling]] = defaultdict(list)
+    groups: dict[Group, list[Notification]] = defaultdict(list)
     for one in once.values():
         groups[one.group].append(one)
     return dict(groups)

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from dashboard.alerts.changes import AT_ONCE, Changes, open_alerts, parts
 from dashboard.alerts.conditions import threshold_of
-from dashboard.alerts.grouping import Group, Telling, grouped
+from dashboard.alerts.grouping import Group, Notification, grouped
 from dashboard.alerts.rules import Due, Rule, Subject, matches, steps_due, when
 from dashboard.models import Alert, Notice, NoticeItem
 
@@ -31,7 +31,7 @@ def subject(alert: Alert) -> Subject:
     )
 
 
-def tell(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
+def notify(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
     """Write down who is to be told of alerts that were opened and resolved; of one that was replaced, nobody more."""
     if changes.replaced:
         _drop(changes.replaced, now, Notice.open_ones(), WORSE)
@@ -41,14 +41,14 @@ def tell(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
         write(list(_of_resolved(changes.resolved, rules, now)), now)
 
 
-def _of_opened(alerts: Iterable[Alert], rules: Sequence[Rule], now: datetime) -> Iterator[Telling]:
+def _of_opened(alerts: Iterable[Alert], rules: Sequence[Rule], now: datetime) -> Iterator[Notification]:
     for alert in alerts:
         for rule in (rule for rule in rules if matches(rule, subject(alert))):
             due = when(rule, alert.severity, now)
-            yield from (telling(alert, channel, rule, Phase.OPENED, due) for channel in rule.channels)
+            yield from (notification(alert, channel, rule, Phase.OPENED, due) for channel in rule.channels)
 
 
-def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) -> Iterator[Telling]:
+def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) -> Iterator[Notification]:
     """To those who were told, or are about to be, that it began."""
     by_key = {rule.pk: rule for rule in rules}
     told: dict[int, dict[str, int | None]] = defaultdict(dict)
@@ -59,7 +59,7 @@ def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) 
         for channel, key in sorted(told[alert.pk].items()):
             by = by_key.get(key or 0, Rule(pk=key or 0))
             if by.tells_resolved:
-                yield telling(alert, channel, by, Phase.RESOLVED, Due(now + by.gathers))
+                yield notification(alert, channel, by, Phase.RESOLVED, Due(now + by.gathers))
 
 
 def _drop(alerts: Sequence[Alert], now: datetime, unsent: QuerySet[Notice], reason: str) -> None:
@@ -86,8 +86,10 @@ def escalate(rules: Sequence[Rule], now: datetime) -> None:
     if not stepped:
         return
     alerts = list(_unacknowledged(stepped, now))
-    gave_up, known, first = (_gave_up(), _escalated(), _first_told()) if alerts else ({}, set[tuple[int, str]](), {})
-    tellings = []
+    gave_up, known, first = (
+        (_gave_up(), _escalated(), _first_notified()) if alerts else ({}, set[tuple[int, str]](), {})
+    )
+    notifications = []
     for alert in alerts:
         about = subject(alert)
         for rule in (rule for rule in stepped if matches(rule, about)):
@@ -97,8 +99,8 @@ def escalate(rules: Sequence[Rule], now: datetime) -> None:
             fresh = [one for one in rule.escalation[:due] if (alert.pk, one) not in known]
             if fresh:
                 at = when(rule, alert.severity, now)
-                tellings += [telling(alert, channel, rule, Phase.ESCALATED, at) for channel in fresh]
-    write(tellings, now)
+                notifications += [notification(alert, channel, rule, Phase.ESCALATED, at) for channel in fresh]
+    write(notifications, now)
 
 
 def _unacknowledged(stepped: Sequence[Rule], now: datetime) -> QuerySet[Alert]:
@@ -121,7 +123,7 @@ def _gave_up() -> dict[int, set[str]]:
     return found
 
 
-def _first_told() -> dict[int, set[int | str]]:
+def _first_notified() -> dict[int, set[int | str]]:
     """By which rules, and through which channels, it was told of each open alert that it began."""
     found: dict[int, set[int | str]] = defaultdict(set)
     rows = NoticeItem.objects.filter(alert__resolved_at__isnull=True, phase=Phase.OPENED)
@@ -135,9 +137,9 @@ def _escalated() -> set[tuple[int, str]]:
     return set(rows.values_list("alert_id", "channel"))
 
 
-def write(tellings: Sequence[Telling], now: datetime) -> None:
+def write(notifications: Sequence[Notification], now: datetime) -> None:
     """Into the outbox: with those of the same group that are still gathering, else as a new message."""
-    for group, members in grouped(tellings).items():
+    for group, members in grouped(notifications).items():
         due = Due(min(one.due.at for one in members), is_quiet=group.is_quiet)
         notice = _gathering(group, due, now) or _fresh(group, due, now)
         items = [
@@ -146,10 +148,10 @@ def write(tellings: Sequence[Telling], now: datetime) -> None:
         NoticeItem.objects.bulk_create(items, batch_size=AT_ONCE, ignore_conflicts=True)
 
 
-def telling(alert: Alert, channel: str, rule: Rule, phase: str, due: Due) -> Telling:
+def notification(alert: Alert, channel: str, rule: Rule, phase: str, due: Due) -> Notification:
     """That a channel is to be told of an alert."""
     group = Group(channel, rule.pk, alert.pair, alert.kind, phase, is_quiet=due.is_quiet)
-    return Telling(alert.pk, group, due)
+    return Notification(alert.pk, group, due)
 
 
 def _gathering(group: Group, due: Due, now: datetime) -> Notice | None:

@@ -16,7 +16,7 @@ Fare = Literal["well", "as before", "failing", "disabled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Result:
     """`state` of the message from now on; `due_at` where it is tried again. `fare` of the channel."""
 
     state: str
@@ -24,21 +24,19 @@ class Verdict:
     due_at: datetime | None = None
 
 
-def judge(answer: Answer, attempts: int, due_since: datetime, now: datetime) -> Verdict:
+def judge(answer: Answer, attempts: int, due_since: datetime, now: datetime) -> Result:
     """After so many attempts, this one included, for a message that was first due at `due_since`.
 
     Refused for good: given up, and the channel is failing; gone (410): the channel is not used any more. All else is
     tried again, later and later, for a day.
     """
     if not answer.problem:
-        return Verdict("sent", "well")
+        return Result("sent", "well")
     if answer.status == GONE:
-        return Verdict("given_up", "disabled")
+        return Result("given_up", "disabled")
     if answer.is_permanent or now - due_since >= PATIENCE:
-        return Verdict("given_up", "failing")
-    return Verdict(
-        "waiting", "failing" if attempts >= 3 else "as before", now + backoff(attempts, answer.retry_after_s)
-    )
+        return Result("given_up", "failing")
+    return Result("waiting", "failing" if attempts >= 3 else "as before", now + backoff(attempts, answer.retry_after_s))
 
 
 def backoff(attempts: int, asked_s: float | None = None) -> timedelta:

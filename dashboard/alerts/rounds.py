@@ -28,7 +28,7 @@ def look(now: datetime) -> Changes:
         changes = Changes()
         follow_failovers(changes, now)
         _compare(changes, rules, now)
-        notices.tell(changes, rules, now)
+        notices.notify(changes, rules, now)
         notices.escalate(rules, now)
         AlertRound.objects.filter(pk=1).update(ran_at=now)
     return changes

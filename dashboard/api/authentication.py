@@ -15,7 +15,7 @@ from dashboard.api.problems import ApiError
 
 
 def address_of(request: HttpRequest) -> str:
-    """The other end, as the proxy in front tells it."""
+    """The other end, as the proxy in front names it."""
     return str(request.META.get("REMOTE_ADDR", ""))
 
 

@@ -27,7 +27,7 @@ Key = Annotated[
 ]
 
 
-class Deed(Schema):
+class Deed(Schema):  # the name that the OpenAPI document publishes
     """The result: `done`, `unchanged` (it was so already), or `preview` of a dry run, which changes nothing.
 
     `is_repeated`: the request was sent before under the same key; the rest is the result of that time.
@@ -71,7 +71,7 @@ def identity(request: HttpRequest, key: str) -> tuple[str, AuditEntry | None]:
     this = mine + _digest(request.method.encode() + request.path.encode() + b"\n" + request.body)  # type: ignore[union-attr]
     first = AuditEntry.objects.filter(request_id__gte=mine, request_id__lt=f"{mine}g").first()
     if first and not first.request_id.startswith(this):
-        raise ApiError(422, "This Idempotency-Key was used for another request. Take a new one for each deed.")
+        raise ApiError(422, "This Idempotency-Key was used for another request. Take a new one for each request.")
     last = last_try(this)
     if last is None or may_be_tried_again(last, timezone.now()):
         return this, None

@@ -74,27 +74,27 @@ def _after(order: tuple[str, ...], values: list[Any]) -> Q:
 
 def _cursor(row: Model, order: tuple[str, ...]) -> str:
     values = [getattr(row, name.lstrip("-")) for name in order]
-    told = [value.isoformat() if isinstance(value, datetime) else value for value in values]
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+    parts = [value.isoformat() if isinstance(value, datetime) else value for value in values]
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
 
 
 def _values(rows: QuerySet[Row], order: tuple[str, ...], cursor: str) -> list[Any]:
     try:
-        told = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        parts = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
         if (
-            not isinstance(told, list)
-            or len(told) != len(order)
-            or not all(isinstance(each, str | int) for each in told)
+            not isinstance(parts, list)
+            or len(parts) != len(order)
+            or not all(isinstance(each, str | int) for each in parts)
         ):
             raise ValueError
         fields = [rows.model._meta.get_field(name.lstrip("-")) for name in order]
-        return [_value(field, each) for field, each in zip(fields, told, strict=True)]
+        return [_value(field, each) for field, each in zip(fields, parts, strict=True)]
     except (ValueError, TypeError, binascii.Error, ValidationError, OverflowError):
         raise Http404(NONE) from None
 
 
-def _value(field: Any, told: str | int) -> Any:
-    value = field.to_python(told)
+def _value(field: Any, parts: str | int) -> Any:
+    value = field.to_python(parts)
     if value is None or (isinstance(value, int) and abs(value) >= 2**63) or "\0" in str(value):
         raise ValueError
     if isinstance(value, datetime) and value.tzinfo is None:

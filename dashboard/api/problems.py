@@ -1,4 +1,4 @@
-"""Problems as RFC 9457 tells them: every answer that is no success has this shape."""
+"""Problems as in RFC 9457: every answer that is no success has this shape."""
 
 import json
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def answer(status: int, detail: str, errors: Sequence[Fault] = (), **headers: st
 
 
 def explain(request: HttpRequest, error: Any) -> HttpResponse:
-    """The answer to an error of an operation. What nobody foresaw is logged, and told without its text."""
+    """The answer to an error of an operation. An unexpected error is logged, and answered without its text."""
     match error:
         case ApiError():
             return answer(error.status, error.detail, (), **error.headers)
@@ -100,9 +100,9 @@ def install(api: NinjaAPI) -> None:
         api.add_exception_handler(kind, explain)
 
 
-def _fault(told: dict[str, Any]) -> Fault:
+def _fault(found: dict[str, Any]) -> Fault:
     """What pydantic found, without the value: it may be a secret in the wrong place."""
-    return Fault(place=[str(each) for each in told.get("loc", ())], fault=str(told.get("msg", "")))
+    return Fault(place=[str(each) for each in found.get("loc", ())], fault=str(found.get("msg", "")))
 
 
 def _sentence(error: HttpError) -> str:

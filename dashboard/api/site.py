@@ -13,7 +13,7 @@ from dashboard.api.authentication import Bearer, Session
 
 VERSION = "1.0"
 ABOUT = (
-    "What the pages of the control plane tell, and what their buttons do. Show a token as `Authorization: Bearer …`; "
+    "What the pages of the control plane show, and what their buttons do. Show a token as `Authorization: Bearer …`; "
     "a signed-in browser may use its session, with `X-CSRFToken` where it changes things."
 )
 
@@ -61,7 +61,7 @@ def operations() -> list[tuple[str, str, str]]:
 
 @api.get("/openapi.json", include_in_schema=False, url_name="openapi")
 def openapi(request: HttpRequest) -> Any:
-    """This API as OpenAPI 3.1 tells it."""
+    """This API as OpenAPI 3.1."""
     return document(request.path.removesuffix("openapi.json"))
 
 

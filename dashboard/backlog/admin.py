@@ -24,7 +24,7 @@ MOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What would become of a queue, as far as the last look tells."""
+    """What would become of a queue, as far as the last look shows."""
 
     queue: BacklogQueue
     hindrance: str

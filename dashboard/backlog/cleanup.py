@@ -16,7 +16,7 @@ from django.utils import timezone
 from dashboard.access.audited import ActionError, Outcome, Request, done, unchanged
 from dashboard.access.rights import Right, require
 from dashboard.backlog import deletions, orphans
-from dashboard.backlog.deletions import told, undo_window
+from dashboard.backlog.deletions import describe_counts, undo_window
 from dashboard.backlog.orphans import REPAIRABLE, Proof, Use, meant_for
 from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain
@@ -72,14 +72,19 @@ def read_with(here: Namespace, pair: Pair, path: str) -> Look:
 
 
 def read(pair: Pair, path: str) -> Look:
-    """The same; `trouble` says why nothing can be said if so. The page of the queue is brought up to date with it."""
+    """The same, and nothing is written; `trouble` says why nothing can be said if so."""
     try:
         with namespace(pair.name) as here:
-            look = read_with(here, pair, path)
+            return read_with(here, pair, path)
     except NamespaceError as error:
         return Look(pair, path, trouble=str(error))
     except RedisError:
         return Look(pair, path, trouble=REDIS_SILENT)
+
+
+def read_and_remember(pair: Pair, path: str) -> Look:
+    """The same, and the list of queues is brought up to date with it."""
+    look = read(pair, path)
     if look.proof is not None:
         orphans.remember(pair, look.proof)
     return look
@@ -213,11 +218,11 @@ def delete(request: Request, here: Namespace, look: Look, *, typed: str = "", co
     if proof is None:
         raise ActionError(GONE)
     if confirmed and confirmed != summary(proof):
-        raise ActionError(f"{look.path} has changed since: it holds {told(proof.counts)}. Look again.")
+        raise ActionError(f"{look.path} has changed since: it holds {describe_counts(proof.counts)}. Look again.")
     if not proof.is_empty:
         require(request.user, Right.ADMINISTER)
         if typed.strip() != look.path:
-            raise ActionError(f"It holds {told(proof.counts)}: type its whole path to delete it with them.")
+            raise ActionError(f"It holds {describe_counts(proof.counts)}: type its whole path to delete it with them.")
     return _delete(request, proof)
 
 
@@ -259,7 +264,7 @@ def _delete(request: Request, proof: Proof) -> Outcome:
         return done(f"{request.target} will be quarantined and deleted; now: {row.detail}")
     return done(
         f"{request.target} is in quarantine, and deleted in {seconds} s if nothing changes. It holds "
-        f"{told(proof.counts)}. Until then it can be taken back."
+        f"{describe_counts(proof.counts)}. Until then it can be taken back."
     )
 
 

@@ -24,7 +24,7 @@ Stage = QueueDeletion.Stage
 CLAIM_S = 120.0
 RETRY_S = 15.0
 SETTLE = timedelta(seconds=5)  # until every gateway of a namespace has heard that a queue takes no more messages
-VERBS = {Stage.DELETED: "queue_deleted", Stage.KEPT: "queue_kept", Stage.TAKEN_BACK: "queue_returned"}
+ENTRIES = {Stage.DELETED: "queue_deleted", Stage.KEPT: "queue_kept", Stage.TAKEN_BACK: "queue_returned"}
 
 
 def due(now: datetime) -> list[QueueDeletion]:
@@ -62,14 +62,15 @@ def why_kept(row: QueueDeletion, proof: Proof, use: Use) -> str:
     if proof.status != QUARANTINED:
         return f"Somebody took it out of quarantine: its status is {proof.status}."
     if dict(proof.counts) != row.counts:
-        return f"It held {told(row.counts)} when the deletion was confirmed, and now {told(proof.counts)}."
+        confirmed, now = describe_counts(row.counts), describe_counts(proof.counts)
+        return f"It held {confirmed} when the deletion was confirmed, and now {now}."
     if proof.peeked and not row.messages:
         return "Its counts are 0, and yet a peek finds a message."
     return ""
 
 
-def told(counts: Mapping[str, int]) -> str:
-    """Counts in words."""
+def describe_counts(counts: Mapping[str, int]) -> str:
+    """Counts as text."""
     there = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
     return ", ".join(there) or "no message"
 
@@ -103,14 +104,14 @@ def _quarantine(row: QueueDeletion, here: Namespace) -> bool:
 def _delete(row: QueueDeletion, here: Namespace) -> bool:
     proof = look(here, row.path)
     if proof is None:
-        return _end(row, Stage.DELETED, f"It is gone, and what it held: {told(row.counts)}.")
+        return _end(row, Stage.DELETED, f"It is gone, and what it held: {describe_counts(row.counts)}.")
     if why := why_kept(row, proof, use_of(row.pair, row.path)):
         return _move(row, Stage.RETURNING, returns_as=Stage.KEPT, detail=why)
     if not row.keep(claimed_until=timezone.now() + timedelta(seconds=CLAIM_S)):
         return False
     with here.asked() as administration:
         administration.delete_queue(row.path)
-    return _end(row, Stage.DELETED, f"It is deleted, and what it held: {told(row.counts)}.")
+    return _end(row, Stage.DELETED, f"It is deleted, and what it held: {describe_counts(row.counts)}.")
 
 
 def _return(row: QueueDeletion, here: Namespace) -> bool:
@@ -141,7 +142,7 @@ def _end(row: QueueDeletion, stage: Stage, detail: str) -> bool:
             request_id=following(row.request_id, "end"),
             at=now,
             operator=row.by,
-            verb=VERBS[stage],
+            verb=ENTRIES[stage],
             pair=row.pair.name,
             target=row.path,
             reason=row.reason,

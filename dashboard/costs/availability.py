@@ -28,7 +28,7 @@ class PairAvailability:
         return 100 * (1 - self.down_s / (self.entities * self.period_s)) if self.entities and self.period_s else 100.0
 
     @property
-    def percent_told(self) -> float:
+    def percent_shown(self) -> float:
         """The same, rounded down to three places: only what was never down is told as 100."""
         return math.floor(self.percent * 1000) / 1000
 

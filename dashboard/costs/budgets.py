@@ -18,7 +18,7 @@ FULL = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class BudgetState:
     """A budget, and how much of it the month has used. Cents."""
 
     budget: Budget
@@ -56,10 +56,10 @@ def came_to(month: str, pair: str, rule: str) -> int | None:
     return sum(known) if known else None
 
 
-def standings(month: str, rule: str, pair: str = "") -> list[Standing]:
+def budget_states(month: str, rule: str, pair: str = "") -> list[BudgetState]:
     """How the month stands against each budget, or the one of a pair."""
     budgets = Budget.objects.filter(pair=pair) if pair else Budget.objects.all()
-    return [Standing(budget=budget, spent=came_to(month, budget.pair, rule) or 0) for budget in budgets]
+    return [BudgetState(budget=budget, spent=came_to(month, budget.pair, rule) or 0) for budget in budgets]
 
 
 def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:
@@ -68,12 +68,12 @@ def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:
     if invoice is None:
         return []
     raised = []
-    for standing in standings(month, rule):
-        budget = standing.budget
+    for state in budget_states(month, rule):
+        budget = state.budget
         for percent in sorted({budget.alert_percent, FULL}):
-            if standing.percent < percent:
+            if state.percent < percent:
                 continue
-            known = {"cents": standing.spent, "budget_cents": budget.cents, "currency": invoice.currency}
+            known = {"cents": state.spent, "budget_cents": budget.cents, "currency": invoice.currency}
             alert, is_new = BudgetAlert.objects.get_or_create(
                 month=month, pair=budget.pair, percent=percent, defaults=known | {"raised_at": now}
             )

@@ -44,7 +44,7 @@ from dashboard.models import (
 from pairing.health.faults import describe
 
 CHUNK = 1_000
-TOLD = ("pair", "entity", "time", "kind", "reason")
+REPORTED = ("pair", "entity", "time", "kind", "reason")
 LONGEST_RUN = timedelta(hours=6)
 DEFAULT_PRICES = settings.BASE_DIR / "prices.json"
 OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
@@ -100,7 +100,7 @@ def price_arguments(prices: str, region: str = "") -> list[str]:
 
 
 @transaction.atomic
-def ask_for(month: str, person: str, now: datetime) -> ChargeRun:
+def request_run(month: str, person: str, now: datetime) -> ChargeRun:
     """Asks the workers to compute the month; returns the run that is asked for or under way already, if any."""
     latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
     if latest is not None and not is_stalled(latest, now):
@@ -115,7 +115,7 @@ def ask_for(month: str, person: str, now: datetime) -> ChargeRun:
     return run
 
 
-def take_wanted(now: datetime) -> ChargeRun | None:
+def take_requested(now: datetime) -> ChargeRun | None:
     """The oldest run that somebody asked for, claimed by this process; None where there is none."""
     for run in ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).order_by("started_at"):
         waiting = ChargeRun.objects.filter(pk=run.pk, status=ChargeRun.Status.WANTED)
@@ -165,7 +165,7 @@ def outages_for(folder: Path, month: str) -> list[str]:
     """
     path, inventory = folder / "outages.jsonl", folder / "inventory.jsonl"
     events = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=_end_of(month)).exclude(entity="*")
-    in_order = events.order_by("pair", "entity", "time", "event_id").values_list(*TOLD).iterator()
+    in_order = events.order_by("pair", "entity", "time", "event_id").values_list(*REPORTED).iterator()
     with path.open("w", encoding="utf-8") as out:
         for (pair, entity), rows in groupby(in_order, itemgetter(0, 1)):
             found = outages(Report(time, kind, reason) for _, _, time, kind, reason in rows)
@@ -221,11 +221,13 @@ def namespaces_for(folder: Path) -> tuple[list[str], str]:
     except PairsFileError as error:
         return [], f"Every namespace was priced as Standard and in one region, as PAIRS_FILE could not be used. {error}"
     path = folder / "namespaces.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for pair in pairs.values() for record in _told_of(pair)))
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for pair in pairs.values() for record in _namespace_records(pair))
+    )
     return ["--namespaces", str(path)], ""
 
 
-def _told_of(pair: PairConfig) -> Iterator[dict[str, Any]]:
+def _namespace_records(pair: PairConfig) -> Iterator[dict[str, Any]]:
     for end in (pair.primary, pair.secondary):
         yield {
             "record": "namespace",

@@ -73,7 +73,7 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
             process.kill()
             raise
     if status != 0:
-        raise JobFailed(error or _last_words(tail, status))
+        raise JobFailed(error or _last_line(tail, status))
 
 
 def _job_environment() -> dict[str, str]:
@@ -117,6 +117,6 @@ def _parsed(line: str) -> dict[str, Any] | None:
     return said if isinstance(said, dict) else None
 
 
-def _last_words(tail: Iterable[str], status: int) -> str:
+def _last_line(tail: Iterable[str], status: int) -> str:
     words = [line.strip() for line in tail if line.strip()]
     return f"The job ended with status {status}: {words[-1] if words else 'it said nothing'}"

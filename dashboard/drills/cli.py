@@ -36,7 +36,7 @@ def add(commands: Subcommands) -> None:
     drill.add_argument("--confirm", default="", metavar="NAME", help="the name again, for one that is not marked")
     add_why(drill)
     abort = declared(commands, ABORT_DRILL, _abort)
-    abort.add_argument("drill", type=int, metavar="NUMBER", help="as `pairing drills` tells it")
+    abort.add_argument("drill", type=int, metavar="NUMBER", help="as `pairing drills` shows it")
     add_why(abort)
 
 
@@ -44,14 +44,14 @@ def _listing(options: Options) -> Answer:
     rows = Drill.objects.select_related("pair").order_by("-at", "-pk")
     if options["pair"]:
         rows = rows.filter(pair=pair_named(options["pair"]))
-    told = [as_json(row) for row in rows[: max(1, options["most"])]]
-    return Answer(told, [*_lines(told)] or ["No drill was ever made."])
+    drills = [as_json(row) for row in rows[: max(1, options["most"])]]
+    return Answer(drills, [*_lines(drills)] or ["No drill was ever made."])
 
 
-def _lines(told: list[dict[str, Any]]) -> list[str]:
+def _lines(drills: list[dict[str, Any]]) -> list[str]:
     columns = ("drill", "began_at", "pair", "canary", "outcome", "detail")
-    rows = [[str(row[name] or "") for name in columns] for row in told]
-    for row, one in zip(rows, told, strict=True):
+    rows = [[str(row[name] or "") for name in columns] for row in drills]
+    for row, one in zip(rows, drills, strict=True):
         row[4] = one["outcome"] or one["step"]
     return table(columns, rows) if rows else []
 

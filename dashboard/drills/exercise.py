@@ -39,11 +39,11 @@ from dashboard.drills.plan import (
     Wait,
     decide,
     done,
-    heard,
     received,
     resumed,
     spent,
     troubled,
+    with_reports,
 )
 from dashboard.drills.report import PREPARING, cost, operations, report
 from dashboard.models import AuditEntry, Drill
@@ -199,7 +199,7 @@ class Exercise:
     def _heard(self, plan: Plan) -> Plan:
         """With what processes have told meanwhile of when they heard."""
         with suppress(RedisError):
-            return heard(plan, self._row.path, self._living())
+            return with_reports(plan, self._row.path, self._living())
         return plan
 
     def _living(self) -> dict[str, Presence]:

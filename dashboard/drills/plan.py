@@ -408,7 +408,7 @@ def received(plan: Plan, number: int, sequence: int) -> Plan:
     return replace(plan, arrivals=(*plan.arrivals, arrival))
 
 
-def heard(plan: Plan, path: str, living: Mapping[str, Presence]) -> Plan:
+def with_reports(plan: Plan, path: str, living: Mapping[str, Presence]) -> Plan:
     """What the living processes tell of how soon the forced failover reached them; those that are gone told before."""
     told = {
         process: one.after_s

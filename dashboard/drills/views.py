@@ -18,8 +18,8 @@ from dashboard.drills.forms import DrillForm
 from dashboard.drills.requests import LEAST, LONGEST, MOST, Wanted, as_json
 from dashboard.drills.starting import canary_of, is_marked
 from dashboard.fleet.boards import last_heartbeat
-from dashboard.fleet.silence import silence
 from dashboard.fleet.status import is_silent
+from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import Drill, Pair
 from dashboard.site.pages import page_or_part, query_without_page
 
@@ -33,7 +33,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     page = Paginator(drills, PAGE).get_page(request.GET.get("page"))
     pairs = [(pair, marked(pair.name)) for pair in Pair.objects.filter(is_configured=True)]
     context = {
-        "board": silence(timezone.now()),
+        "board": worker_liveness(timezone.now()),
         "boards": [drill_board(row) for row in page],
         "page": page,
         "pairs": pairs,

@@ -12,30 +12,30 @@ ECHOED = ("syphon_paused", "syphon_resumed")
 
 
 @dataclass(slots=True)
-class Told:
+class EventLine:
     """An event, and in how many processes it happened at about the same time."""
 
     event: FailoverEvent
     processes: int = 1
 
 
-def recent_events(pair: str | None = None, limit: int = 12) -> list[Told]:
+def recent_events(pair: str | None = None, limit: int = 12) -> list[EventLine]:
     """The newest events, of one pair or of all."""
     events = FailoverEvent.objects.filter(pair=pair) if pair else FailoverEvent.objects.all()
     return together(events[: 4 * limit])[:limit]
 
 
-def together(events: Iterable[FailoverEvent]) -> list[Told]:
+def together(events: Iterable[FailoverEvent]) -> list[EventLine]:
     """Events, newest first; those that tell the same of an entity within SAME_TIME are one."""
-    told: list[Told] = []
-    latest: dict[tuple[str, str, str], Told] = {}
+    told: list[EventLine] = []
+    latest: dict[tuple[str, str, str], EventLine] = {}
     for event in _without_echoes(list(events)):
         key = (event.pair, event.entity, event.kind)
         known = latest.get(key)
         if known and not event.operator and known.event.time - event.time <= SAME_TIME:
             known.processes += 1
             continue
-        latest[key] = Told(event)
+        latest[key] = EventLine(event)
         told.append(latest[key])
     return told
 

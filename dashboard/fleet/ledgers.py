@@ -132,7 +132,7 @@ def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:
         if changed:
             before = {} if created else row.fates
             more = {fate: max(0, count - before.get(fate, 0)) for fate, count in filling.fates.items()}
-            syphon_runs.book(pair, filling.queue, filling.reporter, more, now)
+            syphon_runs.add_moved(pair, filling.queue, filling.reporter, more, now)
     return changed
 
 

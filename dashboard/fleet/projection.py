@@ -107,12 +107,12 @@ def apply_all_health(pair: str, told: Iterable[Health]) -> int:
         return 0
     with transaction.atomic():
         if len(newer) > FEW:
-            return _set_later({rows[health.path].pk: _told(health) for health in newer}, by="version")
+            return _set_later({rows[health.path].pk: _health_columns(health) for health in newer}, by="version")
         return sum(_apply(rows[health.path].pk, health) for health in newer)
 
 
 def _apply(entity: int, health: Health) -> int:
-    return EntityHealth.objects.filter(pk=entity, version__lt=health.version).update(**_told(health))
+    return EntityHealth.objects.filter(pk=entity, version__lt=health.version).update(**_health_columns(health))
 
 
 def _set_later(told: Mapping[int, Mapping[str, Any]], by: str) -> int:
@@ -133,7 +133,7 @@ def _set_later(told: Mapping[int, Mapping[str, Any]], by: str) -> int:
         return int(cursor.rowcount)
 
 
-def _told(health: Health) -> dict[str, Any]:
+def _health_columns(health: Health) -> dict[str, Any]:
     """The columns that tell of health."""
     held_by = fitted(health.held_by, 150) if health.held_by and health.state == "failed_over" else None
     return {
@@ -406,7 +406,7 @@ class Disagreement(Protocol):
     def failed_over_in(self, path: str) -> int: ...
 
 
-def record_opinions(pair: str, told: Disagreement) -> bool:
+def record_reported_states(pair: str, told: Disagreement) -> bool:
     """Store in how many of the processes that send an entity is failed over, where some dispute it; whether news."""
     entities = EntityHealth.objects.filter(pair__name=pair)
     disputed = {path: fitted(path, 260) for path in told.disputes}

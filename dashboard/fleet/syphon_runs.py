@@ -42,7 +42,7 @@ def _ended_later(pair: Pair, queues: Set[str], now: datetime) -> set[str]:
     return set(runs.values_list("queue", flat=True)) if queues else set()
 
 
-def book(pair: Pair, queue: str, reporter: str, fates: Mapping[str, int], now: datetime) -> None:
+def add_moved(pair: Pair, queue: str, reporter: str, fates: Mapping[str, int], now: datetime) -> None:
     """Messages of the queue have met these fates since anybody looked; its holder has told so."""
     run = SyphonRun.objects.filter(pair=pair, queue=queue, holder=reporter).order_by("-started_at").first()
     if run is None or not any(fates.values()):

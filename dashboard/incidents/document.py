@@ -8,8 +8,7 @@ from django.utils import timezone
 from dashboard.actions.entities import SEPARATOR
 from dashboard.fleet.ledgers import during
 from dashboard.fleet.paces import limits
-from dashboard.incidents.estimates import estimate
-from dashboard.incidents.estimates import told as price_told
+from dashboard.incidents.estimates import as_json, estimate
 from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
 from dashboard.incidents.folding import Drain, Incident, drain
 from dashboard.models import AuditEntry, EntityHealth, SyphonLedger, SyphonPause
@@ -29,14 +28,14 @@ def document(pair: str, event_id: str) -> dict[str, Any]:
     progress = drain(incident, samples, now)
     summary = _document(incident, progress, samples, now)
     price = estimate(entity, incident, progress, now)
-    books = during(entity.pair, incident.began_at, incident.ended_at(now))
-    cost = price_told(price) if price else None
+    ledgers = during(entity.pair, incident.began_at, incident.ended_at(now))
+    cost = as_json(price) if price else None
     return {
         **summary,
         **_slowed(entity, incident),
         "cost": cost,
         "pings": pings(entity, incident),
-        "ledgers": [_ledger(one) for one in books],
+        "ledgers": [_ledger(one) for one in ledgers],
     }
 
 
@@ -85,14 +84,14 @@ def _by_whom(of: SyphonPause | Pace) -> dict[str, str]:
     return {"by": of.by, "reason": of.reason, "at": of.at.isoformat()}
 
 
-def _ledger(books: SyphonLedger) -> dict[str, Any]:
+def _ledger(ledger: SyphonLedger) -> dict[str, Any]:
     return {
-        "queue": books.queue,
-        "began_at": books.began_at.isoformat(),
-        "ended_at": books.ended_at.isoformat() if books.ended_at else None,
-        "enqueued": books.enqueued,
-        "fates": books.fates,
-        "missing": books.missing,
+        "queue": ledger.queue,
+        "began_at": ledger.began_at.isoformat(),
+        "ended_at": ledger.ended_at.isoformat() if ledger.ended_at else None,
+        "enqueued": ledger.enqueued,
+        "fates": ledger.fates,
+        "missing": ledger.missing,
     }
 
 

@@ -65,7 +65,7 @@ def _prices(month: str) -> present.Prices:
     return present.Prices(ladder_of(rows), rows[0]["currency"], bool(run.details.get("sample_prices")), rows)
 
 
-def told(found: Estimate) -> dict[str, Any]:
+def as_json(found: Estimate) -> dict[str, Any]:
     """The estimate as JSON takes it; money as exact text."""
     return {
         "currency": found.currency,
@@ -79,10 +79,10 @@ def told(found: Estimate) -> dict[str, Any]:
 
 
 def _both(costs: tuple[Cost, Cost]) -> dict[str, Any]:
-    return {rule: _told(each) for rule, each in zip(("published", "settlements"), costs, strict=True)}
+    return {rule: _cost_as_json(each) for rule, each in zip(("published", "settlements"), costs, strict=True)}
 
 
-def _told(each: Cost) -> dict[str, Any]:
+def _cost_as_json(each: Cost) -> dict[str, Any]:
     stages = ("send_backlog", "syphon_receive", "syphon_settle", "pings", "polls")
     counts = {name: getattr(each, name) for name in stages}
     return {**counts, "operations": each.extra, "egress": exact_text(each.egress), "money": exact_text(each.money)}

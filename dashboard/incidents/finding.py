@@ -32,7 +32,7 @@ def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
     found = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
     newest = found[: -MOST_SHOWN - 1 : -1]
     samples = _samples(entity, newest[-1].began_at) if newest else []
-    return [_seen_home(entity, incident, samples) for incident in newest]
+    return [_with_drained_at(entity, incident, samples) for incident in newest]
 
 
 def find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
@@ -43,7 +43,7 @@ def find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]
     for incident in incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity)):
         if any(one.event_id == event_id for one in incident.events):
             samples = _remembered(entity, incident)
-            return entity, _seen_home(entity, incident, samples), samples
+            return entity, _with_drained_at(entity, incident, samples), samples
     raise Http404
 
 
@@ -84,11 +84,11 @@ def _remembered(entity: EntityHealth, incident: Incident) -> list[Point]:
 def _until(entity: EntityHealth, incident: Incident) -> datetime:
     """A little after the first look that found nothing left; now where there was none."""
     looks = WaitingSample.objects.filter(entity=entity, waiting=0, at__gte=incident.recovered_at or incident.began_at)
-    home = looks.order_by("at").values_list("at", flat=True).first() if incident.recovered_at else None
-    return home + max(MARGIN, (home - incident.began_at) / 10) if home else timezone.now()
+    emptied = looks.order_by("at").values_list("at", flat=True).first() if incident.recovered_at else None
+    return emptied + max(MARGIN, (emptied - incident.began_at) / 10) if emptied else timezone.now()
 
 
-def _seen_home(entity: EntityHealth, incident: Incident, samples: list[Point]) -> Incident:
+def _with_drained_at(entity: EntityHealth, incident: Incident, samples: list[Point]) -> Incident:
     looks = PairDepth.objects.filter(pair=entity.pair_id).order_by("at").values_list("at", flat=True)
     first = looks.filter(at__gte=incident.recovered_at or incident.began_at).first()
     if incident.recovered_at and incident.recovered_at < timezone.now() - KEPT[PairDepth][1]:

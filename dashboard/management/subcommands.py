@@ -170,11 +170,11 @@ def answer_of(outcome: Outcome) -> Answer:
 
 @contextmanager
 def one_sentence(*errors: type[Exception]) -> Iterator[None]:
-    """What is refused or cannot be done is told in one sentence, as are these errors."""
-    told: tuple[type[Exception], ...] = (Refused, ActionError, *errors)
+    """What is refused or cannot be done is explained in one sentence, as are these errors."""
+    explained: tuple[type[Exception], ...] = (Refused, ActionError, *errors)
     try:
         yield
-    except told as error:
+    except explained as error:
         raise CommandError(str(error)) from None
 
 

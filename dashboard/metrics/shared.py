@@ -1,4 +1,4 @@
-"""What only Redis knows: leases, living processes, reports on their way, and how late tasks start."""
+"""From Redis: leases, living processes, unread reports, and delays of tasks."""
 
 from __future__ import annotations
 

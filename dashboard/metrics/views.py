@@ -1,4 +1,4 @@
-"""What machines ask: alive, ready, and numbers for Prometheus."""
+"""For machines: liveness, readiness, and metrics for Prometheus."""
 
 import ipaddress
 import secrets
@@ -37,7 +37,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus text, for this machine, members, and whoever shows METRICS_TOKEN."""
+    """Prometheus text, for this machine, members, and requests with METRICS_TOKEN."""
     if not (_is_local(request) or may(request.user, Right.VIEW) or _has_token(request)):
         return HttpResponse("Show METRICS_TOKEN as a bearer token.\n", status=401, content_type="text/plain")
     return HttpResponse(exposition(timezone.now()), content_type=CONTENT_TYPE)
@@ -71,7 +71,7 @@ FORWARDED = ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via")
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Whether this machine itself asks: what a proxy on it passes on comes from anywhere."""
+    """Whether the request comes from this machine itself, not through a proxy on it."""
     if any(name in request.headers for name in FORWARDED):
         return False
     try:

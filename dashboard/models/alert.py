@@ -1,4 +1,4 @@
-"""Alerts: conditions somebody should know of, the rules that say who, and what is sent to them.
+"""Alerts: conditions that people should know of, the rules that say who, and the messages to them.
 
 No address that works as a key is kept here: CHANNELS_FILE names the variables that hold them.
 """
@@ -87,7 +87,7 @@ class Alert(models.Model):
 
 
 class AlertRule(models.Model):
-    """Who is told of which alerts, when not, and who is next if nobody acknowledges."""
+    """Which channels are notified of which alerts, at which times, and which follow without an acknowledgement."""
 
     name = models.CharField(max_length=80, unique=True)
     is_enabled = models.BooleanField(default=True)
@@ -130,7 +130,7 @@ class AlertRule(models.Model):
 
 
 class Notice(models.Model):
-    """One message to one channel, about one alert or several. Its id stays the same however often it is sent."""
+    """One message to one channel, about one alert or several. Its id is the same in every attempt."""
 
     class State(models.TextChoices):
         WAITING = "waiting"
@@ -188,12 +188,12 @@ class Notice(models.Model):
 
     @classmethod
     def unclaimed(cls, now: datetime) -> models.QuerySet[Notice]:
-        """Those that are due and that nobody is sending at this moment."""
+        """Those that are due and not claimed by a process."""
         free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
         return cls.open_ones().filter(free, due_at__lte=now)
 
     def claim(self, now: datetime, seconds: float) -> bool:
-        """Take it on for so long, unless somebody else has meanwhile."""
+        """Claim it for so long, unless another process has claimed it."""
         token, until = uuid.uuid4().hex, now + timedelta(seconds=seconds)
         if not type(self).unclaimed(now).filter(pk=self.pk).update(claimed_until=until, claimed_by=token):
             return False
@@ -201,13 +201,13 @@ class Notice(models.Model):
         return True
 
     def keep(self, **changes: Any) -> bool:
-        """Write down what came of it and let go of it. False: the claim has lapsed and another carries it on."""
+        """Store the result and release the claim. False: the claim has expired, and another process has it."""
         mine = type(self).open_ones().filter(pk=self.pk, claimed_by=self.claimed_by)
         return bool(mine.update(**{"claimed_until": None, "claimed_by": "", **changes}))
 
 
 class NoticeItem(models.Model):
-    """That a notice tells of an alert. A channel is told of each phase of an alert once."""
+    """That a notice reports an alert. A channel is notified of each phase of an alert once."""
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="items")
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="items")
@@ -222,7 +222,7 @@ class NoticeItem(models.Model):
 
 
 class ChannelState(models.Model):
-    """How a channel fares. One that is not listed has never failed."""
+    """The state of a channel. One without a row has never failed."""
 
     channel = models.CharField(max_length=63, unique=True)
     failing_since = models.DateTimeField(null=True, blank=True)
@@ -238,7 +238,7 @@ class ChannelState(models.Model):
 
 
 class AlertRound(models.Model):
-    """The last look at all conditions. Its one row is locked during a look: there is one at a time."""
+    """The last evaluation of all conditions. Its one row is locked meanwhile, so that there is one at a time."""
 
     ran_at = models.DateTimeField()
 

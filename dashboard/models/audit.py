@@ -1,4 +1,4 @@
-"""The audit trail: what operators did. Written before the deed, completed once after it, never changed again."""
+"""The audit trail of operators. An entry is written before the action, completed once after it, then never changed."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class AuditEntry(models.Model):
-    """One action of one person. An entry without an outcome tells of a deed whose end nobody saw."""
+    """One action of one person. An entry without an outcome: the process ended during the action."""
 
     request_id = models.CharField(max_length=36, unique=True, help_text="The same click sent twice is one entry.")
     at = models.DateTimeField()
@@ -51,5 +51,5 @@ class AuditEntry(models.Model):
 
     @classmethod
     def complete(cls, request_id: str, outcome: str, detail: str = "") -> bool:
-        """Write the outcome of a deed, once. False: it had one already."""
+        """Store the outcome of an action, once. False: it had one already."""
         return bool(cls.objects.filter(request_id=request_id, outcome="").update(outcome=outcome, detail=detail))

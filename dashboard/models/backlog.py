@@ -56,7 +56,7 @@ class BacklogQueue(models.Model):
 
     @property
     def messages(self) -> int:
-        """Messages still to be brought home, dead-lettered ones left out."""
+        """Messages still to be drained, without dead-lettered ones."""
         return self.active + self.scheduled
 
     @property

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Budget(models.Model):
-    """What a month may cost, of one pair or (`*`) of everything; reaching `alert_percent` of it is told once."""
+    """What a month may cost, of one pair or (`*`) of everything; reaching `alert_percent` of it is reported once."""
 
     pair = models.CharField(max_length=63, unique=True, default="*")
     cents = models.PositiveBigIntegerField()
@@ -20,7 +20,7 @@ class Budget(models.Model):
 
 
 class BudgetAlert(models.Model):
-    """That a month reached a share of a budget: written once for each of the shares, told by whoever delivers."""
+    """That a month reached a share of a budget: stored once for each share, reported by the alerts."""
 
     month = models.CharField(max_length=7)
     pair = models.CharField(max_length=63)

@@ -197,6 +197,6 @@ class Availability(models.Model):
         return 100 * (1 - self.down_s / self.period_s) if self.period_s else 100.0
 
     @property
-    def percent_told(self) -> float:
-        """The same, rounded down to three places: only what was never down is told as 100."""
+    def percent_shown(self) -> float:
+        """The same, rounded down to three places: 100 only without any outage."""
         return math.floor(self.percent * 1000) / 1000

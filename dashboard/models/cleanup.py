@@ -43,11 +43,11 @@ class Errand(models.Model):
 
     @classmethod
     def unclaimed(cls, now: datetime) -> models.QuerySet[Self]:
-        """Those that are not over and that nobody carries on at this moment."""
+        """Those that are not finished and not claimed by a process."""
         return cls.open_ones().filter(Q(claimed_until__isnull=True) | Q(claimed_until__lt=now))
 
     def claim(self, now: datetime, seconds: float) -> bool:
-        """Take it on for so long, unless somebody else has meanwhile."""
+        """Claim it for so long, unless another process has claimed it."""
         token, until = uuid.uuid4().hex, now + timedelta(seconds=seconds)
         if not type(self).unclaimed(now).filter(pk=self.pk).update(claimed_until=until, claimed_by=token):
             return False

@@ -1,4 +1,4 @@
-"""Failover events: what happened, told once by the process that saw it."""
+"""Failover events, each reported once by the process that observed it."""
 
 from django.db import models
 

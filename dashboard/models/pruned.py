@@ -1,4 +1,4 @@
-"""What was counted on rows that are pruned since: a counter told to Prometheus never falls."""
+"""Counts of rows that were pruned, so that a counter of Prometheus never falls."""
 
 from django.db import models
 

@@ -12,7 +12,7 @@ WHOLE_PAIR = "*"
 
 
 class PairReadiness(models.Model):
-    """The checks that all entities of a pair share. A due row: whoever moves `due_at` on, checks."""
+    """The checks that all entities of a pair share. The process that advances `due_at` of a due row runs them."""
 
     pair = models.OneToOneField(Pair, on_delete=models.CASCADE, related_name="readiness")
     score = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Of an entity that has no fault itself.")
@@ -30,7 +30,7 @@ class PairReadiness(models.Model):
 
     @classmethod
     def claim(cls, pair: Pair, now: datetime, interval: timedelta) -> "PairReadiness | None":
-        """The row, if a check is due and nobody else took it; the next one is due an interval later."""
+        """The row, if a check is due and no other process took it; the next one is due an interval later."""
         cls.objects.get_or_create(pair=pair, defaults={"due_at": now})
         if not cls.objects.filter(pair=pair, due_at__lte=now).update(due_at=now + interval):
             return None
@@ -76,7 +76,7 @@ class Readiness(models.Model):
 
 
 class ReadinessChange(models.Model):
-    """That the verdicts of a pair (entity `*`) or of one entity's own checks became others. Changes only."""
+    """That results of the checks of a pair (entity `*`) or of one entity changed. Changes only."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="+")
     entity = models.CharField(max_length=260, default=WHOLE_PAIR)

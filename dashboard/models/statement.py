@@ -1,4 +1,4 @@
-"""What somebody else says a month came to: a bill, or metrics."""
+"""A month according to Azure: a bill, or metrics."""
 
 from django.db import models
 
@@ -48,7 +48,7 @@ class BilledDay(models.Model):
 
 class ConnectionDay(models.Model):
     """A namespace's peaks of connections on one day: as a statement's metrics measured them, or (no statement) as they
-    were computed here from what processes told.
+    were computed here from the reports of processes.
     """
 
     statement = models.ForeignKey(

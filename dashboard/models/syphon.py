@@ -1,4 +1,4 @@
-"""Syphons: their pauses, and the books of what they brought home."""
+"""Syphons: their pauses, limits and runs, and the ledgers of what they drained."""
 
 from django.db import models
 
@@ -8,7 +8,7 @@ WHOLE_PAIR = "*"
 
 
 class SyphonPause(models.Model):
-    """An operator's wish that a pair's syphon (queue `*`), one backlog queue's or an entity's stand still, by path."""
+    """An operator's pause of a pair's syphon (queue `*`), of one backlog queue or of an entity, by path."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="pauses")
     queue = models.CharField(max_length=300, default=WHOLE_PAIR)
@@ -25,7 +25,7 @@ class SyphonPause(models.Model):
 
 
 class SyphonPace(models.Model):
-    """An operator's limit for a pair's syphon (target `*`), for one backlog queue's or the way home to an entity."""
+    """An operator's limit for a pair's syphon (target `*`), for one backlog queue or for draining to one entity."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="paces")
     target = models.CharField(max_length=300, default=WHOLE_PAIR)
@@ -46,7 +46,7 @@ class SyphonPace(models.Model):
 
 
 class SyphonLedger(models.Model):
-    """The books of one backlog queue for one filling: from its first message until the syphon found it drained."""
+    """The ledger of one filling of a backlog queue: from its first message until the syphon found it drained."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="ledgers")
     queue = models.CharField(max_length=300)
@@ -76,7 +76,7 @@ class SyphonLedger(models.Model):
 
 
 class SyphonRun(models.Model):
-    """One process's time with one backlog queue: from the lease it took to the one it gave up or lost."""
+    """One process's lease of one backlog queue: from acquiring it until releasing or losing it."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="syphon_runs")
     queue = models.CharField(max_length=300)
@@ -112,5 +112,5 @@ class SyphonRun(models.Model):
 
     @property
     def pace(self) -> float | None:
-        """Messages brought home a second while any were; None where none was."""
+        """Messages drained a second while any were; None where none was."""
         return self.moved / self.busy_s if self.moved and self.busy_s else None

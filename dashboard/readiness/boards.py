@@ -15,7 +15,7 @@ from dashboard.fleet.depth import TABLE_ROWS, Chart
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.history import KEPT, Turn, changes, points, turns
-from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Verdict, faults_of, word
+from dashboard.readiness.score import ENDANGERED, OF_ENTITY, READY, WEIGHTS, Check, Result, faults_of, word
 from dashboard.site.charts import Series, Window, depth_chart, small_chart, sparkline, thin
 
 STATES = {
@@ -24,7 +24,7 @@ STATES = {
     "endangered": Q(score__lt=ENDANGERED),
 }
 BADGES = {"ready": "healthy", "weak": "failing", "endangered": "failed-over", "unknown": "unknown"}
-VERDICT_BADGES = {"good": "healthy", "weak": "failing", "bad": "failed-over", "unknown": "unknown"}
+RESULT_BADGES = {"good": "healthy", "weak": "failing", "bad": "failed-over", "unknown": "unknown"}
 SPANS = (*(timedelta(minutes=minutes) for minutes in (10, 60, 240, 720, 1440, 4320, 10080, 21600)), KEPT)
 DAY = timedelta(days=1)
 
@@ -137,5 +137,5 @@ def every_check(row: Readiness) -> list[Check]:
     shared = PairReadiness.objects.filter(pair=row.pair).first()
     kept = {one["name"]: Check.from_json(one) for one in (shared.checks if shared else [])}
     kept |= {one["name"]: Check.from_json(one) for one in row.reasons}
-    kept |= {name: Check(name, Verdict.GOOD) for name in OF_ENTITY if row.own.get(name) == Verdict.GOOD}
+    kept |= {name: Check(name, Result.GOOD) for name in OF_ENTITY if row.own.get(name) == Result.GOOD}
     return [kept[name] for name in WEIGHTS if name in kept]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from dashboard.readiness.facts import Answer, EntityFacts, PairFacts, Probe, QueueFacts
-from dashboard.readiness.score import Check, Verdict
+from dashboard.readiness.score import Check, Result
 
 FULL = 0.8
 SOON_S, LATER_S = 30 * 60.0, 4 * 3600.0
@@ -20,7 +20,7 @@ STALE = timedelta(minutes=45)
 HOME_STALE = timedelta(hours=12)
 """The same for the right to one of very many entities, which are tried in turn."""
 
-GOOD, WEAK, BAD, UNKNOWN = Verdict.GOOD, Verdict.WEAK, Verdict.BAD, Verdict.UNKNOWN
+GOOD, WEAK, BAD, UNKNOWN = Result.GOOD, Result.WEAK, Result.BAD, Result.UNKNOWN
 
 
 def checks_of_pair(facts: PairFacts) -> list[Check]:

@@ -17,5 +17,5 @@ def add(commands: Subcommands) -> None:
 
 def run(options: Options) -> Answer:
     """As `manage.py readiness` tells it."""
-    told = summary.told(options["pair"], options["least"])
+    told = summary.summary(options["pair"], options["least"])
     return Answer(told, summary.lines(told), NOT_WELL if options["exit_code"] and not told["is_ready"] else 0)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from dashboard.models import Pair, ReadinessChange
 from dashboard.models.readiness import WHOLE_PAIR
-from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Verdict, score
+from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Result, score
 from dashboard.site.charts import Point
 
 KEPT = timedelta(days=30)
@@ -23,7 +23,7 @@ class Turn:
     at: datetime
     score: int
     before: int | None
-    turned: Mapping[str, Verdict]
+    turned: Mapping[str, Result]
 
 
 def changes(pair: Pair, entity: str, since: datetime) -> list[ReadinessChange]:
@@ -35,10 +35,10 @@ def changes(pair: Pair, entity: str, since: datetime) -> list[ReadinessChange]:
 
 def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
     """What each change made of the score; an entity has none before both its pair and itself were judged."""
-    verdicts: dict[str, Verdict] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Verdict.GOOD)
+    verdicts: dict[str, Result] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Result.GOOD)
     before: int | None = None
     for one in kept:
-        told = {name: Verdict(verdict) for name, verdict in one.verdicts.items()}
+        told = {name: Result(verdict) for name, verdict in one.verdicts.items()}
         turned = {name: verdict for name, verdict in told.items() if verdicts.get(name) is not verdict}
         verdicts |= told
         if len(verdicts) < len(WEIGHTS):

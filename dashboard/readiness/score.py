@@ -14,7 +14,7 @@ READY, ENDANGERED = 90, 60
 """From 90 an entity counts as ready; below 60 a failover would, as far as is known, not work or not end well."""
 
 
-class Verdict(StrEnum):
+class Result(StrEnum):
     """What a check came to."""
 
     GOOD = "good"
@@ -47,8 +47,8 @@ WEIGHTS: Mapping[str, Weight] = {
 """By the name of the check; 100 points in all."""
 OF_ENTITY = ("home", "sizes")
 """Checks of one entity; all others are the same for a whole pair."""
-SHARES = {Verdict.GOOD: 1.0, Verdict.WEAK: 0.5, Verdict.BAD: 0.0, Verdict.UNKNOWN: 0.0}
-BOUNDS = {Verdict.BAD: 20, Verdict.UNKNOWN: 60}
+SHARES = {Result.GOOD: 1.0, Result.WEAK: 0.5, Result.BAD: 0.0, Result.UNKNOWN: 0.0}
+BOUNDS = {Result.BAD: 20, Result.UNKNOWN: 60}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Check:
     """One check: what was found, and what a person can do about it; the latter is empty where all is good."""
 
     name: str
-    verdict: Verdict
+    verdict: Result
     reason: str = ""
     todo: str = ""
 
@@ -65,7 +65,7 @@ class Check:
 
     @classmethod
     def from_json(cls, told: Mapping[str, str]) -> Check:
-        return cls(told["name"], Verdict(told["verdict"]), told["reason"], told["todo"])
+        return cls(told["name"], Result(told["verdict"]), told["reason"], told["todo"])
 
     @property
     def title(self) -> str:
@@ -80,23 +80,23 @@ class Check:
         return WEIGHTS[self.name].is_vital
 
 
-def score(verdicts: Mapping[str, Verdict]) -> int:
+def score(verdicts: Mapping[str, Result]) -> int:
     """0 to 100; a check that is not among the verdicts is not known."""
-    told = {name: verdicts.get(name, Verdict.UNKNOWN) for name in WEIGHTS}
+    told = {name: verdicts.get(name, Result.UNKNOWN) for name in WEIGHTS}
     points = sum(WEIGHTS[name].points * SHARES[verdict] for name, verdict in told.items())
     bounds = [BOUNDS.get(verdict, 100) for name, verdict in told.items() if WEIGHTS[name].is_vital]
     return int(min(points, *bounds))
 
 
-def verdicts_of(checks: Iterable[Check]) -> dict[str, Verdict]:
+def results_of(checks: Iterable[Check]) -> dict[str, Result]:
     """The verdicts by name."""
     return {check.name: check.verdict for check in checks}
 
 
 def faults_of(checks: Iterable[Check]) -> list[Check]:
     """The checks that cost points, the worst and weightiest first."""
-    order = (Verdict.BAD, Verdict.UNKNOWN, Verdict.WEAK)
-    found = [check for check in checks if check.verdict is not Verdict.GOOD]
+    order = (Result.BAD, Result.UNKNOWN, Result.WEAK)
+    found = [check for check in checks if check.verdict is not Result.GOOD]
     return sorted(found, key=lambda one: (not one.is_vital, order.index(one.verdict), -one.points))
 
 

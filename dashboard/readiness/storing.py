@@ -16,12 +16,12 @@ from dashboard.models.readiness import WHOLE_PAIR
 from dashboard.readiness.checks import checks_of_entity, checks_of_pair
 from dashboard.readiness.facts import PairFacts
 from dashboard.readiness.gathering import entity_facts
-from dashboard.readiness.score import Check, Verdict, faults_of, score, verdicts_of
+from dashboard.readiness.score import Check, Result, faults_of, results_of, score
 
 BATCH = 500
 FEW = 20
 CHANGING = ("reasons", "own", "score", "previous_score", "fell_at")
-_FLAWLESS = {"home": Verdict.GOOD, "sizes": Verdict.GOOD}
+_FLAWLESS = {"home": Result.GOOD, "sizes": Result.GOOD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,16 @@ def judge(entity: str, shared: Sequence[Check], own: Sequence[Check]) -> Judged:
     """One entity's score, from the checks of its pair and its own. Pure."""
     every = [*shared, *own]
     reasons = [check.as_json() for check in faults_of(every)]
-    verdicts = {name: verdict.value for name, verdict in verdicts_of(own).items()}
-    return Judged(entity, score(verdicts_of(every)), reasons, verdicts)
+    verdicts = {name: verdict.value for name, verdict in results_of(own).items()}
+    return Judged(entity, score(results_of(every)), reasons, verdicts)
 
 
 def _keep_pair(row: PairReadiness, shared: Sequence[Check], now: datetime) -> bool:
-    verdicts = {name: verdict.value for name, verdict in verdicts_of(shared).items()}
+    verdicts = {name: verdict.value for name, verdict in results_of(shared).items()}
     before = {told["name"]: told["verdict"] for told in row.checks}
     told = [check.as_json() for check in shared]
     is_new = bool(told != row.checks)
-    points = score({**verdicts_of(shared), **_FLAWLESS})
+    points = score({**results_of(shared), **_FLAWLESS})
     PairReadiness.objects.filter(pk=row.pk).update(checks=told, score=points, checked_at=now)
     if verdicts != before:
         ReadinessChange.objects.create(pair=row.pair, at=now, verdicts=verdicts, entity=WHOLE_PAIR)

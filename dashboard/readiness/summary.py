@@ -14,16 +14,16 @@ from dashboard.readiness.score import word
 from dashboard.site.database import problem_of
 from dashboard.site.redis import RedisError, connection
 
-CANNOT_TELL = 2
+NOT_KNOWN = 2
 MOST_LINES = 50
 
 
-def told(pair: str | None, least: int) -> dict[str, Any]:
+def summary(pair: str | None, least: int) -> dict[str, Any]:
     """What the workers found last, of one pair or all. Raises CommandError where it cannot be told."""
     try:
         return _told(pair, least)
     except DatabaseError as error:
-        raise CommandError(problem_of(error), returncode=CANNOT_TELL) from None
+        raise CommandError(problem_of(error), returncode=NOT_KNOWN) from None
 
 
 def _told(pair: str | None, least: int) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def _told(pair: str | None, least: int) -> dict[str, Any]:
     if pair is not None:
         pairs = pairs.filter(name=pair)
         if not pairs:
-            raise CommandError(f"There is no pair {pair}.", returncode=CANNOT_TELL)
+            raise CommandError(f"There is no pair {pair}.", returncode=NOT_KNOWN)
     rows = Readiness.objects.filter(pair__in=pairs).select_related("pair").order_by("score", "pair_id", "entity")
     entities = [_entity(row, is_stale(row.checked_at, now)) for row in rows]
     checked = {row.pair_id: row for row in PairReadiness.objects.filter(pair__in=pairs)}
     never = [one.name for one in pairs if one.pk not in checked or checked[one.pk].checked_at is None]
     if not entities and not checked:
-        raise CommandError("Nothing was ever checked: start a worker and beat.", returncode=CANNOT_TELL)
+        raise CommandError("Nothing was ever checked: start a worker and beat.", returncode=NOT_KNOWN)
     redis = _redis()
     stale = [one["entity"] for one in entities if one["score"] is None]
     low = [one["entity"] for one in entities if one["score"] is not None and one["score"] < least]

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from dashboard.fleet.silence import silence
+from dashboard.fleet.worker_liveness import worker_liveness
 from dashboard.models import Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
@@ -52,7 +52,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     shown = pairs.filter(name=chosen) if chosen else pairs
     context = {
         "lines": pair_lines(shown[:MOST_PAIRS], now),
-        "board": silence(now),
+        "board": worker_liveness(now),
         "pairs": pairs,
         "rows": [_row(row, now) for row in page],
         "form": form,

@@ -11,7 +11,7 @@ MOST = 999
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OpenAlerts:
     """Open alerts, and how many of them nobody has acknowledged."""
 
     open: int
@@ -28,7 +28,7 @@ class Standing:
         return f"{self.open:,} open, {self.unacknowledged:,} of them not acknowledged"
 
 
-def standing() -> Standing:
+def open_alerts() -> OpenAlerts:
     """In one query. None are told of where the database does not answer: even the page that says so has a menu."""
     fresh = Q(acknowledged_at__isnull=True)
     try:
@@ -36,5 +36,5 @@ def standing() -> Standing:
             open=Count("pk"), unacknowledged=Count("pk", filter=fresh)
         )
     except DatabaseError:
-        return Standing(0, 0)
-    return Standing(**counted)
+        return OpenAlerts(0, 0)
+    return OpenAlerts(**counted)

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from dashboard.site.open_alerts import standing
+from dashboard.site.open_alerts import open_alerts
 
 
 def wants_part(request: HttpRequest) -> bool:
@@ -48,7 +48,7 @@ def asked_again(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
 
 def _news_for_the_menu() -> str:
     """The number of open alerts as an event of htmx: the menu is no part of what a page fetches anew."""
-    alerts = standing()
+    alerts = open_alerts()
     return json.dumps({"alerts": {"word": alerts.word, "title": alerts.sentence, "isLoud": alerts.unacknowledged > 0}})
 
 

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.models import EntityHealth, Pair, Readiness
-from dashboard.readiness.boards import BADGES, VERDICT_BADGES, is_stale
+from dashboard.readiness.boards import BADGES, RESULT_BADGES, is_stale
 from dashboard.readiness.score import word
 from dashboard.templatetags.dashboard import badge
 
@@ -37,7 +37,7 @@ def score_badge(points: int | None) -> SafeString:
 @register.simple_tag
 def verdict_badge(verdict: str) -> SafeString:
     """The result of a check as shape, colour and word."""
-    return badge(VERDICT_BADGES[verdict], VERDICTS[verdict], VERDICTS[verdict])
+    return badge(RESULT_BADGES[verdict], VERDICTS[verdict], VERDICTS[verdict])
 
 
 @register.simple_tag

@@ -22,7 +22,7 @@ from emulator.amqp.frames import (
     FrameBuffer,
     frame,
 )
-from emulator.amqp.session import WINDOW, Session
+from emulator.amqp.session import HANDLE_MAX, WINDOW, Session
 from emulator.encoding.types import AmqpError
 
 MAX_FRAME_SIZE = 1024 * 1024
@@ -46,13 +46,21 @@ class State(Enum):
 class Connection:
     """The server's end of a connection."""
 
-    def __init__(self, container_id: str, *, max_message_size: int = MAX_FRAME_SIZE) -> None:
+    def __init__(
+        self,
+        container_id: str,
+        *,
+        max_message_size: int = MAX_FRAME_SIZE,
+        authenticate: sasl.Authenticate = lambda user, password: False,
+    ) -> None:
         self.container_id = container_id
         self.max_message_size = max_message_size
         self.client_max_frame_size = MIN_MAX_FRAME_SIZE
         self.state = State.HEADER
         self.sessions: dict[int, Session] = {}
         self.partial_bytes = 0
+        self.output_bytes = 0  # to be taken by `take_output`
+        self._authenticate = authenticate
         self._buffer = FrameBuffer(MAX_FRAME_SIZE)
         self._output: list[bytes] = []
         self._failed_sessions: set[int] = set()
@@ -84,6 +92,7 @@ class Connection:
             return b""
         output = b"".join(self._output) if len(self._output) > 1 else self._output[0]
         self._output.clear()
+        self.output_bytes = 0
         return output
 
     @property
@@ -119,11 +128,11 @@ class Connection:
         if self.state is State.SASL:
             if kind != SASL_FRAME:
                 raise AmqpError("amqp:connection:framing-error", "a frame other than SASL before SASL ended")
-            answer, accepted = sasl.outcome(body)
+            answer, accepted = sasl.outcome(body, self._authenticate)
             self._output.append(answer)
             if not accepted:
                 self.state = State.CLOSED
-                events.append(ConnectionClosed("amqp:unauthorized-access", "no such SASL mechanism"))
+                events.append(ConnectionClosed("amqp:unauthorized-access", "SASL authentication failed"))
             else:
                 self.state = State.AMQP_HEADER
         elif kind != AMQP_FRAME:
@@ -177,13 +186,14 @@ class Connection:
         if channel >= MAX_SESSIONS:
             raise AmqpError("amqp:resource-limit-exceeded", f"channels above {MAX_SESSIONS - 1}")
         self.sessions[channel] = Session(self, channel, begin)
-        answer = p.Begin(channel, next_outgoing_id=0, incoming_window=WINDOW, outgoing_window=WINDOW)
+        answer = p.Begin(channel, 0, incoming_window=WINDOW, outgoing_window=WINDOW, handle_max=HANDLE_MAX)
         self.send(channel, p.encode_performative(answer))
 
     # --- ending and sending ----------------------------------------------------------------------------------------
 
     def send(self, channel: int, body: bytes) -> None:
         """Queue one frame."""
+        self.output_bytes += len(body)
         self._output.append(frame(channel, body))
 
     def hold(self, size: int) -> None:
@@ -199,7 +209,7 @@ class Connection:
     def fail_session(self, channel: int, condition: str, description: str) -> list[Event]:
         """End a session with an error, and answer the client's own `end` a second time.
 
-        A client that waits on an ended session may wait for ever. The SDK treats the second `end` as an error and
+        A client that waits on an ended session may wait indefinitely. The SDK treats the second `end` as an error and
         closes the connection, so that the fault becomes visible to its caller.
         """
         session = self.sessions.get(channel)

@@ -352,7 +352,7 @@ def _check(kind: type[Any], values: list[Any]) -> None:
 
 
 def encode_performative(performative: Any) -> bytes:
-    """The bytes of a performative, trailing nulls left out."""
+    """The bytes of a performative with all its fields: SDKs before 7.15 read fields without checking their number."""
     return b"\x00\x53" + bytes((performative.CODE,)) + encode_list(_encoded_fields(performative))
 
 
@@ -361,15 +361,14 @@ def _encoded_fields(performative: Any) -> list[bytes]:
     for field, (_, convert) in zip(fields(performative), performative.KINDS, strict=True):
         value = getattr(performative, field.name)
         encoded.append(b"\x40" if value is None else encode(convert(value)))
-    while encoded and encoded[-1] == b"\x40":
-        encoded.pop()
     return encoded
 
 
 # --- termini, outcomes and errors, as bytes or as plain values ------------------------------------------------------
 
-ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
+RECEIVED, ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x23, 0x24, 0x25, 0x26, 0x27
 _OUTCOME_NAMES = {
+    "amqp:received:list": RECEIVED,
     "amqp:accepted:list": ACCEPTED,
     "amqp:rejected:list": REJECTED,
     "amqp:released:list": RELEASED,
@@ -419,7 +418,7 @@ class Terminus:
         values = list(self.fields)
         if filters is not None:
             values += [None] * (8 - len(values))
-            values[7] = filters
+            values[7] = filters or None
         kinds = _SOURCE_KINDS if self.code == SOURCE else _TARGET_KINDS
         items = [encode(None if v is None else k[1](v)) for v, k in zip(values, kinds, strict=False)]
         return Raw(b"\x00\x53" + bytes((self.code,)) + encode_list(items))

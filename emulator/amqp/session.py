@@ -22,9 +22,12 @@ from emulator.encoding.types import AmqpError
 
 WINDOW = 0x7FFFFFFF
 MAX_LINKS = 1024
+HANDLE_MAX = 0xFFFFFFFF
 
 _U32 = struct.Struct(">I")
 _ACCEPTED = encode(p.accepted())
+# The last six fields of a transfer: whether more fragments follow, and nulls. SDKs before 7.15 expect all fields.
+_MORE, _LAST = b"\x41" + b"\x40" * 5, b"\x42" + b"\x40" * 5
 
 
 class SessionConnection(Protocol):
@@ -145,7 +148,7 @@ class Session:
 
     def _settled(self, number: int, decided: tuple[int, list[Any]] | None, settled: bool) -> Settled | None:
         entry = self._unsettled.get(number)
-        if entry is None or (decided is None and not settled):
+        if entry is None or (not settled and (decided is None or decided[0] == p.RECEIVED)):
             return None
         del self._unsettled[number]
         link, tag = entry
@@ -173,7 +176,7 @@ class Session:
     def settle(self, first: int, state: bytes, *, last: int | None = None, role: bool = True) -> None:
         """Send a settled disposition. `role` is True for messages the client sent, False for those it received."""
         fields = (b"\x41" if role else b"\x42") + _uint(first) + (b"\x40" if last is None else _uint(last)) + b"\x41"
-        self.connection.send(self.channel, b"\x00\x53\x15" + _list(fields + state, 5))
+        self.connection.send(self.channel, b"\x00\x53\x15" + _list(fields + state + b"\x40", 6))
 
     def accept(self, delivery_id: int) -> None:
         """Acknowledge a message the client sent."""
@@ -190,9 +193,9 @@ class Session:
         room = self.connection.client_max_frame_size - 64 - len(tag)
         position = 0
         while len(payload) - position > room:
-            self._send_windowed(b"\x00\x53\x14" + _list(head + b"\x41", 6) + payload[position : position + room])
+            self._send_windowed(b"\x00\x53\x14" + _list(head + _MORE, 11) + payload[position : position + room])
             position += room
-        self._send_windowed(b"\x00\x53\x14" + _list(head, 5) + (payload[position:] if position else payload))
+        self._send_windowed(b"\x00\x53\x14" + _list(head + _LAST, 11) + (payload[position:] if position else payload))
         return delivery_id
 
     def _send_windowed(self, body: bytes) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from emulator.broker.contents import Contents
 from emulator.broker.errors import BrokerError, MessageNotFound
 from emulator.broker.message import MessageState, StoredMessage
 from emulator.broker.message_session import MessageSession
+from emulator.broker.modified_properties import with_modified_properties
 from emulator.broker.owner import OwningQueue
 
 MAX_UNANSWERED = 10_000
@@ -82,8 +84,9 @@ class Deliveries:
         self._contents.remove(self._contents.locks.holder(token, now))
         self._queue.counters.completed += 1
 
-    def abandon(self, token: bytes, now: float) -> None:
-        """Make the message available again and count the delivery."""
+    def abandon(self, token: bytes, now: float, properties: Mapping[Any, Any] | None = None) -> None:
+        """Make the message available again and count the delivery; `properties` are set as application properties."""
+        self._modify(token, properties, now)
         self._queue.delivery_failed(self._unlocked(token, now), now)
 
     def release(self, token: bytes, now: float) -> None:
@@ -94,15 +97,24 @@ class Deliveries:
             return
         self._queue.make_available(stored, now)
 
-    def defer(self, token: bytes, now: float) -> None:
+    def defer(self, token: bytes, now: float, properties: Mapping[Any, Any] | None = None) -> None:
         """Defer the message: it can then be received by its sequence number only. The delivery counts."""
+        self._modify(token, properties, now)
         stored = self._unlocked(token, now)
         stored.delivery_count += 1
         self._contents.defer(stored)
         self._contents.journal.changed(self._contents.path, stored)
 
-    def dead_letter(self, token: bytes, reason: str | None, description: str | None, now: float) -> None:
-        """Move the message to the dead-letter queue."""
+    def dead_letter(
+        self,
+        token: bytes,
+        reason: str | None,
+        description: str | None,
+        now: float,
+        properties: Mapping[Any, Any] | None = None,
+    ) -> None:
+        """Move the message to the dead-letter queue; `properties` are set as application properties."""
+        self._modify(token, properties, now)
         self._queue.dead_letter(self._contents.locks.holder(token, now), reason, description, now)
 
     def renew(self, token: bytes, now: float) -> float:
@@ -110,6 +122,11 @@ class Deliveries:
         until = now + self._queue.description.lock_duration_s
         self._contents.renew_lock(token, until, now)
         return until
+
+    def _modify(self, token: bytes, properties: Mapping[Any, Any] | None, now: float) -> None:
+        stored = self._contents.locks.holder(token, now)
+        if properties:
+            self._contents.index.replace(stored, with_modified_properties(stored.message, properties))
 
     def _unlocked(self, token: bytes, now: float) -> StoredMessage:
         stored = self._contents.locks.holder(token, now)

@@ -7,10 +7,10 @@ the annotations are rewritten on delivery, and single application properties whe
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from os import urandom
 from typing import Any, NamedTuple
 
 from emulator.encoding import sections
@@ -73,7 +73,8 @@ class Message:
 
     `bare` holds properties, application properties, body, footer and delivery annotations that follow them;
     `annotations` the encoded pairs of the sender's own message annotations, without the map around them. `size` is
-    the encoded size of the message as it was sent. Times are unix seconds; `ttl_s` is None if unlimited.
+    the encoded size of the message as sent, `message_id` the id given by its sender, for duplicate detection. Times
+    are unix seconds; `ttl_s` is None if unlimited.
     """
 
     bare: bytes
@@ -139,8 +140,8 @@ class StoredMessage:
     is_removed: bool = False
 
 
-def parse(data: bytes) -> Message:
-    """A message from its encoded form. Raises DecodeError."""
+def parse(data: bytes, *, assigns_id: bool = False) -> Message:
+    """A message from its encoded form, with `assigns_id` given a message id if it has none. Raises DecodeError."""
     parts = sections.split(data)
     header: list[Any] = []
     annotations: list[tuple[Any, bytes]] = []
@@ -154,10 +155,13 @@ def parse(data: bytes) -> Message:
             first_bare = index
             break
     bare = sections.with_short_descriptors(data, parts[first_bare:])
-    return _build(bare, header, annotations, len(data))
+    message = _build(bare, header, annotations, len(data))
+    if assigns_id and message.message_id is None:
+        message.bare = _with_new_id(bare)
+    return message
 
 
-def parse_batch(data: bytes) -> list[Message]:
+def parse_batch(data: bytes, *, assigns_ids: bool = False) -> list[Message]:
     """The messages of a batch transfer: one in each data section. Raises DecodeError."""
     messages = []
     for part in sections.split(data):
@@ -165,7 +169,7 @@ def parse_batch(data: bytes) -> list[Message]:
             inner = decode(data, part.value)[0]
             if not isinstance(inner, bytes):
                 raise DecodeError("a batch with a data section that is not a binary")
-            messages.append(parse(inner))
+            messages.append(parse(inner, assigns_id=assigns_ids))
     return messages
 
 
@@ -183,7 +187,7 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
             value = decode(raw)[0]
             partition_key = value if isinstance(value, str) else None
         if key not in BROKER_ANNOTATIONS:
-            kept.append((_encoded_symbol(key) if isinstance(key, str) else encode(key)) + raw)
+            kept.append((encoded_symbol(key) if isinstance(key, str) else encode(key)) + raw)
     return Message(
         bare=bare,
         durable=durable is not False,
@@ -199,6 +203,16 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
         is_ping=properties.content_type == PING_CONTENT_TYPE,
         size=size,
     )
+
+
+def _with_new_id(bare: bytes) -> bytes:
+    """The bare message with a generated message id, in the format of the service: 32 hexadecimal digits."""
+    encoded = b"\xa1\x20" + urandom(16).hex().encode()
+    if bare[:3] != b"\x00\x53\x73":
+        return b"\x00\x53\x73\xc0\x23\x01" + encoded + bare
+    if bare[3] == 0xC0 and bare[5] and bare[4] + len(encoded) <= 256:  # a short list whose first field is null
+        return b"\x00\x53\x73\xc0" + bytes((bare[4] + len(encoded) - 1, bare[5])) + encoded + bare[7:]
+    return _with_property_fields(bare, {"message_id": encoded[2:].decode()})
 
 
 def _time_to_live(ttl_ms: int | None, properties: Properties) -> float | None:
@@ -300,65 +314,6 @@ def _with_property_fields(bare: bytes, changes: Mapping[str, Any]) -> bytes:
     return section + (bare if part is None else bare[part.end :])
 
 
-# --- delivery ------------------------------------------------------------------------------------------------------
-
-_I64 = struct.Struct(">q")
-_U32 = struct.Struct(">I")
-
-
-def _encoded_symbol(text: str) -> bytes:
+def encoded_symbol(text: str) -> bytes:
+    """The bytes of a symbol, such as the key of an annotation."""
     return encode(Symbol(text))
-
-
-_SEQUENCE_NUMBER = _encoded_symbol("x-opt-sequence-number") + b"\x81"
-_ENQUEUED_TIME = _encoded_symbol("x-opt-enqueued-time") + b"\x83"
-_LOCKED_UNTIL = _encoded_symbol("x-opt-locked-until") + b"\x83"
-_ENQUEUE_SEQUENCE = _encoded_symbol("x-opt-enqueue-sequence-number") + b"\x81"
-_STATE = _encoded_symbol("x-opt-message-state") + b"\x71"
-_DEAD_LETTER_SOURCE = _encoded_symbol("x-opt-deadletter-source")
-_SCHEDULED = _encoded_symbol(SCHEDULED_TIME) + b"\x83"
-
-
-def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
-    """The message as it is delivered: header, annotations, and the bare message unchanged."""
-    return _encoded_header(stored) + _encoded_annotations(stored, locked) + stored.message.bare
-
-
-def _encoded_header(stored: StoredMessage) -> bytes:
-    message, count = stored.message, stored.delivery_count
-    durable = b"\x41" if message.durable else b"\x42"
-    priority = b"\x40" if message.priority is None else bytes((0x50, message.priority & 255))
-    ttl = b"\x40" if message.header_ttl_ms is None else b"\x70" + _U32.pack(message.header_ttl_ms)
-    body = durable + priority + ttl + b"\x40" + (b"\x43" if count == 0 else b"\x70" + _U32.pack(count))
-    return b"\x00\x53\x70\xc0" + bytes((len(body) + 1, 5)) + body
-
-
-def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
-    message = stored.message
-    parts = [_SEQUENCE_NUMBER, _I64.pack(stored.sequence_number), _ENQUEUED_TIME, _millis(stored.enqueued_at)]
-    count = 2
-    if locked and stored.locked_until != NEVER:  # in a session single messages are not locked
-        parts += (_LOCKED_UNTIL, _millis(stored.locked_until))
-        count += 1
-    if stored.state is not MessageState.ACTIVE:
-        parts += (_STATE, int(stored.state).to_bytes(4, "big"))
-        count += 1
-    if stored.enqueue_sequence_number is not None:
-        parts += (_ENQUEUE_SEQUENCE, _I64.pack(stored.enqueue_sequence_number))
-        count += 1
-    if stored.scheduled_at is not None:
-        parts += (_SCHEDULED, _millis(stored.scheduled_at))
-        count += 1
-    if stored.dead_letter_source is not None:
-        parts += (_DEAD_LETTER_SOURCE, encode(stored.dead_letter_source))
-        count += 1
-    parts.append(message.annotations)
-    body = b"".join(parts)
-    count = 2 * (count + message.annotation_count)
-    if len(body) < 255 and count < 256:
-        return b"\x00\x53\x72\xc1" + bytes((len(body) + 1, count)) + body
-    return b"\x00\x53\x72\xd1" + _U32.pack(len(body) + 4) + _U32.pack(count) + body
-
-
-def _millis(seconds: float) -> bytes:
-    return _I64.pack(int(seconds * 1000))

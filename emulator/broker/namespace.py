@@ -154,6 +154,13 @@ class Namespace:
         self._changed(subscription.queue)
         return subscription
 
+    def subscription(self, path: str) -> Subscription:
+        """The subscription of this path, `<topic>/Subscriptions/<name>`. Raises EntityNotFound or NotAllowed."""
+        topic, separator, name = path.lower().rpartition(SUBSCRIPTIONS)
+        if not separator or path.lower() in self._queues:
+            raise NotAllowed(f"'{path}' is not a subscription.")
+        return self.topic(topic).subscription(name)
+
     def delete_subscription(self, topic: str, name: str, now: float) -> None:
         """Delete a subscription with its messages. Raises EntityNotFound."""
         self._forget(self.topic(topic).delete_subscription(name, now).queue)

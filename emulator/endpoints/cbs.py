@@ -37,4 +37,4 @@ class CbsEndpoint(RequestEndpoint):
         self._respond(request, 202, "Accepted")
 
     def _respond(self, request: Request, status: int, description: str) -> None:
-        self.respond(response(request, {"status-code": Int(status), "status-description": description}))
+        self.respond(request, response(request, {"status-code": Int(status), "status-description": description}))

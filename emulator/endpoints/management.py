@@ -1,4 +1,5 @@
-"""The `$management` node of an entity: locks, peeking, settlement, scheduling, deferred messages, sessions."""
+"""The `$management` node of an entity: locks, peeking, settlement, scheduling, deferred messages, sessions,
+rules."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.access import LISTEN, SEND
+from emulator.broker.delivery_encoding import encode_delivery
+from emulator.broker.descriptions import DescriptionError
 from emulator.broker.errors import (
     ArgumentError,
     BrokerError,
@@ -14,12 +17,13 @@ from emulator.broker.errors import (
     NotAllowed,
     NotImplementedByTheService,
 )
-from emulator.broker.message import Message, encode_delivery, parse
+from emulator.broker.message import Message, parse
 from emulator.broker.namespace import parse_address
 from emulator.broker.queue import Queue
 from emulator.encoding.types import AmqpError, Array, Int, Long, Symbol, Timestamp
 from emulator.endpoints.base import check_size
 from emulator.endpoints.requests import Request, RequestEndpoint, response
+from emulator.endpoints.rules import read_rule, rule_value
 
 PREFIX = "com.microsoft:"
 OK, NO_CONTENT = 200, 204
@@ -79,6 +83,9 @@ class ManagementEndpoint(RequestEndpoint):
             "get-session-state": (self._get_session_state, "manage"),
             "set-session-state": (self._set_session_state, "manage"),
             "get-message-sessions": (self._get_message_sessions, "manage"),
+            "add-rule": (self._add_rule, "manage"),
+            "remove-rule": (self._remove_rule, "manage"),
+            "enumerate-rules": (self._enumerate_rules, "manage"),
         }
         if name.removeprefix(PREFIX) not in known:
             raise NotImplementedByTheService(f"The operation '{name}' is not offered.")
@@ -92,7 +99,7 @@ class ManagementEndpoint(RequestEndpoint):
         properties: dict[str, Any] = {"statusCode": Int(status), "statusDescription": description}
         if condition:
             properties["errorCondition"] = Symbol(condition)
-        self.respond(response(request, properties, body))
+        self.respond(request, response(request, properties, body))
 
     # --- messages --------------------------------------------------------------------------------------------------
 
@@ -127,16 +134,19 @@ class ManagementEndpoint(RequestEndpoint):
         return OK, None
 
     def _settle(self, token: bytes, body: Body, now: float) -> None:
+        deliveries, properties = self.queue.deliveries, body.get("properties-to-modify")
+        if properties is not None and not isinstance(properties, dict):
+            raise ArgumentError("The field 'properties-to-modify' is missing or invalid.")
         match body.get("disposition-status"):
             case "completed":
-                self.queue.deliveries.complete(token, now)
+                deliveries.complete(token, now)
             case "abandoned":
-                self.queue.deliveries.abandon(token, now)
+                deliveries.abandon(token, now, properties)
             case "defered":
-                self.queue.deliveries.defer(token, now)
+                deliveries.defer(token, now, properties)
             case "suspended":
                 reason, text = body.get("deadletter-reason"), body.get("deadletter-description")
-                self.queue.deliveries.dead_letter(token, _optional_text(reason), _optional_text(text), now)
+                deliveries.dead_letter(token, _optional_text(reason), _optional_text(text), now, properties)
             case other:
                 raise ArgumentError(f"The disposition status {other!r} is unknown.")
 
@@ -149,7 +159,7 @@ class ManagementEndpoint(RequestEndpoint):
         answers: list[dict[str, Any]] = []
         for stored in found:
             self.host.meter.message(self.entity, "receive", stored.message.size)
-            answer: dict[str, Any] = {"message": encode_delivery(stored, locked=not deletes and session_id is None)}
+            answer: dict[str, Any] = {"message": encode_delivery(stored, locked=not deletes)}
             if stored.lock_token is not None:
                 answer["lock-token"] = uuid.UUID(bytes_le=stored.lock_token)
             answers.append(answer)
@@ -174,7 +184,7 @@ class ManagementEndpoint(RequestEndpoint):
         if not isinstance(encoded, bytes):
             raise ArgumentError("A message to schedule is missing or invalid.")
         check_size(len(encoded))
-        return parse(encoded)
+        return parse(encoded, assigns_id=True)
 
     def _cancel_scheduled(self, body: Body) -> Answer:
         self.queue.cancel_scheduled(_numbers(body))
@@ -210,6 +220,28 @@ class ManagementEndpoint(RequestEndpoint):
             return NO_CONTENT, None
         return OK, {"skip": Int(skip + len(page)), "sessions-ids": Array(page)}
 
+    # --- rules -----------------------------------------------------------------------------------------------------
+
+    def _add_rule(self, body: Body) -> Answer:
+        subscription = self.host.namespace.subscription(self.entity)
+        rule = read_rule(_rule_name(body), body.get("rule-description"))
+        try:
+            subscription.create_rule(rule, self.host.clock())
+        except DescriptionError as error:
+            raise ArgumentError(str(error)) from None
+        return OK, None
+
+    def _remove_rule(self, body: Body) -> Answer:
+        self.host.namespace.subscription(self.entity).delete_rule(_rule_name(body), self.host.clock())
+        return OK, None
+
+    def _enumerate_rules(self, body: Body) -> Answer:
+        skip, top = _number(body, "skip"), _number(body, "top")
+        rules = self.host.namespace.subscription(self.entity).rules()[skip : skip + top]
+        if not rules:
+            return NO_CONTENT, None
+        return OK, {"rules": [{"rule-description": rule_value(rule)} for rule in rules]}
+
 
 # --- fields of a request --------------------------------------------------------------------------------------------
 
@@ -240,6 +272,13 @@ def _tokens(body: Body) -> list[bytes]:
     if not all(isinstance(token, uuid.UUID) for token in tokens):
         raise ArgumentError("The field 'lock-tokens' is missing or invalid.")
     return [token.bytes_le for token in tokens]
+
+
+def _rule_name(body: Body) -> str:
+    name = body.get("rule-name")
+    if not isinstance(name, str):
+        raise ArgumentError("The field 'rule-name' is missing or invalid.")
+    return str(name)
 
 
 def _session_id(body: Body, *, optional: bool = False) -> Any:

@@ -6,14 +6,25 @@ from typing import Any
 
 from emulator.amqp import events as e
 from emulator.amqp import performatives as p
-from emulator.broker.errors import ArgumentError, BrokerError, EntityDisabled, NotAllowed, ServerBusy
-from emulator.broker.message import StoredMessage, encode_delivery
+from emulator.broker.dead_letter import DESCRIPTION, REASON
+from emulator.broker.delivery_encoding import encode_delivery
+from emulator.broker.errors import (
+    ArgumentError,
+    BrokerError,
+    EntityDisabled,
+    NotAllowed,
+    NotImplementedByTheService,
+    ServerBusy,
+)
+from emulator.broker.message import StoredMessage
 from emulator.broker.queue import Queue
 from emulator.encoding.codec import encode
+from emulator.encoding.types import Described
 from emulator.endpoints.base import Endpoint
 from emulator.host import MAX_MESSAGE_SIZE
 
 SETTLED_BY_SENDER = 1
+JMS_SELECTORS = ("apache.org:selector-filter:string", 0x468C00000004)
 _ACCEPTED, _REJECTED, _RELEASED = encode(p.accepted()), encode(p.rejected()), encode(p.released())
 
 
@@ -28,10 +39,14 @@ class ReceiverEndpoint(Endpoint):
         self._find()
         if self.queue.description.requires_session:
             raise NotAllowed("The entity requires sessions: receive from one of its sessions.")
-        self.link.accept(max_message_size=MAX_MESSAGE_SIZE)
+        source = self.link.source
+        unfiltered = source.encoded({}) if source is not None and source.filters else None
+        self.link.accept(max_message_size=MAX_MESSAGE_SIZE, source=unfiltered)
 
     def _find(self) -> None:
-        """Find the entity. Raises BrokerError if it does not allow receiving."""
+        """Find the entity. Raises BrokerError if it does not allow receiving, or not with the filters of the link."""
+        if self.link.source is not None and any(map(_is_selector, self.link.source.filters.values())):
+            raise NotImplementedByTheService("JMS selectors are not supported: use the rules of a subscription.")
         self.queue = self.host.namespace.resolve_receiver(self.link.address)
         self.entity = self.queue.owner_path
         if not self.queue.description.status.accepts_receives:
@@ -145,26 +160,28 @@ class ReceiverEndpoint(Endpoint):
 
     def _apply(self, event: e.Settled) -> bytes:
         """Apply an outcome; returns the encoded outcome to confirm. Raises BrokerError."""
-        token, now, queue = event.tag, self.host.clock(), self.queue
+        token, now, deliveries = event.tag, self.host.clock(), self.queue.deliveries
         if event.outcome == p.RELEASED:
-            queue.deliveries.release(token, now)
+            deliveries.release(token, now)
             return _RELEASED
         self.host.meter.call(self.entity, "settle")
         if event.outcome == p.ACCEPTED:
-            queue.deliveries.complete(token, now)
+            deliveries.complete(token, now)
             return _ACCEPTED
         if event.outcome == p.REJECTED:
-            queue.deliveries.dead_letter(token, *_dead_letter_reason(event.fields), now)
+            reason, text, properties = _dead_letter_info(event.fields)
+            deliveries.dead_letter(token, reason, text, now, properties)
             return _REJECTED
-        failed, undeliverable, annotations = [*event.fields, None, None, None][:3]
-        if annotations is not None and not isinstance(annotations, dict):
+        if event.outcome != p.MODIFIED:
+            raise NotImplementedByTheService("The delivery state is not supported.")
+        failed, undeliverable, properties = [*event.fields, None, None, None][:3]
+        if properties is not None and not isinstance(properties, dict):
             raise ArgumentError("The annotations of a modified outcome must be a map.")
+        # Most SDKs leave delivery-failed out when they abandon: only undeliverable-here distinguishes deferring.
         if undeliverable:
-            queue.deliveries.defer(token, now)
-        elif failed:
-            queue.deliveries.abandon(token, now)
+            deliveries.defer(token, now, properties)
         else:
-            queue.deliveries.release(token, now)
+            deliveries.abandon(token, now, properties)
         return encode(p.modified(bool(failed), bool(undeliverable)))
 
     def _answer(self, event: e.Settled, answer: bytes) -> None:
@@ -172,12 +189,18 @@ class ReceiverEndpoint(Endpoint):
             self.link.session.settle(event.delivery_id, answer, role=False)
 
 
-def _dead_letter_reason(fields: list[Any]) -> tuple[str | None, str | None]:
+def _is_selector(value: Any) -> bool:
+    return isinstance(value, Described) and value.descriptor in JMS_SELECTORS
+
+
+def _dead_letter_info(fields: list[Any]) -> tuple[str | None, str | None, dict[Any, Any]]:
+    """Reason, description and further properties of a rejected outcome."""
     condition, description, info = p.error_parts(fields[0] if fields else None)
-    reason, text = info.get("DeadLetterReason"), info.get("DeadLetterErrorDescription")
+    properties = {str(key): value for key, value in info.items()}
+    reason, text = properties.pop(REASON, None), properties.pop(DESCRIPTION, None)
     if reason is None and condition and condition != "com.microsoft:dead-letter":
         reason, text = condition, text or description or None
-    return _text(reason), _text(text)
+    return _text(reason), _text(text), properties
 
 
 def _text(value: Any) -> str | None:

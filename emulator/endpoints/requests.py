@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from typing import Any
 
 from emulator.amqp import events as e
 from emulator.amqp import performatives as p
+from emulator.amqp.link import Link
 from emulator.encoding.codec import decode, encode
 from emulator.encoding.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, split
 from emulator.encoding.types import AmqpError, DecodeError
-from emulator.endpoints.base import Endpoint
+from emulator.endpoints.base import ClientConnection, Endpoint
+
+UNLIMITED_CREDIT = 10_000
+# Responses kept for a client that grants no credit; older ones are dropped.
+MAX_WAITING = 1000
 
 
 class Request:
@@ -57,14 +63,43 @@ class RequestEndpoint(Endpoint):
     def process(self, request: Request) -> None:
         """Process a request and respond to it."""
 
-    def respond(self, payload: bytes) -> None:
-        """Send a response on the link on which the client receives this node's responses, whatever its credit."""
-        for link in self.link.session.links.values():
-            if link.client_receives and link.address == self.link.address and link.is_attached:
-                link.deliver(payload, uuid.uuid4().bytes, settled=True)
-                break
-        self.client.request_flush()
+    def respond(self, request: Request, payload: bytes) -> None:
+        """Send a response on the node's link to the reply-to address of the request, or else to any address."""
+        links = [link.owner for link in self.link.session.links.values() if isinstance(link.owner, ResponseEndpoint)]
+        links = [endpoint for endpoint in links if endpoint.link.address == self.link.address]
+        addressed = [endpoint for endpoint in links if endpoint.reply_address == request.reply_to]
+        for endpoint in (addressed or links)[:1]:
+            endpoint.deliver(payload)
 
 
 class ResponseEndpoint(Endpoint):
-    """The link on which a client receives a node's responses."""
+    """The link on which a client receives a node's responses, as far as its credit allows.
+
+    A credit of UNLIMITED_CREDIT never ends: the SDK for Python grants it once and does not renew it.
+    """
+
+    def __init__(self, client: ClientConnection, link: Link) -> None:
+        super().__init__(client, link)
+        self._waiting: deque[bytes] = deque(maxlen=MAX_WAITING)
+        self._is_unlimited = False
+
+    @property
+    def reply_address(self) -> str | None:
+        """The address of the client's end, which requests name as their reply-to."""
+        return self.link.target.address if self.link.target is not None else None
+
+    def deliver(self, payload: bytes) -> None:
+        """Send a response now, or when there is credit."""
+        self._waiting.append(payload)
+        self._send()
+
+    def credit(self, event: e.CreditGranted) -> None:
+        self._is_unlimited = self._is_unlimited or self.link.credit >= UNLIMITED_CREDIT
+        self._send()
+        if event.drain and not self._is_unlimited:
+            self.link.drain()
+
+    def _send(self) -> None:
+        while self._waiting and self.link.is_open and (self.link.credit > 0 or self._is_unlimited):
+            self.link.deliver(self._waiting.popleft(), uuid.uuid4().bytes, settled=True)
+        self.client.request_flush()

@@ -59,9 +59,9 @@ class SenderEndpoint(Endpoint):
         if queue.is_closed:
             raise EntityNotFound(f"The messaging entity '{self.entity}' was deleted.")
         if event.message_format != BATCH_FORMAT:
-            messages = [parse(event.payload)]
+            messages = [parse(event.payload, assigns_id=True)]
         else:
-            messages = parse_batch(event.payload)
+            messages = parse_batch(event.payload, assigns_ids=True)
             queue.check(messages)
         self.host.admit(len(messages))
         self.host.charge(len(messages) * queue.rules_evaluated)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulator.amqp import events as e
 from emulator.amqp import performatives as p
-from emulator.broker.errors import ArgumentError, NotAllowed
+from emulator.broker.errors import ArgumentError, NotAllowed, SessionLockLost
 from emulator.encoding.types import Described, Long, Symbol
 from emulator.endpoints.receiver import ReceiverEndpoint
 from emulator.host import MAX_MESSAGE_SIZE
@@ -14,6 +15,7 @@ SESSION_FILTER = "com.microsoft:session-filter"
 LOCKED_UNTIL = Symbol("com.microsoft:locked-until-utc")
 TIMEOUT_PROPERTY = "com.microsoft:timeout"
 ACCEPT_TIMEOUT_S = 60.0
+SESSION_LOST_GRACE_S = 1.0
 _TICKS_AT_1970 = 621355968000000000
 
 
@@ -55,10 +57,20 @@ class SessionReceiverEndpoint(ReceiverEndpoint):
         self.client.request_flush()
 
     def session_lost(self) -> None:
+        """The link is detached after a grace period, so that the receiver first gets the errors of its settlements."""
         self.session_id = None
-        self.link.detach("com.microsoft:session-lock-lost", "The session lock has expired.")
         self._end_grant()
-        self.client.request_flush()
+        self.host.later(SESSION_LOST_GRACE_S, self._detach_lost)
+
+    def _detach_lost(self) -> None:
+        if self.link.is_open:
+            self.link.detach(SessionLockLost.condition, "The session lock has expired.")
+            self.client.request_flush()
+
+    def _apply(self, event: e.Settled) -> bytes:
+        if self.session_id is None:
+            raise SessionLockLost
+        return super()._apply(event)
 
     def _wait(self) -> None:
         if self.session_id is not None:

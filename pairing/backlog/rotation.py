@@ -32,6 +32,10 @@ class _Queue:
     fill: float = 0.0
     is_adopted: bool = False
     """Whether it was pulled because another process said so."""
+    is_doubtful: bool = False
+    """Whether it may have been deleted: its namespace is to be asked."""
+    is_missing: bool = False
+    """Whether it is known to have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,35 @@ class Rotation:
     def replace(self, paths: Iterable[str]) -> None:
         """The backlog queues are these; what is known of those that stay is kept."""
         self._queues = {path: self._queues.get(path, _Queue()) for path in paths}
+
+    @property
+    def present(self) -> int:
+        """How many backlog queues there are, as far as is known."""
+        return sum(not queue.is_missing for queue in self._queues.values())
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a queue may have been deleted."""
+        return any(queue.is_doubtful for queue in self._queues.values())
+
+    def doubt(self, path: str, *, is_missing: bool) -> None:
+        """A queue may have been deleted; ``is_missing``: the namespace says that it is not there."""
+        if (queue := self._queues.get(path)) is not None:
+            queue.is_doubtful, queue.is_missing = True, queue.is_missing or is_missing
+
+    def found(self, paths: Collection[str], now: float) -> list[RotationEvent]:
+        """The namespace has these queues: what was doubtful among them is in the rotation again, others are missing."""
+        returned = []
+        for path, queue in self._queues.items():
+            if path not in paths:
+                queue.is_doubtful = queue.is_missing = True
+            elif queue.is_doubtful:
+                queue.is_doubtful, queue.is_missing = False, False
+                queue.failures, queue.is_adopted = 0, False
+                if queue.pulled_at is not None:
+                    queue.pulled_at = None
+                    returned.append(RotationEvent(path, "queue_returned", "its namespace has it", now))
+        return returned
 
     def usable(self, path: str | None) -> bool:
         """Whether a sender may stay with this queue."""
@@ -104,7 +137,7 @@ class Rotation:
         queue = self._queues.get(path)
         if queue is None or (queue.pulled_at is not None and began < queue.pulled_at):
             return []
-        was_pulled = queue.pulled_at is not None and not queue.is_adopted
+        was_pulled = (queue.pulled_at is not None and not queue.is_adopted) or (queue.is_missing and queue.failures > 0)
         queue.pulled_at, queue.is_adopted = now, False
         queue.returns_at = now + min(self._probation_s * 2**queue.failures, _LONGEST_PROBATION_S)
         queue.failures += 1
@@ -115,8 +148,9 @@ class Rotation:
         queue = self._queues.get(path)
         if queue is None or self.trusts(path):
             return []
-        queue.failures = 0
-        if queue.pulled_at is None:
+        was_missing = queue.is_missing
+        queue.failures, queue.is_doubtful, queue.is_missing = 0, False, False
+        if queue.pulled_at is None and not was_missing:
             return []
         queue.pulled_at, queue.is_adopted = None, False
         return [RotationEvent(path, "queue_returned", "a send was accepted", now)]
@@ -124,9 +158,8 @@ class Rotation:
     def expire(self, now: float) -> list[RotationEvent]:
         """Let the time pass: queues whose probation is over return to the rotation."""
         due = [p for p, q in self._queues.items() if q.pulled_at is not None and now >= q.returns_at]
-        own = [
-            path for path in due if not self._queues[path].is_adopted
-        ]  # those of others are reported by their process
+        # Those of others are reported by their process, and one that was deleted once it is there again.
+        own = [path for path in due if not (self._queues[path].is_adopted or self._queues[path].is_missing)]
         for path in due:
             self._queues[path].pulled_at, self._queues[path].is_adopted = None, False
         return [RotationEvent(path, "queue_returned", "its probation is over", now) for path in own]
@@ -138,10 +171,14 @@ class Rotation:
             queue.pulled_at, queue.returns_at, queue.is_adopted = now, returns_at, True
 
     def adopt_return(self, path: str) -> None:
-        """The queue is back in another process's rotation; what this process saw fail by itself stays out."""
+        """The queue is back in another process's rotation; what this process saw fail by itself stays out.
+
+        But not where it failed for having been deleted: then it was created again.
+        """
         queue = self._queues.get(path)
-        if queue is not None and queue.is_adopted:
+        if queue is not None and (queue.is_adopted or queue.is_doubtful):
             queue.pulled_at, queue.is_adopted = None, False
+            queue.is_doubtful, queue.is_missing = False, False
 
     def filled(self, fills: Mapping[str, float]) -> None:
         """How full the queues are, from 0 to 1."""

@@ -72,8 +72,8 @@ class LeaseHolder:
         try:
             self._read_pauses(self._shared)
             self._read_paces(self._shared)
-            for queue, post in self._leases.items():
-                self._maintain_lease(self._shared, queue, post, leaving)
+            for queue, lease in self._leases.items():
+                self._maintain_lease(self._shared, queue, lease, leaving)
             self._alone_since = None
         except redis_errors():
             self._notice_a_freeze()  # in the middle of it: then the connection broke for that, maybe
@@ -85,21 +85,21 @@ class LeaseHolder:
         """Who has not looked for a lease's time was frozen: nothing is its own before Redis says so again."""
         if not self._is_awake():
             self._alone_since = None
-            for post in self._leases.values():
-                post.is_held = False
+            for lease in self._leases.values():
+                lease.is_held = False
 
     def _is_awake(self) -> bool:
         return self._now() - self._looked_at < LEASE_S
 
-    def _is_fresh(self, post: _QueueLease) -> bool:
-        return self._now() - post.renewed_at < LEASE_S
+    def _is_fresh(self, lease: _QueueLease) -> bool:
+        return self._now() - lease.renewed_at < LEASE_S
 
     def _stay_alone(self) -> None:
         """Redis does not answer: whose lease still stands when that begins goes on."""
         if self._alone_since is None:
             self._alone_since = self._now()
-            for post in self._leases.values():
-                post.is_held = post.is_held and self._is_fresh(post)
+            for lease in self._leases.values():
+                lease.is_held = lease.is_held and self._is_fresh(lease)
 
     def may_serve(self, queue: str, token: int | None = None) -> bool:
         """Whether the next receive or send of this queue may begin: asked before each, and costs nothing.
@@ -108,13 +108,13 @@ class LeaseHolder:
         """
         if self._shared is None:
             return True
-        post = self._leases[queue]
-        if post.is_paused or (token is not None and token != post.token) or not self._is_awake():
+        lease = self._leases[queue]
+        if lease.is_paused or (token is not None and token != lease.token) or not self._is_awake():
             return False
         alone_since = self._alone_since
         if alone_since is not None:
-            return post.is_held or self._now() - alone_since >= 2 * LEASE_S
-        return post.is_held and self._is_fresh(post)
+            return lease.is_held or self._now() - alone_since >= 2 * LEASE_S
+        return lease.is_held and self._is_fresh(lease)
 
     def holds(self, queue: str, token: int | None) -> bool:
         """Whether the lease with this token still stands, as far as can be known without asking Redis.
@@ -123,35 +123,35 @@ class LeaseHolder:
         """
         if self._shared is None or token is None:
             return True
-        post = self._leases[queue]
-        stands = self._alone_since is not None or self._is_fresh(post)
-        return post.is_held and token == post.token and stands and self._is_awake()
+        lease = self._leases[queue]
+        stands = self._alone_since is not None or self._is_fresh(lease)
+        return lease.is_held and token == lease.token and stands and self._is_awake()
 
     def vacant(self) -> list[str]:
         """The queues that may be served, and are not."""
-        return [queue for queue, post in self._leases.items() if not post.is_served and self.may_serve(queue)]
+        return [queue for queue, lease in self._leases.items() if not lease.is_served and self.may_serve(queue)]
 
     def begin(self, queue: str) -> int | None:
         """Somebody serves this queue from now on, under the lease with this token; None where there is no lease."""
-        post = self._leases[queue]
-        post.is_served = True
-        return post.token if post.is_held else None
+        lease = self._leases[queue]
+        lease.is_served = True
+        return lease.token if lease.is_held else None
 
     def end(self, queue: str, *, leaving: bool = False) -> None:
         """Nobody serves it any more; who is leaving gives the lease up at once, so that another need not wait."""
-        post = self._leases[queue]
-        post.is_served = False
+        lease = self._leases[queue]
+        lease.is_served = False
         if leaving:
-            self._give_up(queue, post)
+            self._give_up(queue, lease)
 
     def give_up(self) -> None:
         """Gives all leases up, so that others need not wait for their end."""
-        for queue, post in self._leases.items():
-            self._give_up(queue, post)
+        for queue, lease in self._leases.items():
+            self._give_up(queue, lease)
 
-    def _give_up(self, queue: str, post: _QueueLease) -> None:
-        if self._shared is not None and post.is_held:
-            post.is_held = False
+    def _give_up(self, queue: str, lease: _QueueLease) -> None:
+        if self._shared is not None and lease.is_held:
+            lease.is_held = False
             with contextlib.suppress(*redis_errors()):
                 self._shared.release_lease(queue, self._owner)
 
@@ -167,24 +167,24 @@ class LeaseHolder:
     def _read_pauses(self, shared: "SharedState") -> None:
         paused = shared.paused()
         self._keep_back(paused)  # an entity among them is a destination that nothing shall be sent to
-        for queue, post in self._leases.items():
+        for queue, lease in self._leases.items():
             pause = paused.get("*") or paused.get(queue)
-            if (pause is not None) is not post.is_paused:
-                post.is_paused = pause is not None
-                if not (post.is_held or post.has_reported):  # a fleet reports it once: the process whose queue it was
+            if (pause is not None) is not lease.is_paused:
+                lease.is_paused = pause is not None
+                if not (lease.is_held or lease.has_reported):  # a fleet reports it once: the process whose queue it was
                     continue
-                post.has_reported = post.is_paused
-                self._report_pause(queue, post.is_paused, f"{pause.reason} ({pause.by})" if pause else "resumed")
+                lease.has_reported = lease.is_paused
+                self._report_pause(queue, lease.is_paused, f"{pause.reason} ({pause.by})" if pause else "resumed")
 
-    def _maintain_lease(self, shared: "SharedState", queue: str, post: _QueueLease, leaving: bool) -> None:
+    def _maintain_lease(self, shared: "SharedState", queue: str, lease: _QueueLease, leaving: bool) -> None:
         asked_at = self._now()
-        if post.is_held and post.is_paused and not post.is_served:
-            post.is_held = False
+        if lease.is_held and lease.is_paused and not lease.is_served:
+            lease.is_held = False
             shared.release_lease(queue, self._owner)
-        elif post.is_held and asked_at - post.renewed_at > _RENEW_S:
-            post.is_held = shared.renew_lease(queue, self._owner, LEASE_S)
-            post.renewed_at = asked_at
-        elif not (post.is_held or post.is_paused or leaving):
-            post.token = shared.acquire_lease(queue, self._owner, LEASE_S)
-            post.is_held = post.token is not None
-            post.renewed_at = asked_at
+        elif lease.is_held and asked_at - lease.renewed_at > _RENEW_S:
+            lease.is_held = shared.renew_lease(queue, self._owner, LEASE_S)
+            lease.renewed_at = asked_at
+        elif not (lease.is_held or lease.is_paused or leaving):
+            lease.token = shared.acquire_lease(queue, self._owner, LEASE_S)
+            lease.is_held = lease.token is not None
+            lease.renewed_at = asked_at

@@ -41,10 +41,10 @@ from pairing.drain.host import SyphonHost, SyphonLink, World
 from pairing.drain.refusals import require_lease, why_refused
 from pairing.drain.session_order import Bar, Barred, Lift, SessionAction
 from pairing.drain.shared_sessions import session_outcome
-from pairing.drain.stored_ledger import StoredLedger
+from pairing.drain.stored_ledger import StoredLedger, same_queue
 from pairing.drain.usage import Tally
 from pairing.drive import Operation, Reply, call
-from pairing.health.faults import describe, is_ambiguous
+from pairing.health.faults import describe, is_ambiguous, is_gone, may_be_gone
 from pairing.links import LinkFailure
 from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
 
@@ -68,6 +68,10 @@ class DrainOperations:
         self._host, self._world, self._queue = host, world, queue
         self._sender, self._rest, self._holds = sender, rest, holds
         self.stored: StoredLedger | None = None
+        self.is_deleted = False
+        """Whether the queue is no more: of one that is created again in its place, the messages are no concern here."""
+        self._created_at = ""
+        self._must_identify = False
         self._tally = Tally(host, queue)
         self._link = self._new_link()
 
@@ -99,9 +103,15 @@ class DrainOperations:
 
     def created_at(self) -> Operation[str]:
         """When the queue was created, which with its path is its identity; empty where the namespace does not say."""
+        self._created_at = yield from self._identity()
+        return self._created_at
+
+    def _identity(self) -> Operation[str]:
         try:
             return str((yield from self._properties()).created_at_utc)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ResourceNotFoundError):
+                self._note_refusal(error)
             return ""
 
     def close(self) -> Operation[None]:
@@ -127,9 +137,26 @@ class DrainOperations:
         self, operation: Callable[[Any, float], Operation[R]], timeout_s: float
     ) -> Operation[R | Failed]:
         """What the operation, given the receiver and the time that is left, returns; or Failed."""
+        if self._must_identify and (yield from self._finds_another()):
+            return Failed("the queue was created again")
         opening_s = 0.0 if self._link.sender is not None else OPEN_S
         answers, failure = yield from self._attempt(self._link, operation, timeout_s + opening_s)
-        return Failed(describe(failure.error)) if failure is not None else answers[0]
+        if failure is None:
+            return answers[0]
+        self._note_refusal(failure.error)
+        return Failed(describe(failure.error))
+
+    def _note_refusal(self, error: Exception) -> None:
+        if may_be_gone(error):
+            self._must_identify, self.is_deleted = True, self.is_deleted or is_gone(error)
+            self._host.backlog_refused(self._queue, error)
+
+    def _finds_another(self) -> Operation[bool]:
+        """Whether the queue, which may have been deleted, is another one now; as long as nobody knows, it is not."""
+        found = yield from self._identity()
+        self.is_deleted = self.is_deleted or not same_queue(found, self._created_at)
+        self._must_identify = not found
+        return self.is_deleted
 
     def _attempt(
         self, link: SyphonLink, operation: Callable[[Any, float], Operation[R]], timeout_s: float

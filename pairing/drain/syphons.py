@@ -22,6 +22,9 @@ from pairing.drain.stored_ledger import StoredLedger, same_queue
 from pairing.drive import Operation, call, nested
 from pairing.health.availability import State
 
+_MISSING_S = 2.0
+"""How often a queue that does not exist is looked for."""
+
 
 class SyphonCore:
     """One syphon of a client, whichever its world."""
@@ -123,11 +126,18 @@ class SyphonCore:
         """One backlog queue, as long as it is this process's to serve."""
         world, host = self._world, self._host
         operations = DrainOperations(host, world, queue, self._sender, partial(world.rest, stop), holds)
+
+        def may_go_on() -> bool:
+            return not operations.is_deleted and may_work()
+
         try:
             created_at = yield from operations.created_at()
+            if operations.is_deleted:
+                yield from call(world.rest, stop, _MISSING_S)
+                return
             stored = operations.stored = StoredLedger(host, queue, created_at, token, holds)
-            flow = yield from call(world.block, partial(self._drain_flow, stored, queue, may_work))
-            yield from nested(self._in_turn(flow, may_work), operations.perform)
+            flow = yield from call(world.block, partial(self._drain_flow, stored, queue, may_go_on))
+            yield from nested(self._in_turn(flow, may_go_on), operations.perform)
         finally:
             yield from operations.close()
             if queue in self.progress:

@@ -46,6 +46,7 @@ class SharedBacklog:
     def __init__(self, shared: "SharedState") -> None:
         self._redis, prefix = shared.redis, f"pairing:{{{shared.pair}}}:"
         self._fills, self._warned, self._look = prefix + "fills", prefix + "fills-warned", prefix + "fills-look"
+        self._repair = prefix + "queues-repair"
         self._pulled, self.channel = prefix + "queues", prefix + "queues"
 
     # Capacity ------------------------------------------------------------------------------------------------------
@@ -53,6 +54,10 @@ class SharedBacklog:
     def claim_look(self, every_s: float) -> bool:
         """Whether the caller shall look at the queues now: of a fleet one process, once per interval."""
         return bool(self._redis.set(self._look, "1", nx=True, px=max(int(every_s * 1000), 1)))
+
+    def claim_repair(self, every_s: float) -> bool:
+        """Whether the caller shall create deleted queues again now: of a fleet one process, once per interval."""
+        return bool(self._redis.set(self._repair, "1", nx=True, px=max(int(every_s * 1000), 1)))
 
     def record(self, sizes: Mapping[str, tuple[int, int]], at: float) -> dict[str, Fill]:
         """Keep what was seen: size and limit in bytes by path, ``at`` in seconds of Unix time.

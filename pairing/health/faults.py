@@ -6,7 +6,7 @@ docs/specification.md, section 5, decides; docs/wire.md, section 8, describes wh
 import re
 import struct
 
-from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.core.exceptions import AzureError, ClientAuthenticationError, ResourceNotFoundError
 from azure.servicebus import exceptions as sdk
 from azure.servicebus.exceptions import ServiceBusError
 
@@ -88,7 +88,13 @@ def is_ambiguous(error: BaseException) -> bool:
 
 def is_gone(error: BaseException) -> bool:
     """Whether the entity is no more, and with it whatever it held."""
-    return isinstance(error, sdk.MessagingEntityNotFoundError) or condition(error) == "amqp:resource-deleted"
+    absent = (sdk.MessagingEntityNotFoundError, ResourceNotFoundError)
+    return isinstance(error, absent) or condition(error) == _GONE
+
+
+def may_be_gone(error: BaseException) -> bool:
+    """Whether the entity may be no more: the service refuses the token for one that is gone like a wrong key."""
+    return is_gone(error) or isinstance(error, sdk.ServiceBusAuthenticationError)
 
 
 def condition(error: BaseException) -> str | None:

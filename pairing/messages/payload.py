@@ -12,7 +12,7 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, Amq
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from pairing.messages.rewriting import PATH, SESSION_ID, as_message, check_reserved, ensure_message_id, to_backlog
-from pairing.messages.sizes import STEP, backlog_overhead, message_size
+from pairing.messages.sizes import EMPTY_BATCH, STEP, backlog_overhead, backlog_size, envelope_size, message_size
 from pairing.telemetry.metering import billing_units
 
 STANDARD_LIMIT = 262_144
@@ -59,6 +59,8 @@ class PairedMessageBatch(ServiceBusMessageBatch):
         if self._create is not None:
             self._create(ready, self._path)
         reserve = backlog_overhead(ready, self._path) if self._backlog_limit is not None else 0
+        if not self.messages:
+            reserve += envelope_size(ready)
         before, whole = self.size_in_bytes, self.max_size_in_bytes
         if self._backlog_limit is not None:  # the primary may take more, a Premium one paired with a Standard one does
             self._max_size_in_bytes = min(whole, self._backlog_limit() - self._reserved - reserve)
@@ -100,12 +102,16 @@ class Payload:
             self._check_headroom(backlog_limit)
 
     def _check_headroom(self, limit: int) -> None:
-        entries = _BATCH_ENTRY * len(self.messages) if isinstance(self.outgoing, list) else 0
-        needed = self.size + entries + sum(backlog_overhead(message, self.path) for message in self.messages)
+        needed = self.size + sum(backlog_overhead(message, self.path) for message in self.messages)
+        if isinstance(self.outgoing, list):
+            needed += EMPTY_BATCH + envelope_size(self.messages[0]) + _BATCH_ENTRY * len(self.messages)
+            if needed > limit:  # a bound, which is far from the size of many small messages
+                needed = backlog_size(self.messages, self.path)
         if needed > limit:
+            what = "The messages take" if isinstance(self.outgoing, list) else "The message takes"
             raise MessageSizeExceededError(
-                message=f"The message takes {self.size} bytes and {needed} bytes on its way through a backlog queue, "
-                f"which takes {limit}; require_headroom=False sends it while the primary is healthy."
+                message=f"{what} {needed} bytes in a backlog queue, which accepts {limit}; require_headroom=False "
+                "sends them while the primary is healthy."
             )
 
     def rewritten(self) -> Any:
@@ -214,6 +220,8 @@ def payload(messages: Messages | ServiceBusMessageBatch, path: str) -> Payload |
         return Payload(messages.messages, messages, path) if messages.messages else None
     if isinstance(messages, ServiceBusMessageBatch):
         messages = _messages_of(messages)
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise TypeError(f"cannot send a {type(messages).__name__}: neither message, mapping, list of those, nor batch")
     ready = [ready_message(message) for message in messages]
     return Payload(ready, ready, path) if ready else None
 

@@ -1,6 +1,6 @@
 """How large a message is on the wire: a cheap bound, and the exact size where a step or a limit is near."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -17,21 +17,24 @@ NEAR = 4_096
 """How near a step or a limit the bound must be for the exact size to be worth its price."""
 
 _DATA = AmqpMessageBodyType.DATA
-_EMPTY_BATCH = ServiceBusMessageBatch().size_in_bytes
+EMPTY_BATCH = ServiceBusMessageBatch().size_in_bytes
+"""Bytes of a batch without messages."""
 _SECTIONS = 96  # descriptors and lengths of all sections, the header, two times
 _VALUE = 5  # the longest constructor and length
 _MANY = 200  # properties beyond which the bound would be too loose
+_ENVELOPE = 29  # the properties of a batch: descriptor, list, the id's constructor, and what is left out
+_ENVELOPE_KEY = 38  # its annotations: descriptor, map, the key's name and the value's constructor
 _FIXED = {type(None): 2, bool: 3, int: 9, float: 9, datetime: 9, UUID: 17, Decimal: 17}
 _GUESSED = frozenset({str, bytes, int, float, bool, UUID, type(None)})
 _GUESSED_ANNOTATIONS = _GUESSED - {bytes} | {datetime}
-_PATH, _SESSION, _TTL, _SCHEDULE, _TYPED_ID, _LARGER_MAP = 16, 22, 28, 42, 40, 6
+_PATH, _SESSION, _TTL, _SCHEDULE, _LARGER_MAP = 16, 22, 28, 42, 6
 
 
 def encoded_size(message: ServiceBusMessage) -> int:
     """The exact size in bytes, by the SDK's own encoder: some hundred microseconds."""
     batch = ServiceBusMessageBatch(max_size_in_bytes=2**62)
     batch.add_message(message)
-    added = batch.size_in_bytes - _EMPTY_BATCH
+    added = batch.size_in_bytes - EMPTY_BATCH
     return added - 5 if added - 5 < 256 else added - 8  # what one message costs a batch, as the SDK counts
 
 
@@ -85,6 +88,25 @@ def backlog_overhead(message: ServiceBusMessage, path: str) -> int:
     if raw.annotations and message.scheduled_enqueue_time_utc is not None:
         overhead += _SCHEDULE
     return overhead
+
+
+def backlog_size(messages: Sequence[ServiceBusMessage], path: str) -> int:
+    """The exact size in bytes of several messages that are sent to a backlog queue together, as a batch."""
+    batch = ServiceBusMessageBatch(max_size_in_bytes=2**62)
+    for message in messages:
+        batch.add_message(to_backlog(message, path))
+    return batch.size_in_bytes + envelope_size(messages[0])
+
+
+def envelope_size(first: ServiceBusMessage) -> int:
+    """How many bytes at most the SDK adds to a batch for its first message, beyond what it counts.
+
+    A batch that was rewritten for the backlog carries that message's id and partition key, but no session.
+    """
+    size = _ENVELOPE + len(str(first.message_id or "").encode())
+    if first.partition_key is not None:
+        size += _ENVELOPE_KEY + len(first.partition_key.encode())
+    return size
 
 
 class _NotSimpleError(Exception):

@@ -125,6 +125,16 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     def _administer(self, action: ListQueues | CreateQueue) -> Eventually[Reply]:
         """Ask the secondary namespace."""
 
+    def _forked(self) -> None:
+        super()._forked()
+        if self.refusal is not None and self._state == "closed":
+            self._lock = threading.RLock()
+            self._forget_links()
+
+    @abstractmethod
+    def _forget_links(self) -> None:
+        """Leave the connections alone, which belong to the parent process."""
+
     # Opening -------------------------------------------------------------------------------------------------------
 
     def _open(self) -> Operation[None]:
@@ -141,8 +151,14 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         self._begin_working()
 
     def _find_backlog_again(self) -> Operation[None]:
-        if self._state == "opened" and not self.backlog_paths:
-            self._repaired((yield from self._find_backlog(tries=1)))  # meanwhile no other maintenance is done
+        """Find or create the backlog queues in one try; meanwhile no other maintenance is done."""
+        if self._state != "opened":
+            return
+        paired = yield from self._find_backlog(tries=1)
+        if self.backlog_paths:
+            self._found_again(paired)
+        else:
+            self._repaired(paired)
 
     def _find_backlog(self, tries: int = TRIES) -> Operation[Paired]:
         if self._must_name_secondary():

@@ -84,6 +84,13 @@ class MaintenanceCore:
             return None
         return SharedBacklog(coordination.shared)
 
+    def _may_repair(self, every_s: float) -> bool:
+        """Whether this process shall look for deleted queues now: of a fleet one, all where Redis does not answer."""
+        backlog = self._shared_backlog() if self._paired.backlog_paths else None
+        with contextlib.suppress(Exception):
+            return backlog is None or backlog.claim_repair(every_s)
+        return True
+
     def _count_connections(self) -> None:
         """Note how many connections are open to each end, for its brokered connections are on the bill."""
         for end in (self._paired.primary, self._paired.secondary):
@@ -146,7 +153,11 @@ class MaintenanceOperations(MaintenanceCore):
             yield from call(self._ask_fleet, self._filled, queues)
 
     def _repair(self) -> Operation[None]:
-        """A client that was opened without the secondary goes on trying."""
+        """Goes on trying to find or create backlog queues: where there are none, or one may have been deleted."""
         pause = max(seconds(self._client.options.creation_retry_interval), TICK_S)
-        if not self._client.backlog_paths and self._is_time("repair", pause):
+        if self._client.backlog_paths:
+            if not self._client.pair_state.rotation.is_doubtful:
+                return
+            pause = max(min(pause, seconds(self._client.options.backlog_probation)), TICK_S)
+        if self._is_time("repair", pause) and (yield from call(self._ask_fleet, self._may_repair, pause)):
             yield from self._client._find_backlog_again()

@@ -124,6 +124,7 @@ def total(entities: dict[str, Counter[str]]) -> Counter[str]:
     return +sum(entities.values(), Counter[str]())
 
 
+@pytest.mark.nightly
 def test_the_report_shows_a_mended_outage_and_its_operations_are_those_the_namespaces_counted(visitor: Visitor) -> None:
     demo = visitor.demo
     visitor.demo_button("break", "orders")

@@ -94,6 +94,7 @@ def pending(fleet: Fleet) -> int:
     return int(fleet.shared.redis.xpending(USAGE, GROUP)["pending"])
 
 
+@pytest.mark.nightly
 def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_interval_at_most(
     plane: ControlPlane, fleet: Fleet
 ) -> None:

@@ -92,6 +92,7 @@ def test_events_and_usage_that_a_frozen_collector_has_read_are_stored_once_and_i
         fleet.until(lambda m=member: plane.used("send").get(m.process) == m.sent["orders"], 60, told)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_a_frozen_pinger_is_replaced_and_its_pings_do_not_come_in_a_burst_when_it_wakes(
     plane: ControlPlane, fleet: Fleet

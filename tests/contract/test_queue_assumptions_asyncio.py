@@ -24,6 +24,8 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
+from tests.pace import slowed
+
 pytestmark = pytest.mark.contract
 
 DELETING = ServiceBusReceiveMode.RECEIVE_AND_DELETE
@@ -208,7 +210,7 @@ async def test_messages_and_batches_may_be_sent_again(aio_client, make_queue):
         messages = await take(receiver, 5)
         for message in messages:
             await receiver.complete_message(message)
-        soon = (datetime.now(UTC) + timedelta(seconds=2)).replace(microsecond=0)
+        soon = (datetime.now(UTC) + timedelta(seconds=slowed(2))).replace(microsecond=0)
         assert len(await sender.schedule_messages(messages[:2], soon, timeout=5)) == 2
         peeked = await receiver.peek_messages(5, sequence_number=1)
         assert {message.state for message in peeked} == {ServiceBusMessageState.SCHEDULED}

@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from emulator.broker.delivery_encoding import encode_delivery
 from emulator.broker.descriptions import EntityStatus, QueueDescription
 from emulator.broker.errors import (
     BrokerError,
@@ -18,7 +19,7 @@ from emulator.broker.errors import (
     SessionCannotBeLocked,
     SessionLockLost,
 )
-from emulator.broker.message import PING_CONTENT_TYPE, MessageState, encode_delivery, parse, parse_batch
+from emulator.broker.message import PING_CONTENT_TYPE, MessageState, parse, parse_batch
 from emulator.broker.namespace import Namespace, parse_address
 from emulator.broker.schedule import Schedule
 from emulator.encoding.codec import encode, encode_list, encode_map

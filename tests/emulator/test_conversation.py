@@ -7,145 +7,16 @@ import pytest
 
 from emulator import signatures
 from emulator.amqp import performatives as p
-from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, FrameBuffer
+from emulator.amqp.frames import AMQP_HEADER, FrameBuffer
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription
-from emulator.broker.message import MessageState
-from emulator.broker.namespace import Namespace
-from emulator.conversation import Conversation
-from emulator.encoding.codec import decode, encode
-from emulator.encoding.sections import APPLICATION_PROPERTIES, VALUE, split
+from emulator.broker.message import MessageState, parse
+from emulator.conversation import MAX_OUTPUT, Conversation
+from emulator.encoding.codec import encode
 from emulator.encoding.types import Array, Described, Long, Symbol, Timestamp, UInt, ULong
 from emulator.faults import fault_from_json
-from emulator.host import KEY_NAME, Host
-from tests.emulator.amqp.peer import OPENING, SASL, SESSION, sent, source, target
-
-KEY = "key"
-
-
-class Client:
-    """A connection to a namespace, at the same time its socket."""
-
-    def __init__(self, host, calls):
-        self.calls, self.buffer, self.is_closed, self.was_reset = calls, FrameBuffer(1 << 24), False, False
-        self.conversation = Conversation(host, self)
-        self.say(OPENING + SESSION)
-        self.heard()
-        self.handles = 0
-
-    def write(self, data):
-        for header in (SASL_HEADER, AMQP_HEADER):
-            data = data.replace(header, b"")
-        self.buffer.feed(data)
-
-    def close(self):
-        self.is_closed = True
-
-    def reset(self):
-        self.was_reset = True
-
-    def say(self, data):
-        self.conversation.receive(data)
-        while self.calls:
-            self.calls.pop(0)()
-
-    def heard(self):
-        """Each performative and its payload since the last call."""
-        found = []
-        for kind, _, body in self.buffer.frames():
-            performative, end = p.decode_performative(body, sasl=kind == SASL_FRAME)
-            found.append((performative, body[end:]))
-        return found
-
-    def attach(self, *, sends_to=None, receives_from=None, **more):
-        """Attach a link; returns its handle and what was answered."""
-        handle = self.handles
-        self.handles += 1
-        ends = (source("me"), target(sends_to)) if sends_to is not None else (source(receives_from), target("me"))
-        role = sends_to is None
-        count = None if role else 0
-        self.say(sent(p.Attach(f"l{handle}", handle, role, 0, 1, *ends, initial_delivery_count=count, **more)))
-        return handle, [performative for performative, _ in self.heard()]
-
-    def node(self, name):
-        """Both links of a node; returns a function that asks it."""
-        self.attach(receives_from=name)
-        handle, _ = self.attach(sends_to=name)
-        return lambda properties, body: self.ask(handle, properties, body)
-
-    def ask(self, handle, properties, body):
-        """Ask a node; returns the application properties and the value of its answer."""
-        payload = b"\x00\x53\x73" + encode([uuid.uuid4()]) + b"\x00\x53\x74" + encode(properties)
-        self.say(sent(p.Transfer(handle, 1, b"t", 0), payload + b"\x00\x53\x77" + encode(body)))
-        (answer,) = [payload for performative, payload in self.heard() if isinstance(performative, p.Transfer)]
-        parts = {part.code: decode(answer, part.value)[0] for part in split(answer)}
-        return parts[APPLICATION_PROPERTIES], parts[VALUE]
-
-    def put_token(self, audience, key=KEY, name=KEY_NAME, life_s=60):
-        cbs = self.node("$cbs")
-        token = signatures.sign(name, key, audience, int(time.time()) + life_s)
-        operation = {"operation": "put-token", "type": "jwt", "name": audience}
-        return cbs(operation, token)[0]["status-code"]
-
-    def manage(self, path):
-        """Asks the `$management` node of an entity: operation and body to status, condition and answer."""
-        node = self.node(f"{path}/$management")
-
-        def ask(operation, body):
-            properties, answer = node({"operation": f"com.microsoft:{operation}"}, body)
-            return properties["statusCode"], properties.get("errorCondition"), answer
-
-        return ask
-
-    def condition(self, performatives):
-        """The condition of the detach among these."""
-        return [p.error_parts(each.error)[0] for each in performatives if isinstance(each, p.Detach)]
-
-
-@pytest.fixture
-def namespace():
-    namespace = Namespace("contoso")
-    for path, properties in (("orders", {}), ("orders/eu", {}), ("sessions", {"requires_session": True})):
-        namespace.create_queue(path, QueueDescription(path, **properties), time.time())
-    return namespace
-
-
-@pytest.fixture
-def host(namespace):
-    return Host(namespace, KEY, time.time, lambda delay, call: calls.append(call))
-
-
-calls = []
-
-
-@pytest.fixture
-def passing(host):
-    """Moves the clock to so many seconds from the test's beginning, and does what is due then."""
-    began = time.time()
-
-    def move(seconds):
-        host.clock = lambda: began + seconds
-        host.advance()
-
-    return move
-
-
-@pytest.fixture
-def client(host):
-    calls.clear()
-    client = Client(host, calls)
-    assert client.put_token("sb://host/") == 202
-    return client
-
-
-@pytest.fixture
-def stranger(host):
-    calls.clear()
-    return Client(host, calls)
-
-
-def body(text=b"x", session=None):
-    return b"\x00\x53\x73" + encode([None] * 10 + [session]) + b"\x00\x53\x75" + encode(text)
-
+from emulator.host import KEY_NAME
+from tests.emulator.amqp.client import KEY, Client, body
+from tests.emulator.amqp.peer import SASL, sent, source, target
 
 # --- who may do what ------------------------------------------------------------------------------------------------
 
@@ -347,7 +218,7 @@ def test_one_disposition_settles_a_whole_range(client, namespace):
     ("state", "count", "kept", "where"),
     [
         (p.released(), 0, 1, MessageState.ACTIVE),
-        (p.modified(False, False), 0, 1, MessageState.ACTIVE),
+        (p.modified(False, False), 1, 1, MessageState.ACTIVE),
         (p.modified(True, False), 1, 1, MessageState.ACTIVE),
         (p.modified(True, True), 1, 1, MessageState.DEFERRED),
     ],
@@ -405,9 +276,38 @@ def test_a_client_that_does_not_read_is_given_no_more(client, namespace):
     client.say(sent(p.Transfer(sender, 1, b"t", 0, settled=True), body()))
     assert client.heard() == []
     client.conversation.resume()
-    while calls:
-        calls.pop(0)()
+    while client.calls:
+        client.calls.pop(0)()
     assert [type(performative) for performative, _ in client.heard()] == [p.Transfer]
+
+
+def test_one_turn_writes_about_a_megabyte_and_the_next_ones_the_rest(client, namespace, host):
+    queue = namespace.queue("orders")
+    for _ in range(500):
+        queue.enqueue(parse(body(b"x" * 10_000)), time.time())
+    sizes, write = [], client.write
+    client.write = lambda data: (sizes.append(len(data)), write(data))
+    handle, _ = client.attach(receives_from="orders")
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1000)))
+    assert len(client.heard()) == 500
+    assert max(sizes) < MAX_OUTPUT + 20_000
+    assert len(sizes) >= 5
+
+
+def test_a_client_that_reads_slowly_is_given_no_more_after_a_full_turn(client, namespace):
+    queue = namespace.queue("orders")
+    for _ in range(500):
+        queue.enqueue(parse(body(b"x" * 10_000)), time.time())
+    write = client.write
+    client.write = lambda data: (write(data), len(data) > MAX_OUTPUT and client.conversation.pause())
+    handle, _ = client.attach(receives_from="orders")
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1000)))
+    assert 50 < len(client.heard()) < 150
+    client.write = write
+    client.conversation.resume()
+    while client.calls:
+        client.calls.pop(0)()
+    assert len(client.heard()) > 300
 
 
 def test_an_empty_receive_is_credit_that_ends_without_a_delivery(client, namespace, host):
@@ -455,9 +355,8 @@ def test_an_error_of_our_own_ends_one_connection_with_an_answer(client, namespac
 
 
 def test_a_client_that_asks_for_signs_of_life_gets_them(host):
-    delays = []
+    delays, calls = [], []
     host.later = lambda delay, call: (delays.append(delay), calls.append(call))
-    calls.clear()
     client = Client.__new__(Client)
     client.calls, client.buffer, client.is_closed = calls, FrameBuffer(1 << 24), False
     client.conversation = Conversation(host, client)

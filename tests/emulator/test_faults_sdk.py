@@ -288,21 +288,17 @@ def connect_silenced(client, namespace) -> Exception | None:
 # --- the asyncio client ---------------------------------------------------------------------------------------------
 
 
-async def perform_async(namespace: RunningNamespace, case: Case) -> tuple[Exception | None, dict[str, Any]]:
+async def perform_async(namespace: RunningNamespace, case: Case) -> tuple[BaseException | None, dict[str, Any]]:
     entity = entity_of(case, "asyncio")
     async with AsyncServiceBusClient.from_connection_string(namespace.connection_string, retry_total=0) as client:
         if case.operation in ("receive", "settle", "manage"):
             async with client.get_queue_sender(entity) as sender:
                 await sender.send_messages(ServiceBusMessage("waiting"))
         fault = await asyncio.to_thread(namespace.fault, case.operation, case.effect, entity=entity, **case.more)
-        raised: Exception | None = None
-        try:
-            async with asyncio.timeout(case.watch_s):
-                await ASYNC_ACTIONS[case.operation](client, entity, case)
-        except TimeoutError:
-            raised = StillWaiting()
-        except (ServiceBusError, NothingReceived) as error:
-            raised = error
+        attempt = asyncio.ensure_future(ASYNC_ACTIONS[case.operation](client, entity, case))
+        await asyncio.wait([attempt], timeout=case.watch_s)
+        raised: BaseException | None = attempt.exception() if attempt.done() else StillWaiting()
+        attempt.cancel()  # nothing waits for its end: the SDK can miss that it was cancelled
         stats = await asyncio.to_thread(namespace.stats)
         await asyncio.to_thread(namespace.mend, fault)
         return raised, stats[entity]

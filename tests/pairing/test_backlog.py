@@ -149,3 +149,34 @@ def test_a_queue_that_leaves_moves_only_its_own_sessions():
     queues.failed(PATHS[1], "no answer", 0.0, began=0.0)
     moved = {s for s, queue in before.items() if queues.choose(session=s) != queue}
     assert moved == {s for s, queue in before.items() if queue == PATHS[1]}
+
+
+def test_a_queue_that_was_deleted_is_not_counted_until_its_namespace_has_it_again():
+    queues = rotation()
+    queues.failed(PATHS[0], "not found", 0.0, began=0.0)
+    queues.doubt(PATHS[0], is_missing=True)
+    assert (queues.present, queues.is_doubtful) == (len(PATHS) - 1, True)
+    returned = queues.found(PATHS, 1.0)
+    assert [(event.kind, event.path) for event in returned] == [("queue_returned", PATHS[0])]
+    assert (queues.present, queues.is_doubtful, queues.trusts(PATHS[0])) == (len(PATHS), False, True)
+
+
+def test_a_queue_that_stays_deleted_is_tried_after_each_probation_and_reported_once():
+    queues = rotation()
+    told = kinds(queues.failed(PATHS[0], "not found", 0.0, began=0.0))
+    queues.doubt(PATHS[0], is_missing=True)
+    told += kinds(queues.found(PATHS[1:], 1.0)) + kinds(queues.expire(60.0))
+    assert queues.usable(PATHS[0])
+    told += kinds(queues.failed(PATHS[0], "not found", 61.0, began=61.0)) + kinds(queues.expire(181.0))
+    assert (told, queues.present) == (["queue_pulled"], len(PATHS) - 1)
+    assert kinds(queues.accepted(PATHS[0], 182.0)) == ["queue_returned"]
+    assert queues.present == len(PATHS)
+
+
+def test_a_queue_that_another_process_created_again_is_back_here_too():
+    queues = rotation()
+    queues.failed(PATHS[0], "not found", 0.0, began=0.0)
+    queues.doubt(PATHS[0], is_missing=True)
+    queues.adopt_return(PATHS[0])
+    assert queues.usable(PATHS[0])
+    assert queues.present == len(PATHS)

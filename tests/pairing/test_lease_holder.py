@@ -32,28 +32,28 @@ def fleet(redis_client):
     return Fleet(redis_client)
 
 
-def serve(tenure: LeaseHolder) -> list[str]:
-    tenure.look()
-    begun = tenure.vacant()
+def serve(holder: LeaseHolder) -> list[str]:
+    holder.look()
+    begun = holder.vacant()
     for queue in begun:
-        tenure.begin(queue)
+        holder.begin(queue)
     return begun
 
 
 def test_without_coordination_every_queue_may_be_served():
-    tenure = LeaseHolder(None, "a", lambda: QUEUES, lambda *told: None)
-    assert serve(tenure) == list(QUEUES)
-    assert serve(tenure) == []
-    tenure.end("q1")
-    assert serve(tenure) == ["q1"]
+    holder = LeaseHolder(None, "a", lambda: QUEUES, lambda *told: None)
+    assert serve(holder) == list(QUEUES)
+    assert serve(holder) == []
+    holder.end("q1")
+    assert serve(holder) == ["q1"]
 
 
 def test_queues_that_are_found_later_are_served_too():
     found = []
-    tenure = LeaseHolder(None, "a", lambda: found, lambda *told: None)
-    assert serve(tenure) == []
+    holder = LeaseHolder(None, "a", lambda: found, lambda *told: None)
+    assert serve(holder) == []
     found.append("q0")
-    assert serve(tenure) == ["q0"]
+    assert serve(holder) == ["q0"]
 
 
 def test_each_queue_is_served_by_one_process_and_handed_over(fleet):

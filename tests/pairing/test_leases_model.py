@@ -264,36 +264,36 @@ class World:
         return after
 
     def begin(self, state: State, which: int) -> State:
-        tenure, line = self.tenure(state, which, "")
-        if not tenure.vacant():
+        holder, line = self.holder(state, which, "")
+        if not holder.vacant():
             return state
-        token = tenure.begin(QUEUE)
-        return self.after(state, which, tenure, line, serves=token or 0)
+        token = holder.begin(QUEUE)
+        return self.after(state, which, holder, line, serves=token or 0)
 
     def work(self, state: State, which: int) -> State:
         """The syphon asks for its next step; who is refused ends."""
-        (tenure, line), token = self.tenure(state, which, ""), state.members[which].serves
-        if not tenure.may_serve(QUEUE, token or None):
+        (holder, line), token = self.holder(state, which, ""), state.members[which].serves
+        if not holder.may_serve(QUEUE, token or None):
             return self.end(state, which, leaving=False)
         member, other = state.members[which], state.members[1 - which]
         assert not member.is_paused, "what is paused is served"
         assert not token or not member.is_held or token == member.token, "a syphon goes on under another lease"
         if token and other.serves and self.is_calm(state):
-            others = self.tenure(state, 1 - which, "")[0]
+            others = self.holder(state, 1 - which, "")[0]
             assert not others.may_serve(QUEUE, other.serves), "two hold the lease"
-        return self.after(state, which, tenure, line, works=True)
+        return self.after(state, which, holder, line, works=True)
 
     def write(self, state: State, which: int) -> State:
         """Its books, before it completes anything: they count, or it ends."""
         member, content = state.members[which], state.content
         if not member.works or not member.serves:
             return state
-        tenure, line = self.tenure(state, which, "")
+        holder, line = self.holder(state, which, "")
         counts = line.keep_ledger(QUEUE, "{}", member.serves)
         latest = max(content.fence or 0, content.kept or 0, state.granted_here)
         assert counts == (member.serves >= latest), "who came later is written over"
         assert (line.content.kept or 0) >= (content.kept or 0)
-        after = self.after(state, which, tenure, line, works=False)
+        after = self.after(state, which, holder, line, works=False)
         return after if counts else self.end(after, which, leaving=False)
 
     def end(self, state: State, which: int, *, leaving: bool = True) -> State:
@@ -311,9 +311,9 @@ class World:
         """The world after a deed. What comes of it follows from the memory, Redis and the line: asked once."""
         known = name, which, how, state.members[which], state.content, state.lease_age, state.is_paused
         if known not in self.done:
-            tenure, line = self.tenure(state, which, how)
-            deed(tenure)
-            after = self.after(state, which, tenure, line, **more)
+            holder, line = self.holder(state, which, how)
+            deed(holder)
+            after = self.after(state, which, holder, line, **more)
             self.done[known] = after.members[which], after.content, after.lease_age
         member, content, lease_age = self.done[known]
         members = (member, state.members[1]) if which == 0 else (state.members[0], member)
@@ -321,32 +321,32 @@ class World:
 
     # Into the real things, and back --------------------------------------------------------------------------------
 
-    def tenure(self, state: State, which: int, how: str) -> tuple[LeaseHolder, Line]:
+    def holder(self, state: State, which: int, how: str) -> tuple[LeaseHolder, Line]:
         member, line = state.members[which], Line(self.redis, state, how)
         never = float("inf")
-        tenure = LeaseHolder(
+        holder = LeaseHolder(
             SimpleNamespace(shared=line), NAMES[which], lambda: [QUEUE], lambda *told: None, lambda: 0.0
         )
-        post = tenure._leases[QUEUE] = _QueueLease()
-        post.token, post.is_held, post.is_served = member.token, member.is_held, member.is_served
-        post.is_paused, post.has_reported = member.is_paused, member.has_reported
-        post.renewed_at = -TICK_S * member.renewed
-        tenure._looked_at = never if member.looked is None else -TICK_S * member.looked
-        tenure._alone_since = None if member.alone is None else -TICK_S * member.alone
-        return tenure, line
+        lease = holder._leases[QUEUE] = _QueueLease()
+        lease.token, lease.is_held, lease.is_served = member.token, member.is_held, member.is_served
+        lease.is_paused, lease.has_reported = member.is_paused, member.has_reported
+        lease.renewed_at = -TICK_S * member.renewed
+        holder._looked_at = never if member.looked is None else -TICK_S * member.looked
+        holder._alone_since = None if member.alone is None else -TICK_S * member.alone
+        return holder, line
 
-    def after(self, state: State, which: int, tenure: LeaseHolder, line: Line, **more) -> State:
-        post = tenure._leases[QUEUE]
-        looked = tenure._looked_at
+    def after(self, state: State, which: int, holder: LeaseHolder, line: Line, **more) -> State:
+        lease = holder._leases[QUEUE]
+        looked = holder._looked_at
         member = state.members[which]._replace(
-            token=post.token,
-            is_held=post.is_held,
-            is_served=post.is_served,
-            is_paused=post.is_paused,
-            has_reported=post.has_reported,
-            renewed=min(round(-post.renewed_at / TICK_S), OVER),
+            token=lease.token,
+            is_held=lease.is_held,
+            is_served=lease.is_served,
+            is_paused=lease.is_paused,
+            has_reported=lease.has_reported,
+            renewed=min(round(-lease.renewed_at / TICK_S), OVER),
             looked=None if looked == float("inf") else round(-looked / TICK_S),
-            alone=None if tenure._alone_since is None else round(-tenure._alone_since / TICK_S),
+            alone=None if holder._alone_since is None else round(-holder._alone_since / TICK_S),
             **more,
         )
         members = (member, state.members[1]) if which == 0 else (state.members[0], member)

@@ -153,7 +153,7 @@ async def test_a_busy_server_is_waited_for_where_the_options_say_so(world, prima
 async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_entity_back(
     world, primary, secondary, queue
 ):
-    client = await world.open()
+    client = await world.open(ping_primary_interval=timedelta(seconds=slowed(1)))  # and so much time to be answered
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage("before"))
     primary.fault(entity=queue, operation="send", effect="reject")
@@ -169,7 +169,7 @@ async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_en
 
 
 async def test_failures_are_accepted_until_the_interval_is_over(world, primary, secondary, queue):
-    client = await world.open(failover_interval=timedelta(seconds=1.5))
+    client = await world.open(failover_interval=timedelta(seconds=slowed(1.5)))
     sender = client.get_queue_sender(queue)
     primary.fault(entity=queue, operation="send", effect="reject")
     with pytest.raises(sdk.ServiceBusError):

@@ -3,14 +3,17 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from azure.servicebus import ServiceBusMessage
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus._pyamqp._encode import encode_payload
+from azure.servicebus._pyamqp.message import BatchMessage
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
+from azure.servicebus.exceptions import MessageSizeExceededError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairing.messages.payload import STANDARD_LIMIT, PairedMessageBatch, payload
 from pairing.messages.rewriting import to_backlog
-from pairing.messages.sizes import NEAR, STEP, backlog_overhead, encoded_size, message_size, size_bound
+from pairing.messages.sizes import NEAR, STEP, backlog_overhead, backlog_size, encoded_size, message_size, size_bound
 from tests.selection import depth
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -71,3 +74,59 @@ def test_a_body_that_is_no_data_is_encoded_to_know_its_size():
     message = as_message(AmqpAnnotatedMessage(value_body=["x" * 100]))
     assert size_bound(message) is None
     assert message_size(message) == size_on_the_wire(message)
+
+
+# Batches and lists
+
+
+def rewritten_on_the_wire(messages: list[ServiceBusMessage], path: str) -> int:
+    batch = ServiceBusMessageBatch(max_size_in_bytes=2**62)
+    for message in messages:
+        batch.add_message(to_backlog(message, path))
+    return len(encode_payload(bytearray(), BatchMessage(*batch._message)))
+
+
+def filled(shapes, limit: int, path: str) -> list[ServiceBusMessage]:
+    batch = PairedMessageBatch(2**62, path=path, backlog_limit=lambda: limit)
+    for shape in shapes:
+        try:
+            batch.add_message(shape())
+        except MessageSizeExceededError:
+            break
+    return batch.messages
+
+
+@pytest.mark.parametrize("limit", [19_840, 19_880, STANDARD_LIMIT])
+def test_a_batch_that_is_full_fits_the_backlog_with_its_envelope(limit):
+    properties = {"number": 1, "at": datetime(2026, 11, 22, tzinfo=UTC)}
+
+    def shape() -> ServiceBusMessage:
+        return ServiceBusMessage(b"x" * 895, message_id="m" * 36, application_properties=dict(properties))
+
+    messages = filled([shape] * 400, limit, "q")
+    assert len(messages) >= limit // 1060
+    assert rewritten_on_the_wire(messages, "q") <= limit
+
+
+@settings(max_examples=depth(100), deadline=None)
+@given(messages, st.integers(2000, 20_000), st.integers(1, 128).map("k".__mul__) | st.none())
+def test_a_full_batch_of_any_shape_fits_the_backlog(message, limit, partition_key):
+    if partition_key is not None:
+        message.session_id = None
+        message.partition_key = partition_key
+    kept = filled([lambda: message] * 200, limit, "orders")
+    assert not kept or rewritten_on_the_wire(kept, "orders") <= backlog_size(kept, "orders") <= limit
+
+
+def test_a_list_is_refused_only_where_its_rewritten_form_is_too_large_and_the_error_says_how_large():
+    def work(count: int):
+        return payload([ServiceBusMessage(b"x" * 10, message_id=f"{n:036}") for n in range(count)], "orders")
+
+    fits = next(n for n in range(3000, 0, -50) if rewritten_on_the_wire(work(n).messages, "orders") < STANDARD_LIMIT)
+    work(fits).measure(STANDARD_LIMIT, True)
+    too_many = work(fits + 60)
+    with pytest.raises(MessageSizeExceededError) as caught:
+        too_many.measure(STANDARD_LIMIT, True)
+    exact = rewritten_on_the_wire(too_many.messages, "orders")
+    told = int(str(caught.value).split(" take ")[1].split()[0])
+    assert exact <= told <= exact + 16

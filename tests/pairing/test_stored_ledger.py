@@ -16,7 +16,7 @@ def shared(redis_client):
     return SharedState(redis_client, "contoso")
 
 
-def books_of(
+def ledger_of(
     shared, token, *, created_at="today", process="host:1:a", is_connected=True, holds=lambda: True
 ) -> StoredLedger:
     coordination = SimpleNamespace(shared=shared, is_connected=is_connected)
@@ -33,17 +33,17 @@ def restored(*numbers: int) -> Ledger:
 
 def test_who_was_replaced_cannot_write_over_the_books_of_its_successor(shared):
     first = shared.acquire_lease("queue-0", "one", 60)
-    one = books_of(shared, first)
+    one = ledger_of(shared, first)
     assert one.keep(restored(1))
     shared.release_lease("queue-0", "one")
-    two = books_of(shared, shared.acquire_lease("queue-0", "two", 60))
+    two = ledger_of(shared, shared.acquire_lease("queue-0", "two", 60))
     assert two.keep(restored(1, 2, 3))
     assert not one.keep(restored(1))
     assert two.read().count("restored") == 3
 
 
 def test_the_lease_alone_shuts_the_old_holder_out_before_the_new_one_has_written_anything(shared):
-    one = books_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    one = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
     shared.release_lease("queue-0", "one")
     shared.acquire_lease("queue-0", "two", 60)
     assert not one.keep(restored(1))
@@ -55,30 +55,30 @@ def test_books_are_given_up_only_for_a_queue_known_to_be_another(shared, then, n
     ledger = restored(1, 2)
     ledger.created_at = then
     token = shared.acquire_lease("queue-0", "one", 60)
-    books_of(shared, token, created_at=then).keep(ledger)
-    found = books_of(shared, token, created_at=now).read()
+    ledger_of(shared, token, created_at=then).keep(ledger)
+    found = ledger_of(shared, token, created_at=now).read()
     assert found.count("restored") == expected
     assert found.created_at == (now or then)
 
 
 def test_books_that_could_not_be_read_at_the_start_are_added_to_and_not_written_over(shared):
     token = shared.acquire_lease("queue-0", "one", 60)
-    books_of(shared, token).keep(restored(1, 2))
-    late = books_of(shared, token)
+    ledger_of(shared, token).keep(restored(1, 2))
+    late = ledger_of(shared, token)
     assert late.keep(restored(3))  # it never read: Redis was away
-    assert books_of(shared, token).read().count("restored") == 3
+    assert ledger_of(shared, token).read().count("restored") == 3
 
 
 @pytest.mark.parametrize("holds", [True, False])
 def test_while_redis_is_away_the_process_decides_by_what_it_knows_of_its_lease(shared, holds):
-    away = books_of(shared, 1, is_connected=False, holds=lambda: holds)
+    away = ledger_of(shared, 1, is_connected=False, holds=lambda: holds)
     assert away.keep(restored(1)) is holds
     assert shared.ledgers() == {}
 
 
 def test_books_of_another_version_are_told_of_and_new_ones_begin(shared, redis_client, caplog):
     redis_client.hset("pairing:{contoso}:ledger", "queue-0", "[]")
-    assert books_of(shared, 1).read().count("restored") == 0
+    assert ledger_of(shared, 1).read().count("restored") == 0
     assert "the ledger of queue-0 cannot be read" in caplog.text
 
 
@@ -94,7 +94,7 @@ def test_what_operators_made_of_dead_letters_is_entered_once_and_then_let_go(sha
     decisions.report("discarded", [2, 3])
     decisions.report("restored", [5, 99])  # the last was never dead-lettered here
     ledger = dead_lettered(2, 3, 4, 5)
-    books = books_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    books = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
     assert books.keep(ledger)
     fates = {"restored": 2, "dead_lettered": 1, "expired": 0, "discarded": 2, "set_aside": 0}
     balance = books.read().balance(still_there=0)
@@ -104,9 +104,9 @@ def test_what_operators_made_of_dead_letters_is_entered_once_and_then_let_go(sha
 
 def test_who_was_replaced_lets_go_of_no_verdict(shared):
     SharedDecisions(shared, "queue-0").report("discarded", [2])
-    late = books_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    late = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
     shared.release_lease("queue-0", "one")
-    next_ = books_of(shared, shared.acquire_lease("queue-0", "two", 60))
+    next_ = ledger_of(shared, shared.acquire_lease("queue-0", "two", 60))
     assert not late.keep(dead_lettered(2))
     assert next_.keep(dead_lettered(2))
     assert next_.read().count("discarded") == 1

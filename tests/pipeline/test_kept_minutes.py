@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline import transforms
-from pipeline.minutes import Shelf, Wanted, of_hours, of_kinds
+from pipeline.minutes import MinuteStore, Wanted, of_hours, of_kinds
 from pipeline.schemas import USAGE, ddl
 from tests.pipeline.test_charges_on_spark import OCTOBER, record
 
@@ -31,7 +31,7 @@ class Month:
     def get(self, wanted: Wanted) -> dict[tuple[str, int], int]:
         """The units by day and minute. A day with 0 may differ tomorrow."""
         fingerprints = {day: f"{day} {units}" if units else "" for day, units in self.units.items()}
-        kept = Shelf(self.spark, str(self.folder), OCTOBER, fingerprints).get(wanted, self.compute)
+        kept = MinuteStore(self.spark, str(self.folder), OCTOBER, fingerprints).get(wanted, self.compute)
         columns = kept.selectExpr("date", "unix_seconds(minute) as at", "billing_units as units")
         return {(row["date"], row["at"]): row["units"] for row in columns.collect()}
 
@@ -97,7 +97,7 @@ def test_a_run_that_breaks_off_leaves_nothing_that_is_believed(month: Month) -> 
         raise OSError("the power failed")
 
     with pytest.raises(OSError, match="the power failed"):
-        Shelf(month.spark, str(month.folder), OCTOBER, {FIRST: "changed"}).get(of_hours(HOURS[:2]), power_fails)
+        MinuteStore(month.spark, str(month.folder), OCTOBER, {FIRST: "changed"}).get(of_hours(HOURS[:2]), power_fails)
     month.units[FIRST] = 1  # the day looks as before, but its sums were being replaced
     assert month.get(of_hours(HOURS)) == seconds(HOURS)
     assert month.looks == [[FIRST, SECOND], [FIRST]]

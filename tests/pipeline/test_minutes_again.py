@@ -41,6 +41,7 @@ def test_the_hour_in_which_a_tier_begins_counts_each_record_once(
     assert published.invoice.tiers[:2] == (13 * MILLION, 18 * MILLION)
 
 
+@pytest.mark.nightly
 def test_what_comes_between_the_hours_and_the_minutes_is_the_next_runs_and_what_changes_is_told(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:

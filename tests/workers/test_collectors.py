@@ -19,7 +19,7 @@ from pairing.fleet.coordination import SharedState
 from workers import collectors
 from workers.streams import Reader
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 

@@ -143,7 +143,7 @@ def test_an_orphan_in_quarantine_is_drained_home_and_the_row_tells_how_many(
     secondary.administration.update_queue(queue)
     row = errand(QueueDrain, waiting=3)
 
-    orphans.bring_home(row.pk)  # type: ignore[attr-defined]
+    orphans.drain_queue(row.pk)  # type: ignore[attr-defined]
 
     done = QueueDrain.objects.get()
     assert (done.ended_at is not None, done.moved, done.waiting) == (True, 3, 0)
@@ -156,7 +156,7 @@ def test_a_drain_that_was_stopped_is_not_begun(secondary: Secondary) -> None:
     secondary.fill(ORPHAN, "one")
     row = errand(QueueDrain, ended_at=timezone.now())
 
-    orphans.bring_home(row.pk)  # type: ignore[attr-defined]
+    orphans.drain_queue(row.pk)  # type: ignore[attr-defined]
 
     assert secondary.administration.get_queue_runtime_properties(ORPHAN).active_message_count == 1
 

@@ -10,7 +10,7 @@ from dashboard.models import Pair, SyphonPace, SyphonPause
 from pairing.fleet.coordination import SharedState
 from workers import watchers
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 QUEUE = "contoso/x-servicebus-transfer/3"
 
 

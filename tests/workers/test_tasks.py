@@ -48,10 +48,10 @@ def test_what_redis_does_not_take_is_told_with_the_next_heartbeat(fleet: redis.R
     tasks._counts.clear()
     tasks.count("pings.due", delay_s=1.0)
     settings.REDIS_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]
-    tasks.tell()
+    tasks.report()
     settings.REDIS_URL = url  # type: ignore[attr-defined]
     tasks.count("pings.due", delay_s=2.0)
-    tasks.tell()
+    tasks.report()
 
     assert json.loads(str(fleet.hget(shared.TASKS, "pings.due")))["starts"] == 2
 

@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 class NoAccess(Exception):
-    """The provider knows the person, but none of their groups is let in here."""
+    """The provider knows the person, but none of the groups has access here."""
 
 
 class OidcBackend(GroupBackend):
@@ -68,7 +68,7 @@ def _new_person(claims: Mapping[str, Any], key: dict[str, str]) -> User:
 
 
 def _keep_groups(person: User, wanted: list[str]) -> None:
-    """The person's groups among ours become those of the claim, in both directions."""
+    """Adds and removes groups until the person's groups among ours are those of the claim."""
     ours = set(person.groups.filter(name__in=GROUPS).values_list("name", flat=True))
     if ours == set(wanted):
         return

@@ -1,4 +1,4 @@
-"""What a provider says of itself: asked when it is first needed, so that neither a start nor a page waits for it."""
+"""The provider's discovery document, fetched when it is first needed: no start and no other page waits for it."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ _known: dict[str, tuple[float, "Provider"]] = {}
 
 
 class ProviderError(Exception):
-    """The provider does not answer, or not as it should; the sentence says which."""
+    """The provider does not answer, or not as it should; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Provider:
 
 
 def provider() -> Provider:
-    """The configured one. Raises ProviderError; what was known goes on being used while it does not answer."""
+    """The configured provider. Raises ProviderError; a known document is used further while it does not answer."""
     issuer = settings.OIDC_ISSUER
     with _lock:
         kept = _known.get(issuer)
@@ -50,7 +50,7 @@ def provider() -> Provider:
 
 
 def read(document: Any, issuer: str) -> Provider:
-    """The provider that a discovery document describes. Raises ProviderError where it speaks for another issuer."""
+    """The provider of a discovery document. Raises ProviderError if the document is of another issuer."""
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         raise ProviderError("The provider's document is of another issuer: write OIDC_ISSUER exactly as it does.")
     names = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint")
@@ -62,7 +62,7 @@ def read(document: Any, issuer: str) -> Provider:
 
 
 def is_safe(place: str) -> bool:
-    """Whether nobody in between can read along: https, or this machine itself. Nothing is nothing to read."""
+    """Whether the connection is encrypted or stays on this machine. An empty address is safe."""
     parts = urlsplit(place)
     return not place or parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
 

@@ -1,4 +1,4 @@
-"""Going to the provider, coming back, and leaving."""
+"""Redirect to the provider, callback, and sign-out."""
 
 import time
 
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 @require_GET
 def leave(request: HttpRequest) -> HttpResponse:
-    """To the provider. With `renew` it asks nobody anything: who is signed in there comes back at once."""
+    """Redirects to the provider. With `renew` it must not ask the person: who is signed in there comes back at once."""
     home = request.build_absolute_uri(reverse("oidc_authentication_callback"))
     silently = {"prompt": "none"} if request.GET.get("renew") else {}
     try:
@@ -48,7 +48,7 @@ def _next(request: HttpRequest) -> str | None:
 
 @require_GET
 def come_back(request: HttpRequest) -> HttpResponse:
-    """Back from the provider. What went wrong is a page; the log has its kind, and no token."""
+    """The callback. A failure is a page; the log has the class of the error, and no token."""
     if request.GET.get("error"):
         return _refused_there(request)
     if request.session.is_empty() or not {"code", "state"} <= request.GET.keys():
@@ -83,12 +83,12 @@ def _refused_there(request: HttpRequest) -> HttpResponse:
 def _signed_in(request: HttpRequest) -> HttpResponse:
     """A renewal keeps the session and its CSRF token; anybody else gets new ones. Raises what `come_back` handles."""
     claims = claims_of(request)
-    # Asking the provider takes its time: what other tabs have stored meanwhile must not be overwritten.
+    # Other tabs may have stored something in the session during the requests to the provider: read it again.
     request.session = type(request.session)(request.session.session_key)
     person = authenticate(request, claims=claims)
     if person is None or not person.is_active:
         return redirect("login")
-    wanted = request.session.get(NEXT)  # signing in as somebody else empties the session
+    wanted = request.session.get(NEXT)  # login() empties the session of another person
     if request.user != person:
         login(request, person)
     request.session[RENEWS] = time.time() + settings.OIDC_RENEW_ID_TOKEN_EXPIRY_SECONDS
@@ -101,7 +101,7 @@ def _failed(request: HttpRequest, sentence: str, status: int) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Here, and for those who came through the provider there, too."""
+    """Ends the session here, and at the provider for those who signed in through it."""
     came_through = request.session.get(BACKEND_SESSION_KEY) == BACKEND
     logout(request)
     home = reverse("login")
@@ -110,7 +110,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def _end_of_session(home: str) -> str:
-    """Where the provider ends its own session and leads back here; empty where that cannot be had."""
+    """The address that ends the provider's session and redirects back; empty if the provider has none."""
     try:
         ours = client()
     except ProviderError:

@@ -21,7 +21,7 @@ router = Router(tags=["actions"])
 
 
 class AboutQueue(Body):
-    """Which backlog queue, and why. `dry_run`: tell what the namespace says of it now, and change nothing."""
+    """Which backlog queue, and why. `dry_run`: show what the namespace says of it now, and change nothing."""
 
     queue: Path
     reason: Reason
@@ -91,7 +91,7 @@ def _on_queue(request: HttpRequest, action: QueueAction, pair: str, body: AboutQ
 def _require_confirmation(body: AboutQueue) -> None:
     if isinstance(body, DeleteQueue) and not body.dry_run and body.confirm is None:
         raise ApiError(
-            409, "Ask with dry_run first, and send back the `confirm` it tells: then nothing else is deleted."
+            409, "Ask with dry_run first, and send back the `confirm` it returns: then nothing else is deleted."
         )
 
 

@@ -62,7 +62,7 @@ def _ask(
     request: HttpRequest, pair: Pair, what: QueueAction, form: QueueActionForm, *, status: int = 200
 ) -> HttpResponse:
     path = form.cleaned_data["path"]
-    look = cleanup.read(pair, path) if what.proves else Look(pair, path)
+    look = cleanup.read_and_remember(pair, path) if what.proves else Look(pair, path)
     is_administrator = may(request.user, Right.ADMINISTER)
     context = {
         "pair": pair,

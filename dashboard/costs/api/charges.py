@@ -14,8 +14,8 @@ from dashboard.access.rights import Right, require
 from dashboard.api.fields import WHOLE, Body, Month, Rule, Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
-from dashboard.costs.budgets import ALL, raise_alerts, set_budget, standings
-from dashboard.costs.charges import ask_for, latest_run
+from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
+from dashboard.costs.charges import latest_run, request_run
 from dashboard.models import Charge, ChargeRun, Invoice
 from dashboard.site.money import money
 
@@ -151,7 +151,7 @@ def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
     require(request.user, Right.OPERATE)
     if body.dry_run:
         return {"outcome": "preview", "sentence": f"Workers would compute {body.month} anew."}
-    run = ask_for(body.month, request.user.get_username(), timezone.now())
+    run = request_run(body.month, request.user.get_username(), timezone.now())
     return {"outcome": "done", "sentence": f"The computation of {body.month} is {run.status}."}
 
 
@@ -168,7 +168,7 @@ def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[
             "set_by": each.budget.set_by,
             "set_at": each.budget.set_at,
         }
-        for each in standings(query.month, _rule(query.month, query.rule))
+        for each in budget_states(query.month, _rule(query.month, query.rule))
     ]
 
 

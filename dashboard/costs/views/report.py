@@ -16,8 +16,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access.rights import Right, require
 from dashboard.costs import report as cost_report
-from dashboard.costs.budgets import ALL, raise_alerts, set_budget, standings
-from dashboard.costs.charges import OPEN, ask_for, is_stalled, latest_run
+from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
+from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.forms import BudgetForm
 from dashboard.costs.parquet_export import write_parquet
@@ -48,7 +48,7 @@ def report(request: HttpRequest) -> HttpResponse:
     if (found := context["report"]) is not None:
         days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
         context |= {
-            "standings": standings(month, found.rule, found.pair),
+            "standings": budget_states(month, found.rule, found.pair),
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
         }
@@ -82,7 +82,7 @@ def compute(request: HttpRequest) -> HttpResponse:
     month = request.POST.get("month", "")
     if not MONTH.fullmatch(month):
         return no_month()
-    ask_for(month, request.user.get_username(), timezone.now())
+    request_run(month, request.user.get_username(), timezone.now())
     return redirect(f"{reverse('costs')}?month={month}")
 
 

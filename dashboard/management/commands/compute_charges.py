@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_wanted
+from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_requested
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
 from dashboard.management.errors import OneSentenceCommand
@@ -74,7 +74,7 @@ class Command(OneSentenceCommand):
         self._compute_wanted() if options["wanted"] else self._compute(options)
 
     def _compute_wanted(self) -> None:
-        while (run := take_wanted(timezone.now())) is not None:
+        while (run := take_requested(timezone.now())) is not None:
             request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation, incremental=True)
             try:
                 self._summary(compute_month(request, self._tell, run))

@@ -6,6 +6,8 @@ from django.urls import get_resolver, reverse
 
 from tests.dashboard.conftest import ROLES
 
+pytestmark = pytest.mark.postgres_nightly
+
 PAGES = (
     "/",
     "/pairs/contoso/",

@@ -5,7 +5,7 @@ from django.apps import apps
 from django.contrib.auth.models import Group
 from django.core.management import call_command
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 
 
 def rights(name: str) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 from authlib.oidc.core import CodeIDToken
 from django.contrib.auth.models import User
 from django.core.exceptions import SuspiciousOperation
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joserfc import jwt
 from joserfc.errors import JoseError
@@ -31,6 +31,8 @@ DOCUMENT = {
     "userinfo_endpoint": f"{ISSUER}/userinfo",
     "jwks_uri": f"{ISSUER}/keys",
 }
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""How fast a busy machine draws examples is not the question."""
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -55,6 +57,7 @@ def test_only_the_named_values_open_a_group(value, groups):
     assert groups_of({"groups": value}, "groups", LETS_IN) == groups
 
 
+@patient
 @given(value=json_values)
 def test_whatever_the_claim_is_nobody_becomes_administrator_by_it(value):
     found = groups_of({"groups": value}, "groups", LETS_IN)
@@ -62,6 +65,7 @@ def test_whatever_the_claim_is_nobody_becomes_administrator_by_it(value):
     assert set(found) <= set(GROUPS) - {"administrator"}
 
 
+@patient
 @given(claims=st.dictionaries(st.sampled_from(["sub", "email", "preferred_username", "groups"]), json_values))
 def test_every_name_is_one_that_django_takes(claims):
     name = username_of(claims, "preferred_username")
@@ -88,6 +92,7 @@ def test_a_document_that_cannot_be_trusted_is_refused(change):
         discovery.read({**DOCUMENT, **change}, ISSUER)
 
 
+@patient
 @given(document=json_values)
 def test_whatever_a_provider_answers_is_a_provider_or_a_sentence(document):
     with pytest.raises(ProviderError):

@@ -14,6 +14,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.test import RequestFactory
+from django.urls import get_resolver
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
@@ -78,6 +79,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def here(db, people, provider, settings, monkeypatch):
+    _ = get_resolver().url_patterns  # without a provider, as all other tests of this process have them
     settings.OIDC_ISSUER, settings.OIDC_RP_CLIENT_ID, settings.OIDC_RP_CLIENT_SECRET = provider.issuer, "us", "s" * 32
     settings.AUTHENTICATION_BACKENDS = ["dashboard.access.oidc.backend.OidcBackend"]
     monkeypatch.setattr(ROUTES, lambda name: f"/{name}/")  # the routes are there only where a provider is set

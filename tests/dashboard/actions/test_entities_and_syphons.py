@@ -12,6 +12,8 @@ from dashboard.actions.entities import FAIL_OVER, HOLD, MARK_HEALTHY, RELEASE
 from dashboard.actions.syphons import PAUSE_SYPHON, RESUME_SYPHON
 from dashboard.models import AuditEntry, FailoverEvent, SyphonPause
 
+pytestmark = pytest.mark.postgres
+
 
 @pytest.fixture
 def request_of(pair, people):

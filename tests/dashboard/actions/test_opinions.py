@@ -21,30 +21,30 @@ def disagreement(entity):
 
 
 def test_a_disputed_failover_is_one_of_so_many(failed_over):
-    assert projection.record_opinions("contoso", reported_states([LONELY, *[OTHER] * 7]))
+    assert projection.record_reported_states("contoso", reported_states([LONELY, *[OTHER] * 7]))
     assert disagreement(failed_over) == "failed over in 1 of 8"
-    assert not projection.record_opinions("contoso", reported_states([LONELY, *[OTHER] * 7]))
+    assert not projection.record_reported_states("contoso", reported_states([LONELY, *[OTHER] * 7]))
 
 
 def test_a_failover_that_nobody_disputes_says_nothing_of_processes(failed_over):
-    projection.record_opinions("contoso", reported_states([LONELY, OTHER]))
-    assert projection.record_opinions("contoso", reported_states([LONELY, LONELY]))
+    projection.record_reported_states("contoso", reported_states([LONELY, OTHER]))
+    assert projection.record_reported_states("contoso", reported_states([LONELY, LONELY]))
     assert disagreement(failed_over) == ""
 
 
 def test_opinions_of_one_pair_are_none_of_another(failed_over):
-    projection.record_opinions("contoso", reported_states([LONELY, OTHER]))
-    assert not projection.record_opinions("fabrikam", ReportedStates(0, {}))
+    projection.record_reported_states("contoso", reported_states([LONELY, OTHER]))
+    assert not projection.record_reported_states("fabrikam", ReportedStates(0, {}))
     assert disagreement(failed_over) == "failed over in 1 of 2"
 
 
 def test_an_entity_that_is_back_says_nothing_of_processes(failed_over):
-    projection.record_opinions("contoso", reported_states([LONELY, OTHER]))
+    projection.record_reported_states("contoso", reported_states([LONELY, OTHER]))
     projection.apply_health("contoso", health(state="healthy", version=9_000))
     assert disagreement(failed_over) == ""
 
 
 @pytest.mark.parametrize("page", ["/", "/pairs/contoso/entities/orders/"])
 def test_pages_say_it(failed_over, as_role, page):
-    projection.record_opinions("contoso", reported_states([LONELY, *[OTHER] * 7]))
+    projection.record_reported_states("contoso", reported_states([LONELY, *[OTHER] * 7]))
     assert b"failed over in 1 of 8" in as_role("viewer").get(page).content

@@ -15,6 +15,8 @@ from pairing.fleet.coordination import SharedState
 from tests.dashboard.actions.test_actions import act
 from tests.dashboard.conftest import health
 
+pytestmark = pytest.mark.postgres
+
 PATHS = ["orders", "payments"]
 
 

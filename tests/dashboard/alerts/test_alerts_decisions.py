@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.alerts.conditions import Condition, compared, is_over, key_of, threshold_of
-from dashboard.alerts.failovers import SETTLED, Began, Ended, State, Told, follow
-from dashboard.alerts.grouping import Group, Telling, grouped
+from dashboard.alerts.failovers import SETTLED, Began, Ended, Report, State, follow
+from dashboard.alerts.grouping import Group, Notification, grouped
 from dashboard.alerts.results import LONGEST, PATIENCE, backoff, judge
 from dashboard.alerts.rules import Due, Rule, Subject, fits, matches, quiet_end, steps_due, when
 from dashboard.alerts.transport import Answer
@@ -159,7 +159,7 @@ def test_an_escalation_never_goes_back(minutes, gave_up):
 
 TELLINGS = st.lists(
     st.builds(
-        lambda alert, channel, rule, phase, minutes: Telling(
+        lambda alert, channel, rule, phase, minutes: Notification(
             alert,
             Group(channel, rule, f"pair-{alert % 2}", f"kind-{alert % 3}", phase, is_quiet=minutes > 5),
             Due(NOW + minutes * MINUTE, is_quiet=minutes > 5),
@@ -174,15 +174,15 @@ TELLINGS = st.lists(
 
 
 @given(TELLINGS)
-def test_each_channel_is_told_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(tellings):
-    groups = grouped(tellings)
+def test_each_channel_is_told_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
+    groups = grouped(notifications)
     told = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
-    assert sorted(told) == sorted({(one.alert, one.group.channel, one.group.phase) for one in tellings})
+    assert sorted(told) == sorted({(one.alert, one.group.channel, one.group.phase) for one in notifications})
     for group, members in groups.items():
         for one in members:
             alike = [
                 t.due.at
-                for t in tellings
+                for t in notifications
                 if (t.alert, t.group.channel) == (one.alert, group.channel) and t.group.phase == group.phase
             ]
             assert one.group == group
@@ -190,14 +190,14 @@ def test_each_channel_is_told_of_each_phase_of_each_alert_once_and_as_early_as_a
 
 
 @given(TELLINGS)
-def test_what_differs_in_pair_kind_rule_phase_or_quiet_is_never_one_message(tellings):
-    for group, members in grouped(tellings).items():
+def test_what_differs_in_pair_kind_rule_phase_or_quiet_is_never_one_message(notifications):
+    for group, members in grouped(notifications).items():
         assert {(one.group, one.due.is_quiet) for one in members} == {(group, group.is_quiet)}
 
 
 def test_a_whole_pair_is_one_message_to_each_channel():
     away_ones = [
-        Telling(number, Group(channel, 1, "contoso", "failover", "opened", is_quiet=False), Due(NOW))
+        Notification(number, Group(channel, 1, "contoso", "failover", "opened", is_quiet=False), Due(NOW))
         for number in range(10_000)
         for channel in ("mail", "chat")
     ]
@@ -241,12 +241,12 @@ def test_the_key_of_a_backlog_tells_its_threshold():
 # -- failovers --------------------------------------------------------------------------------------------------------
 
 
-def away(second: float, reason: str = "no answer") -> Told:
-    return Told(NOW + timedelta(seconds=second), True, reason)
+def away(second: float, reason: str = "no answer") -> Report:
+    return Report(NOW + timedelta(seconds=second), True, reason)
 
 
-def back(second: float) -> Told:
-    return Told(NOW + timedelta(seconds=second), False)
+def back(second: float) -> Report:
+    return Report(NOW + timedelta(seconds=second), False)
 
 
 def state(is_away: bool, since: float, known_at: float | None = None) -> State:

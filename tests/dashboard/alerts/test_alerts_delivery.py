@@ -21,7 +21,7 @@ from tests.dashboard.alerts.test_alerts_rounds import M, S, fail_over, recover
 from tests.dashboard.conftest import NOW
 from tests.dashboard.receivers import http_server, smtp_server
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 OLD, NEW = (f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}" for _ in range(2))
 CHANNELS = """
 [channels.mail]
@@ -318,7 +318,7 @@ def test_killed_anywhere_a_message_arrives_at_least_once_with_one_id(pair, hook,
         elif where == "after it was sent":
             broken.setattr(delivery, "judge", die)
         else:
-            broken.setattr(delivery, "_fare", die)
+            broken.setattr(delivery, "_note_outcome", die)
         with pytest.raises(Killed):
             sent("hook")
 

@@ -10,6 +10,8 @@ from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState, Notice
 from tests.dashboard.alerts.test_alerts_rounds import M, S, backlog_queue, fail_over, recover
 from tests.dashboard.conftest import NOW
 
+pytestmark = pytest.mark.postgres_nightly
+
 CHANNELS = """
 [channels.mail]
 kind = "email"

@@ -22,7 +22,7 @@ from dashboard.models import (
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet import test_projection
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
 S, M = timedelta(seconds=1), timedelta(minutes=1)
 QUEUE = "contoso/x-servicebus-transfer/0"
 

@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from dashboard.models import Alert, BacklogQueue
-from dashboard.site.open_alerts import Standing, standing
+from dashboard.site.open_alerts import OpenAlerts, open_alerts
 from tests.dashboard.conftest import NOW
 
 HTMX = {"HX-Request": "true"}
@@ -64,11 +64,11 @@ def test_a_question_before_a_deed_asks_for_no_number(three_open, redis_here, as_
 
 def test_the_number_costs_one_query(pair, redis_here, as_role, django_assert_num_queries):
     with django_assert_num_queries(1):
-        assert standing().word == ""
+        assert open_alerts().word == ""
 
 
 def test_thousands_are_told_as_more_than_there_is_room_for():
-    assert Standing(1000, 0).word == "999+"
+    assert OpenAlerts(1000, 0).word == "999+"
 
 
 DEAD = "/backlog/contoso/messages/?queue=contoso%2Fx-servicebus-transfer%2F0&amp;show=dead"

@@ -16,6 +16,7 @@ from tests.dashboard.alerts.test_alerts_rounds import fail_over, recover
 from tests.dashboard.conftest import NOW
 
 pytestmark = [
+    pytest.mark.postgres,
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(
         "connection.vendor == 'sqlite'",

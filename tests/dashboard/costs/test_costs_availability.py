@@ -26,12 +26,12 @@ def test_a_pairs_share_is_of_the_time_of_all_its_entities() -> None:
     assert (contoso.entities, contoso.touched, contoso.episodes) == (3, 2, 2)
     assert (contoso.down_s, contoso.worst_s, contoso.repair_s) == (10_800, 7_200, 5_400)
     assert contoso.percent == pytest.approx(100 * (1 - 3 / (3 * 744)))
-    assert (fabrikam.percent_told, fabrikam.repair_s) == (100.0, None)
+    assert (fabrikam.percent_shown, fabrikam.repair_s) == (100.0, None)
 
 
 def test_a_pair_that_was_down_for_a_moment_is_not_told_as_never_down() -> None:
     (contoso,) = by_pair([entity("orders", 1), *(entity(str(n), 0) for n in range(99))], [outage(1)])
-    assert contoso.percent_told == 99.999
+    assert contoso.percent_shown == 99.999
 
 
 def test_a_month_that_has_just_begun_is_fully_available() -> None:

@@ -143,5 +143,5 @@ def test_the_job_is_told_the_turns_up_to_the_months_end_and_every_entity(tmp_pat
 
 
 def test_only_an_entity_that_was_never_down_is_told_as_always_available() -> None:
-    assert Availability(down_s=6.0, period_s=1_750_000.0).percent_told == 99.999
-    assert Availability(down_s=0.0, period_s=1_750_000.0).percent_told == 100.0
+    assert Availability(down_s=6.0, period_s=1_750_000.0).percent_shown == 99.999
+    assert Availability(down_s=0.0, period_s=1_750_000.0).percent_shown == 100.0

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs.charges import ask_for, take_wanted
+from dashboard.costs.charges import request_run, take_requested
 from dashboard.models import AuditEntry, ChargeRun
 from tests.dashboard.markup import one_line
 
@@ -48,21 +48,21 @@ def test_a_month_that_is_none_cannot_be_asked_for(client: Client) -> None:
 
 def test_one_worker_takes_what_was_asked_for() -> None:
     now = timezone.now()
-    asked = ask_for(MONTH, "olga", now)
-    assert take_wanted(now) == asked
-    assert take_wanted(now) is None
-    assert ask_for(MONTH, "otto", now) == asked
+    asked = request_run(MONTH, "olga", now)
+    assert take_requested(now) == asked
+    assert take_requested(now) is None
+    assert request_run(MONTH, "otto", now) == asked
 
 
 def test_what_nobody_took_can_be_asked_for_again() -> None:
     now = timezone.now()
-    lost = ask_for(MONTH, "olga", now - timedelta(minutes=16))
-    assert ask_for(MONTH, "olga", now) != lost
+    lost = request_run(MONTH, "olga", now - timedelta(minutes=16))
+    assert request_run(MONTH, "olga", now) != lost
 
 
 def test_the_part_that_tells_progress_asks_for_the_page_once_the_run_has_ended(client: Client) -> None:
     viewer = sign_in(client, "viewer")
-    run = ask_for(MONTH, "olga", timezone.now())
+    run = request_run(MONTH, "olga", timezone.now())
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.RUNNING, stage="pricing", share=0.8, rows=5)
     part = viewer.get("/costs/run/", {"month": MONTH})
     assert "80 % · pricing · 5 rows" in one_line(part.content.decode())
@@ -75,7 +75,7 @@ def test_a_wanted_run_that_fails_says_why(settings: object, tmp_path: Path, caps
     broken = tmp_path / "prices.json"
     broken.write_text("{")
     settings.PRICES_FILE = broken  # type: ignore[attr-defined]
-    ask_for(MONTH, "olga", timezone.now())
+    request_run(MONTH, "olga", timezone.now())
     call_command("compute_charges", wanted=True)
     run = ChargeRun.objects.get()
     assert (run.status, "not JSON" in run.error) == (ChargeRun.Status.FAILED, True)

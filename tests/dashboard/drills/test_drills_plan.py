@@ -32,10 +32,10 @@ from dashboard.drills.plan import (
     Wait,
     decide,
     done,
-    heard,
     received,
     resumed,
     troubled,
+    with_reports,
 )
 from pairing.fleet.presence import Heard, Presence
 from tests.selection import depth
@@ -316,8 +316,8 @@ def test_what_processes_tell_of_the_failover_counts_for_those_that_were_there_an
         "app:9:late": Presence(sends=True, heard=(Heard("canary", 7, 60.0),)),
     }
 
-    told = heard(plan, "canary", living)
-    gone = heard(told, "canary", {})
+    told = with_reports(plan, "canary", living)
+    gone = with_reports(told, "canary", {})
 
     assert (told.heard, gone.heard) == ({"app:1:aaaa": 0.2}, {"app:1:aaaa": 0.2})
     assert Plan.from_json(json.loads(json.dumps(gone.as_json()))) == gone

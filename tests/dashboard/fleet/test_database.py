@@ -39,6 +39,8 @@ from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.fleet.test_projection import Queue, event
 
+pytestmark = pytest.mark.postgres
+
 LONG = "orders/" + "x" * 400
 
 
@@ -328,7 +330,7 @@ def test_whatever_length_and_letters_reports_have_they_are_stored_short(pair):
     assert projection.apply_all_health("contoso", states) == 4
     assert projection.record_pings("contoso", {"orders": ping, ENDLESS: ping}) == 2
     projection.record_heartbeat(ENDLESS, ENDLESS, NOW, {ENDLESS: ENDLESS})
-    projection.record_opinions("contoso", ReportedStates(1, {ENDLESS: 1}))
+    projection.record_reported_states("contoso", ReportedStates(1, {ENDLESS: 1}))
     projection.record_depths("contoso", [], NOW)
     orders = EntityHealth.objects.get(path="orders")
     assert max(map(len, (orders.reason, orders.last_ping_reason, FailoverEvent.objects.get().reason))) <= LONGEST

@@ -16,6 +16,8 @@ from tests.dashboard.fleet.test_projection import Queue
 from tests.dashboard.incidents.test_incidents import story
 from tests.dashboard.markup import one_line
 
+pytestmark = pytest.mark.postgres
+
 __all__ = ["story"]
 QUEUE = "contoso/x-servicebus-transfer/0"
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.alerts.failovers import Began, Ended, Told, follow
+from dashboard.alerts.failovers import Began, Ended, follow
+from dashboard.alerts.failovers import Report as Turned
 from dashboard.fleet.outages import AWAY, Fold, Report, Turn, outages
 from dashboard.incidents.folding import incidents
 from dashboard.models import FailoverEvent
@@ -67,7 +68,7 @@ def test_incidents_alerts_and_charges_tell_of_the_same_outages(steps):
         for one in outages(Report(event.time, event.kind) for event in events)
     ]
     shown = [(one.failed_over_at, one.recovered_at) for one in incidents(events, timedelta(seconds=5))]
-    turns = [Told(event.time, event.kind in AWAY) for event in events if event.kind in (*AWAY, "recovered")]
+    turns = [Turned(event.time, event.kind in AWAY) for event in events if event.kind in (*AWAY, "recovered")]
     steps_taken = follow(None, None, turns, None, at(second))
 
     assert charged == shown

@@ -17,6 +17,8 @@ from tests.dashboard.conftest import NOW, health
 from tests.dashboard.exposition import sample, samples
 from tests.dashboard.fleet.test_projection import Queue, event
 
+pytestmark = pytest.mark.postgres_nightly
+
 HTMX = {"HX-Request": "true"}
 
 

@@ -11,23 +11,8 @@ import pytest
 from tests.postgres import cluster, programs
 
 ROOT = Path(__file__).resolve().parents[3]
-WHERE_IT_MATTERS = (
-    "database projection pruning",  # what the database refuses and takes
-    "control several ledgers alerts_together collectors",  # who comes first, locks and statements of its own
-)
-WHOLE = (
-    *WHERE_IT_MATTERS,
-    "pages ten_thousand incidents groups syphon_runs access metrics",
-    "alerts_rounds alerts_delivery alerts_pages readiness_keeping readiness_pages pauses",
-)
-"""What queries the database at all: in the nightly run."""
-
-
-def files(lines: tuple[str, ...]) -> list[str]:
-    """Where the tests of these names are. Raises StopIteration where there are none."""
-    rooms = (ROOT / "tests" / "dashboard", ROOT / "tests" / "workers")
-    names = [f"test_{name}.py" for line in lines for name in line.split()]
-    return [str(next(path for room in rooms for path in room.rglob(name))) for name in names]
+WHERE_IT_MATTERS, WHOLE = "postgres", "postgres or postgres_nightly"
+"""The markers of the files: what the database refuses, locks and counts; at night, what asks it at all."""
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +31,14 @@ def database_url() -> Iterator[str]:
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    "lines", [WHERE_IT_MATTERS, pytest.param(WHOLE, marks=pytest.mark.nightly)], ids=["where it matters", "whole"]
+    "marked", [WHERE_IT_MATTERS, pytest.param(WHOLE, marks=pytest.mark.nightly)], ids=["where it matters", "whole"]
 )
-def test_the_same_tests_pass_on_postgresql(database_url, lines):
+def test_the_same_tests_pass_on_postgresql(database_url, marked):
     """All in one process: to start one and to migrate a database takes longer than most of these files."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment = {**ours, "DATABASE_URL": database_url}
     options = ["-q", "--maxfail=5", "-n", "0", "--create-db", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *options, *files(lines)]
+    command = [sys.executable, "-m", "pytest", *options, "-m", marked, "tests/dashboard", "tests/workers"]
 
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 

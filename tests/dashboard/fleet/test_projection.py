@@ -20,6 +20,8 @@ from pairing.events import KINDS, Event
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 
+pytestmark = pytest.mark.postgres
+
 
 @dataclass
 class Queue:

@@ -27,6 +27,8 @@ from tests.dashboard.conftest import NOW
 from tests.dashboard.exposition import Sample, samples
 from tests.dashboard.fleet.test_projection import Queue, event
 
+pytestmark = pytest.mark.postgres
+
 
 def remember(age: timedelta, identity: str) -> None:
     at = NOW - age

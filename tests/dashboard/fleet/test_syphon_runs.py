@@ -12,6 +12,8 @@ from pairing.drain.ledger import Ledger
 from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import event
 
+pytestmark = pytest.mark.postgres_nightly
+
 QUEUE, OTHER = "contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1"
 FIRST, SECOND = "host:1:aaaa", "host:2:bbbb"
 

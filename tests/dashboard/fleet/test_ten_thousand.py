@@ -13,6 +13,8 @@ from dashboard.models import EntityHealth
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW, health
 
+pytestmark = pytest.mark.postgres_nightly
+
 
 @pytest.fixture
 def many(pair):

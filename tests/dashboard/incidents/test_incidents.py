@@ -17,6 +17,8 @@ from tests.dashboard.conftest import NOW
 from tests.dashboard.fleet.test_projection import Queue, event
 from tests.dashboard.markup import one_line
 
+pytestmark = pytest.mark.postgres_nightly
+
 FIVE_S = timedelta(seconds=5)
 
 

@@ -15,6 +15,8 @@ from tests.dashboard.alerts.test_alerts_rounds import QUEUE, backlog_queue
 from tests.dashboard.conftest import NOW, health
 from tests.dashboard.exposition import Sample, sample, samples
 
+pytestmark = pytest.mark.postgres_nightly
+
 S = timedelta(seconds=1)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dashboard.readiness import checks
 from dashboard.readiness.facts import Answer, EntityFacts, PairFacts, Probe, QueueFacts
 from dashboard.readiness.gathering import _full_in_s
-from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Check, Verdict, faults_of, score, verdicts_of, word
+from dashboard.readiness.score import OF_ENTITY, WEIGHTS, Check, Result, faults_of, results_of, score, word
 from pairing.backlog.capacity import Fill
 
 NOW = datetime(2026, 11, 2, 3, 0, tzinfo=UTC)
@@ -45,7 +45,7 @@ def all_checks(facts: PairFacts = READY, entity: EntityFacts = HOMELY) -> list[C
 def test_where_everything_is_shown_to_work_the_score_is_100_without_a_reason() -> None:
     every = all_checks()
 
-    assert score(verdicts_of(every)) == 100
+    assert score(results_of(every)) == 100
     assert faults_of(every) == []
 
 
@@ -58,8 +58,8 @@ def test_every_check_has_a_weight_and_they_sum_to_100() -> None:
 def test_of_a_fleet_of_which_nothing_is_known_nothing_is_good() -> None:
     every = all_checks(PairFacts(at=NOW), EntityFacts("orders"))
 
-    assert Verdict.GOOD not in verdicts_of(every).values()
-    assert score(verdicts_of(every)) == 0
+    assert Result.GOOD not in results_of(every).values()
+    assert score(results_of(every)) == 0
     assert all(check.reason and check.todo for check in every)
 
 
@@ -114,7 +114,7 @@ def test_each_fault_is_told_with_what_to_do(changes: dict[str, object], name: st
     assert fault.verdict == verdict
     assert fault.reason
     assert todo in fault.todo
-    assert score(verdicts_of(every)) < 100
+    assert score(results_of(every)) < 100
 
 
 ENTITIES = {
@@ -142,7 +142,7 @@ def test_what_is_inferred_of_senders_is_told_as_such() -> None:
 
 
 def test_a_larger_tier_takes_larger_messages() -> None:
-    assert checks.sizes(replace(HOMELY, message_bytes=259_000, limit=1_048_576)).verdict is Verdict.GOOD
+    assert checks.sizes(replace(HOMELY, message_bytes=259_000, limit=1_048_576)).verdict is Result.GOOD
 
 
 def test_the_worst_comes_first_among_the_reasons() -> None:
@@ -151,24 +151,24 @@ def test_the_worst_comes_first_among_the_reasons() -> None:
     assert [fault.name for fault in faults_of(all_checks(facts))][:2] == ["queues", "senders"]
 
 
-verdicts = st.fixed_dictionaries({name: st.sampled_from(list(Verdict)) for name in WEIGHTS})
+verdicts = st.fixed_dictionaries({name: st.sampled_from(list(Result)) for name in WEIGHTS})
 
 
 @given(verdicts, st.sampled_from(sorted(WEIGHTS)))
-def test_no_verdict_becomes_worse_without_the_score_falling_or_staying(told: dict[str, Verdict], name: str) -> None:
-    order = [Verdict.GOOD, Verdict.WEAK, Verdict.UNKNOWN, Verdict.BAD]
+def test_no_verdict_becomes_worse_without_the_score_falling_or_staying(told: dict[str, Result], name: str) -> None:
+    order = [Result.GOOD, Result.WEAK, Result.UNKNOWN, Result.BAD]
     scores = [score({**told, name: verdict}) for verdict in order]
 
     assert scores == sorted(scores, reverse=True)
 
 
 @given(verdicts)
-def test_nobody_is_ready_with_a_vital_check_that_is_not_shown(told: dict[str, Verdict]) -> None:
+def test_nobody_is_ready_with_a_vital_check_that_is_not_shown(told: dict[str, Result]) -> None:
     vital = [told[name] for name, weight in WEIGHTS.items() if weight.is_vital]
 
-    if Verdict.BAD in vital:
+    if Result.BAD in vital:
         assert score(told) <= 20
-    elif Verdict.UNKNOWN in vital:
+    elif Result.UNKNOWN in vital:
         assert score(told) <= 60
     assert 0 <= score(told) <= 100
 

@@ -27,6 +27,8 @@ from dashboard.readiness.gathering import message_bytes, pair_facts
 from dashboard.readiness.storing import keep
 from pairing.fleet.presence import Presence, Presences
 
+pytestmark = pytest.mark.postgres_nightly
+
 PATHS = ("contoso/x-servicebus-transfer/0", "contoso/x-servicebus-transfer/1")
 
 

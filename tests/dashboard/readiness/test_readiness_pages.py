@@ -16,6 +16,8 @@ from dashboard.models import EntityHealth, PairReadiness, Readiness, ReadinessCh
 from dashboard.readiness.history import changes, turns
 from dashboard.readiness.score import OF_ENTITY, WEIGHTS
 
+pytestmark = pytest.mark.postgres_nightly
+
 GOOD = [{"name": name, "verdict": "good", "reason": "", "todo": ""} for name in WEIGHTS if name not in OF_ENTITY]
 SENDERS = {
     "name": "senders",

@@ -1,4 +1,4 @@
-"""Whether any worker lives, for pages on which nothing moves without one."""
+"""Whether any worker is alive, for pages that depend on one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dashboard.fleet.status import is_silent
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """As `fleet/silence.html` tells it."""
+class WorkerLiveness:
+    """What `fleet/silence.html` shows."""
 
     heartbeat: datetime | None
     """When any worker was last heard of."""
     is_silent: bool
 
 
-def silence(now: datetime) -> Silence:
-    """What is known now; one question."""
+def worker_liveness(now: datetime) -> WorkerLiveness:
+    """What is known now, in one query."""
     heard = last_heartbeat()
-    return Silence(heard, is_silent(heard, now))
+    return WorkerLiveness(heard, is_silent(heard, now))

@@ -1,0 +1,75 @@
+"""Messages as they are delivered to receivers."""
+
+from __future__ import annotations
+
+import struct
+
+from emulator.broker.message import NEVER, SCHEDULED_TIME, MessageState, StoredMessage, encoded_symbol
+from emulator.encoding.codec import encode
+
+_I64 = struct.Struct(">q")
+_U32 = struct.Struct(">I")
+
+
+_SEQUENCE_NUMBER = encoded_symbol("x-opt-sequence-number") + b"\x81"
+_ENQUEUED_TIME = encoded_symbol("x-opt-enqueued-time") + b"\x83"
+_LOCKED_UNTIL = encoded_symbol("x-opt-locked-until") + b"\x83"
+_ENQUEUE_SEQUENCE = encoded_symbol("x-opt-enqueue-sequence-number") + b"\x81"
+_STATE = encoded_symbol("x-opt-message-state") + b"\x71"
+_DEAD_LETTER_SOURCE = encoded_symbol("x-opt-deadletter-source")
+_SCHEDULED = encoded_symbol(SCHEDULED_TIME) + b"\x83"
+# The delivery annotations section up to the value of its only entry, a UUID of 16 bytes.
+_TOKEN_KEY = encoded_symbol("x-opt-lock-token") + b"\x98"
+_LOCK_TOKEN = b"\x00\x53\x71\xc1" + bytes((len(_TOKEN_KEY) + 17, 2)) + _TOKEN_KEY
+
+
+def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
+    """The message as it is delivered: header, annotations, and the bare message unchanged.
+
+    With `locked` it contains the lock token, which clients need without a delivery tag, and the end of the lock.
+    """
+    if not locked or stored.lock_token is None:
+        return _encoded_header(stored) + _encoded_annotations(stored, locked) + stored.message.bare
+    token = stored.lock_token
+    guid = token[3::-1] + token[5:3:-1] + token[7:5:-1] + token[8:]  # .NET writes the first three fields reversed
+    return _encoded_header(stored) + _LOCK_TOKEN + guid + _encoded_annotations(stored, locked) + stored.message.bare
+
+
+def _encoded_header(stored: StoredMessage) -> bytes:
+    message, count = stored.message, stored.delivery_count
+    durable = b"\x41" if message.durable else b"\x42"
+    priority = b"\x40" if message.priority is None else bytes((0x50, message.priority & 255))
+    ttl = b"\x40" if message.header_ttl_ms is None else b"\x70" + _U32.pack(message.header_ttl_ms)
+    body = durable + priority + ttl + b"\x40" + (b"\x43" if count == 0 else b"\x70" + _U32.pack(count))
+    return b"\x00\x53\x70\xc0" + bytes((len(body) + 1, 5)) + body
+
+
+def _encoded_annotations(stored: StoredMessage, locked: bool) -> bytes:
+    message = stored.message
+    parts = [_SEQUENCE_NUMBER, _I64.pack(stored.sequence_number), _ENQUEUED_TIME, _millis(stored.enqueued_at)]
+    count = 2
+    if locked and stored.locked_until != NEVER:  # in a session single messages are not locked
+        parts += (_LOCKED_UNTIL, _millis(stored.locked_until))
+        count += 1
+    if stored.state is not MessageState.ACTIVE:
+        parts += (_STATE, int(stored.state).to_bytes(4, "big"))
+        count += 1
+    if stored.enqueue_sequence_number is not None:
+        parts += (_ENQUEUE_SEQUENCE, _I64.pack(stored.enqueue_sequence_number))
+        count += 1
+    if stored.scheduled_at is not None:
+        parts += (_SCHEDULED, _millis(stored.scheduled_at))
+        count += 1
+    if stored.dead_letter_source is not None:
+        parts += (_DEAD_LETTER_SOURCE, encode(stored.dead_letter_source))
+        count += 1
+    parts.append(message.annotations)
+    body = b"".join(parts)
+    count = 2 * (count + message.annotation_count)
+    if len(body) < 255 and count < 256:
+        return b"\x00\x53\x72\xc1" + bytes((len(body) + 1, count)) + body
+    return b"\x00\x53\x72\xd1" + _U32.pack(len(body) + 4) + _U32.pack(count) + body
+
+
+def _millis(seconds: float) -> bytes:
+    return _I64.pack(int(seconds * 1000))

@@ -1,0 +1,443 @@
+"""Every declared action, through every face it has: who may do it, its answer, its audit entry, its event.
+
+A face is the page, the API and the command. What each does is compared with the rule itself, carried out on the same
+state. Whoever declares an action says here where it changes something.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+from django.utils.html import escape
+
+from dashboard.access import registry, tokens
+from dashboard.access.audited import Request
+from dashboard.access.rights import Right
+from dashboard.actions.entities import FAIL_OVER, HOLD, MARK_HEALTHY, RELEASE, EntityAction
+from dashboard.actions.syphons import PACE_SYPHON, PAUSE_SYPHON, RESUME_SYPHON, SyphonAction
+from dashboard.alerts import actions as alerts
+from dashboard.backlog import actions as queues
+from dashboard.backlog import cleanup
+from dashboard.drills.actions import ABORT_DRILL, START_DRILL
+from dashboard.drills.canary import CANARY
+from dashboard.drills.requests import Wanted
+from dashboard.models import Alert, AlertRule, ApiToken, AuditEntry, BacklogQueue, ChannelState, Drill, FailoverEvent
+from tests.dashboard.conftest import NOW
+from tests.dashboard.drills.test_drills_pages import canary_queue, drill, primary
+from tests.dashboard.secondary import ORPHAN
+
+__all__ = ["canary_queue", "primary"]
+REASON = "it is wanted"
+LEAST = {Right.VIEW: "viewer", Right.OPERATE: "operator", Right.ADMINISTER: "administrator"}
+ROLES = ("nobody", "viewer", "operator", "administrator")
+SCOPES = {"viewer": "read", "operator": "operate", "administrator": "administer"}
+CHANNELS = '[channels.mail]\nkind = "email"\nto = ["night@example.com"]\n'
+RULE = {"name": "nights", "channels": ["mail"]}
+RULE_FORM = {
+    **RULE, "is_enabled": "on", "pair": "*", "entity": "*", "least_severity": "info", "escalate_after_min": "15",
+    "group_s": "10", "time_zone": "UTC", "wakes_from": "critical", "tells_resolved": "on",
+}  # fmt: skip
+
+
+@dataclass
+class Place:
+    """A pair where everything can be acted on, and everybody who might."""
+
+    pair: Any
+    people: Any
+    shared: Any
+    secondary: Any = None
+
+    def request(self, role: str, target: str) -> Request:
+        return Request(self.people[role], self.pair, target, REASON)
+
+    def alert_request(self, role: str) -> alerts.Request:
+        return alerts.Request(user=self.people[role], at=timezone.now(), reason=REASON)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Where an action changes something, and what each face is sent for it."""
+
+    rule: Callable[[Place, str], Any]
+    page: tuple[str, dict[str, Any]]
+    api: tuple[str, dict[str, Any]] | None = None
+    command: tuple[str, ...] | None = None
+    prepare: tuple[Callable[[Place], Any], ...] = ()
+    needs: str = ""
+    """A fixture: namespaces, or a canary in them."""
+    page_says_why: bool = True
+
+
+def before(action: Any, target: str, **more: Any) -> Callable[[Place], Any]:
+    return lambda place: action.run(place.request("administrator", target), **more)
+
+
+def on_entity(action: Any, *prepare: Callable[[Place], Any]) -> Case:
+    return Case(
+        rule=lambda place, role: action.run(place.request(role, "orders")),
+        page=(f"/pairs/contoso/actions/{action.name}/", {"path": "orders"}),
+        api=(action.operation.path.format(pair="contoso"), {"paths": ["orders"]}),
+        command=(action.command.name, "contoso", "orders"),
+        prepare=prepare,
+    )
+
+
+def on_syphon(action: Any, *prepare: Callable[[Place], Any], **arguments: Any) -> Case:
+    rate = arguments.get("rate")
+    return Case(
+        rule=lambda place, role: action.run(place.request(role, "*"), **arguments),
+        page=(f"/pairs/contoso/actions/{action.name}/", {"path": "*", **arguments}),
+        api=(
+            action.operation.path.format(pair="contoso"),
+            {"target": "*", **({"messages_per_s": rate} if rate else {})},
+        ),
+        command=(action.command.name, "contoso", "*", *(("--rate", str(rate)) if rate else ())),
+        prepare=prepare,
+    )
+
+
+def on_queue(action: Any, *prepare: Callable[[Place], Any], cli: tuple[str, ...] = ()) -> Case:
+    return Case(
+        rule=lambda place, role: action.run(place.request(role, ORPHAN)),
+        page=(f"/pairs/contoso/actions/{action.name}/", {"path": ORPHAN}),
+        api=(action.operation.path.format(pair="contoso"), {"queue": ORPHAN}),
+        command=(action.command.name, "contoso", ORPHAN, *cli),
+        prepare=prepare,
+        needs="reachable",
+    )
+
+
+def on_letters(action: Any, *prepare: Callable[[Place], Any], cli: tuple[str, ...] = ()) -> Case:
+    return Case(
+        rule=lambda place, role: action.run(place.request(role, ORPHAN)),
+        page=("/backlog/contoso/dead-letters/", {"queue": ORPHAN, "verb": action.choice, "which": "all"}),
+        api=(action.operation.path.format(pair="contoso"), {"queue": ORPHAN}),
+        command=(action.command.name, "contoso", ORPHAN, *cli),
+        prepare=(dead, *prepare),
+        needs="reachable",
+    )
+
+
+def on_channel(action: Any, *prepare: Callable[[Place], Any]) -> Case:
+    return Case(
+        rule=lambda place, role: action.run(place.alert_request(role), "mail"),
+        page=(f"/alerts/channels/mail/{action.choice}/", {}),
+        api=(action.operation.path.format(channel="mail"), {}),
+        command=(action.command.name, "mail"),
+        prepare=prepare,
+        page_says_why=False,
+    )
+
+
+def on_rule(
+    action: Any, page: str, form: dict[str, Any], body: dict[str, Any], *prepare: Callable[[Place], Any]
+) -> Case:
+    def row() -> AlertRule:
+        return AlertRule.objects.filter(pk=7).first() or AlertRule(name="nights", channels=["mail"])
+
+    return Case(
+        rule=lambda place, role: action.run(place.alert_request(role), row()),
+        page=(page, form),
+        api=(action.operation.path.format(rule=7), body),
+        prepare=prepare,
+        page_says_why=False,
+    )
+
+
+def filled(place: Place) -> None:
+    place.secondary.fill(ORPHAN, "one")
+
+
+def dead(place: Place) -> None:
+    filled(place)
+    place.secondary.dead_letter(ORPHAN, 1)
+
+
+def deviating(place: Place) -> None:
+    queue = place.secondary.administration.get_queue(ORPHAN)
+    queue.max_delivery_count = 10
+    place.secondary.administration.update_queue(queue)
+
+
+def begun(place: Place) -> None:
+    drill(place.pair, pk=7)
+
+
+def alerted(place: Place) -> None:
+    told = {"kind": "backlog", "severity": "info", "title": "many", "began_at": NOW, "opened_at": NOW}
+    Alert.objects.create(pk=7, key="backlog:contoso", pair="contoso", **told)
+
+
+def ruled(place: Place) -> None:
+    AlertRule.objects.create(pk=7, name="nights", channels=["mail"], changed_at=NOW)
+
+
+def disabled(place: Place) -> None:
+    ChannelState.objects.create(channel="mail", disabled_at=NOW, failing_since=NOW)
+
+
+def owned(place: Place) -> None:
+    end = timezone.now() + timedelta(days=1)
+    ApiToken.objects.create(
+        owner=place.people["viewer"], name="export", prefix="0123456789", scope="read", made_at=NOW, expires_at=end
+    )
+
+
+def drilled(place: Place, role: str) -> Any:
+    return START_DRILL.run(place.request(role, CANARY), Wanted(messages=12))
+
+
+def aborted(place: Place, role: str) -> Any:
+    row = Drill.objects.get(pk=7)
+    return ABORT_DRILL.run(place.request(role, row.path), row)
+
+
+def made(place: Place, role: str) -> Any:
+    return tokens.make(place.people[role], "export", "read", 30, timezone.now())
+
+
+def revoked(place: Place, role: str) -> Any:
+    return tokens.revoke(ApiToken.objects.get(prefix="0123456789"), place.people[role], timezone.now())
+
+
+CASES = {
+    "fail_over": on_entity(FAIL_OVER),
+    "hold": on_entity(HOLD, before(FAIL_OVER, "orders"), before(RELEASE, "orders")),
+    "release": on_entity(RELEASE, before(FAIL_OVER, "orders")),
+    "mark_healthy": on_entity(MARK_HEALTHY, before(FAIL_OVER, "orders")),
+    "pause_syphon": on_syphon(PAUSE_SYPHON),
+    "resume_syphon": on_syphon(RESUME_SYPHON, before(PAUSE_SYPHON, "*")),
+    "pace_syphon": on_syphon(PACE_SYPHON, rate=5.0),
+    "quarantine_queue": on_queue(queues.QUARANTINE_QUEUE),
+    "reopen_queue": on_queue(queues.REOPEN_QUEUE, before(queues.QUARANTINE_QUEUE, ORPHAN)),
+    "drain_queue": on_queue(queues.DRAIN_QUEUE, filled),
+    "stop_drain": on_queue(queues.STOP_DRAIN, filled, before(queues.DRAIN_QUEUE, ORPHAN)),
+    "repair_queue": on_queue(queues.REPAIR_QUEUE, deviating),
+    "take_back": on_queue(queues.TAKE_BACK, before(queues.DELETE_QUEUE, ORPHAN)),
+    "delete_queue": on_queue(queues.DELETE_QUEUE, cli=("--confirm", ORPHAN)),
+    "resubmit_dead_letters": on_letters(queues.RESUBMIT),
+    "discard_dead_letters": on_letters(queues.DISCARD, cli=("--confirm", ORPHAN)),
+    "stop_dead_letters": on_letters(queues.STOP_DEAD_LETTERS, before(queues.RESUBMIT, ORPHAN)),
+    "start_drill": Case(
+        rule=drilled,
+        page=("/drills/start/", {"pair": "contoso", "path": CANARY, "messages": "12"}),
+        api=("/pairs/contoso/start-drill", {"path": CANARY, "messages": 12}),
+        command=("drill", "contoso", CANARY, "--messages", "12"),
+        needs="canary_queue",
+    ),
+    "abort_drill": Case(
+        rule=aborted,
+        page=("/drills/7/abort/", {}),
+        api=("/drills/7/abort", {}),
+        command=("abort-drill", "7"),
+        prepare=(begun,),
+    ),
+    "acknowledge_alert": Case(
+        rule=lambda place, role: alerts.ACKNOWLEDGE_ALERT.run(place.alert_request(role), 7),
+        page=("/alerts/7/acknowledge/", {}),
+        api=("/alerts/7/acknowledge", {}),
+        command=("acknowledge", "7"),
+        prepare=(alerted,),
+        page_says_why=False,
+    ),
+    "try_alert_channel": on_channel(alerts.TRY_CHANNEL),
+    "enable_alert_channel": on_channel(alerts.ENABLE_CHANNEL, disabled),
+    "make_alert_rule": on_rule(alerts.MAKE_RULE, "/alerts/rules/new/", RULE_FORM, RULE),
+    "change_alert_rule": on_rule(alerts.CHANGE_RULE, "/alerts/rules/7/", RULE_FORM, RULE, ruled),
+    "delete_alert_rule": on_rule(alerts.DELETE_RULE, "/alerts/rules/7/delete/", {}, {}, ruled),
+    "make_token": Case(
+        rule=made,
+        page=("/tokens/make/", {"name": "export", "scope": "read", "days": "30"}),
+        command=("make-token", "export"),
+        page_says_why=False,
+    ),
+    "revoke_token": Case(
+        rule=revoked,
+        page=("/tokens/0123456789/revoke/", {}),
+        command=("revoke-token", "0123456789"),
+        prepare=(owned,),
+        page_says_why=False,
+    ),
+}
+FACES = [
+    (name, face)
+    for name, case in CASES.items()
+    for face in ("page", "api", "command")
+    if getattr(case, face) is not None
+]
+
+
+def _rows() -> dict[str, list[dict[str, Any]]]:
+    """Every row of the database, but when a token was used."""
+    models = [model for model in apps.get_app_config("dashboard").get_models() if model is not ApiToken]
+    return {model.__name__: list(model.objects.order_by("pk").values()) for model in models}
+
+
+@pytest.fixture
+def place(request, pair, people, shared, alive, settings, tmp_path) -> Place:
+    settings.CHANNELS_FILE = tmp_path / "channels.toml"
+    settings.CHANNELS_FILE.write_text(CHANNELS)
+    case = CASES[request.getfixturevalue("name")]
+    if not case.needs:
+        return Place(pair, people, shared)
+    secondary = request.getfixturevalue("reachable")
+    request.getfixturevalue(case.needs)
+    return Place(pair, people, shared, secondary)
+
+
+@contextmanager
+def prepared(place: Place, case: Case) -> Iterator[None]:
+    """The state in which the action changes something; what happens inside leaves no trace."""
+    place.shared.redis.flushall()
+    with transaction.atomic():
+        if place.secondary is not None:
+            place.secondary.clear()
+            place.secondary.make(ORPHAN)
+            row = {"index": 7, "is_orphan": True, "seen_at": timezone.now()}
+            BacklogQueue.objects.create(pair=place.pair, path=ORPHAN, **row)
+        for step in case.prepare:
+            step(place)
+        yield
+        transaction.set_rollback(True)
+
+
+def trace(name: str) -> dict[str, Any]:
+    """What is on record of the last action of that name: its entry, and the events of its kind."""
+    entry = AuditEntry.objects.filter(verb=name).order_by("pk").last()
+    fields = ("operator", "pair", "target", "outcome", "detail")
+    events = FailoverEvent.objects.filter(kind=registry.actions()[name].event or "none")
+    known = {field: _without_chance(getattr(entry, field)) for field in fields} if entry else {}
+    return {**known, "events": list(events.values_list("kind", "entity", "operator", "reason"))}
+
+
+def _without_chance(text: str) -> str:
+    """Without what is drawn anew for each token, and without the minute."""
+    head, _, rest = text.partition(" (")
+    return f"{head} of{rest.rpartition(' of')[2]}" if rest.endswith(ROLES) else text.partition(", until ")[0]
+
+
+def of_page(place: Place, case: Case, role: str) -> Any:
+    client = Client()
+    if role != "stranger":
+        client.force_login(place.people[role])
+    return client.post(case.page[0], {**case.page[1], "reason": REASON}, follow=role != "stranger")
+
+
+def of_api(place: Place, case: Case, role: str) -> Any:
+    assert case.api is not None
+    client = Client()
+    if role != "stranger":
+        owner, scope = place.people[role], SCOPES.get(role, "administer")
+        _, text = _token(owner, scope)
+        client = Client(headers={"Authorization": f"Bearer {text}"})
+    body = {**case.api[1], "reason": REASON}
+    if case is CASES["delete_queue"]:
+        body["confirm"] = cleanup.read(place.pair, ORPHAN).confirmation
+    return client.post(f"/api/v1{case.api[0]}", json.dumps(body), "application/json")
+
+
+def _token(owner: Any, scope: str) -> tuple[ApiToken, str]:
+    """A token, also of somebody who may have none."""
+    person = owner if scope != "administer" or owner.username == "administrator" else None
+    if person is not None:
+        return tokens.make(person, "a script", scope, 30, timezone.now())
+    holder = type(owner).objects.get(username="administrator")
+    row, text = tokens.make(holder, "a script", scope, 30, timezone.now())
+    ApiToken.objects.filter(pk=row.pk).update(owner=owner)
+    return row, text
+
+
+def of_command(place: Place, case: Case, role: str, capsys: Any) -> str:
+    assert case.command is not None
+    why = () if case.command[0].endswith("-token") else ("--reason", REASON)
+    call_command("pairing", *case.command, *why, "--user", role)
+    return str(capsys.readouterr().out)
+
+
+def test_every_declared_action_is_walked_through_every_face_it_has():
+    assert set(CASES) == set(registry.actions())
+    for name, action in registry.actions().items():
+        assert (CASES[name].api is not None) == (action.operation is not None)
+        assert (CASES[name].command is not None) == (action.command is not None)
+
+
+@pytest.mark.parametrize(("name", "face"), FACES)
+def test_a_face_does_what_the_rule_does(place, name, face, capsys):
+    case, role = CASES[name], LEAST[registry.actions()[name].right]
+    with prepared(place, case):
+        case.rule(place, role)
+        expected = trace(name)
+    assert expected["outcome"] == "done"
+
+    with prepared(place, case):
+        answer = _through(face, place, case, role, capsys)
+        found, reason = trace(name), AuditEntry.objects.filter(verb=name).order_by("pk").last().reason
+
+    assert found == expected
+    assert answer
+    if not name.endswith("token"):
+        assert reason == (REASON if face != "page" or case.page_says_why else "")
+        assert (escape(found["detail"]) if face == "page" else found["detail"]) in answer
+
+
+def _through(face: str, place: Place, case: Case, role: str, capsys: Any) -> str:
+    if face == "command":
+        return of_command(place, case, role, capsys)
+    answer = (of_page if face == "page" else of_api)(place, case, role)
+    assert answer.status_code == 200, answer.text
+    return str(answer.text if face == "page" else answer.json()["sentence"])
+
+
+@pytest.mark.parametrize(("name", "face"), FACES)
+def test_who_lacks_the_right_is_refused_by_every_face(place, name, face, capsys):
+    case, least = CASES[name], LEAST[registry.actions()[name].right]
+    with prepared(place, case):
+        before_that = trace(name)
+        for role in ROLES[: ROLES.index(least)]:
+            if face == "command":
+                if name.endswith("token") and role == "nobody" and name == "revoke_token":
+                    continue  # of somebody else's token only an administrator: said below
+                with pytest.raises(CommandError, match="needs the group"):
+                    of_command(place, case, role, capsys)
+            else:
+                assert (of_page if face == "page" else of_api)(place, case, role).status_code == 403
+        if face == "command":
+            with pytest.raises(CommandError, match="Nobody signs in as stranger"):
+                of_command(place, case, "stranger", capsys)
+        else:
+            answer = (of_page if face == "page" else of_api)(place, case, "stranger")
+            assert answer.status_code == (302 if face == "page" else 401)
+        entry = AuditEntry.objects.filter(verb=name).order_by("pk").last()
+        assert entry is None or entry.outcome == "refused" or trace(name) == before_that
+        assert trace(name)["events"] == before_that["events"]
+
+
+OF_PAIRS = (EntityAction, SyphonAction, queues.QueueAction, queues.LetterAction)
+WITH_DRY_RUN = [name for name, action in registry.actions().items() if isinstance(action, OF_PAIRS)]
+
+
+@pytest.mark.parametrize("name", WITH_DRY_RUN)
+def test_a_dry_run_of_the_api_says_what_then_changes_and_changes_nothing(place, name):
+    case, role = CASES[name], LEAST[registry.actions()[name].right]
+    assert case.api is not None
+    with prepared(place, case):
+        _, text = _token(place.people[role], SCOPES[role])
+        client = Client(headers={"Authorization": f"Bearer {text}"})
+        rows = _rows()
+        body = {**case.api[1], "reason": REASON, "dry_run": True}
+        said = client.post(f"/api/v1{case.api[0]}", json.dumps(body), "application/json").json()
+
+        assert (said["outcome"], said["hindrance"], _rows()) == ("preview", "", rows)
+        assert said["sentence"]
+        if not name.endswith("dead_letters"):
+            assert (len(said["would_change"]), said["would_not_change"]) == (1, [])

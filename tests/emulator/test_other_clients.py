@@ -1,0 +1,422 @@
+"""What SDKs other than the current one for Python send, as raw frames: settlement, rules, SASL PLAIN, credit."""
+
+import time
+import uuid
+
+import pytest
+
+from emulator.amqp import performatives as p
+from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
+from emulator.broker.descriptions import AuthorizationRule, QueueDescription, SubscriptionDescription, TopicDescription
+from emulator.broker.message import MessageState, parse
+from emulator.encoding.codec import decode, encode
+from emulator.encoding.sections import DELIVERY_ANNOTATIONS, PROPERTIES, split
+from emulator.encoding.types import Array, Described, Int, Long, Symbol, ULong
+from tests.emulator.amqp.client import KEY, Client, body
+from tests.emulator.amqp.peer import SESSION, sent, source, target
+
+DEAD_LETTER = Symbol("com.microsoft:dead-letter")
+
+
+def modified(*fields):
+    return Described(ULong(p.MODIFIED), list(fields))
+
+
+def rejected(info):
+    return Described(ULong(p.REJECTED), [Described(ULong(0x1D), [DEAD_LETTER, None, info])])
+
+
+def received(client, credit=1, queue="orders", payload=None):
+    """Send a message and receive it; returns its transfer and what it holds."""
+    sender, _ = client.attach(sends_to=queue)
+    client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), payload or body()))
+    handle, _ = client.attach(receives_from=queue)
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, credit)))
+    ((transfer, data),) = client.heard()
+    return transfer, data
+
+
+def settle(client, transfer, state):
+    client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, state)))
+    return [p.outcome(answer.state) for answer, _ in client.heard() if isinstance(answer, p.Disposition)]
+
+
+def sections_of(data):
+    return {part.code: decode(data, part.value)[0] for part in split(data)}
+
+
+# --- settlement -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "count", "where"),
+    [
+        (modified(True, False, {}), 1, MessageState.ACTIVE),  # Python: abandon
+        (modified(None, False), 1, MessageState.ACTIVE),  # JavaScript: abandon
+        (modified(), 1, MessageState.ACTIVE),  # .NET and Java: abandon
+        (modified(False, False, {}), 1, MessageState.ACTIVE),  # Go: abandon
+        (modified(True, True, {}), 1, MessageState.DEFERRED),  # Python: defer
+        (modified(None, True), 1, MessageState.DEFERRED),  # JavaScript, .NET and Java: defer
+        (modified(False, True, {}), 1, MessageState.DEFERRED),  # Go: defer
+        (Described(ULong(p.RELEASED), []), 0, MessageState.ACTIVE),  # all: release on close
+    ],
+)
+def test_every_way_to_abandon_counts_a_delivery(client, namespace, state, count, where):
+    transfer, _ = received(client)
+    ((code, _),) = settle(client, transfer, state)
+    assert code == (p.RELEASED if count == 0 else p.MODIFIED)
+    (stored,) = namespace.queue("orders").contents.messages()
+    assert (stored.delivery_count, stored.state) == (count, where)
+
+
+def test_abandoning_dead_letters_at_the_maximum_delivery_count(client, namespace):
+    namespace.create_queue("twice", QueueDescription("twice", max_delivery_count=2), time.time())
+    transfer, _ = received(client, credit=5, queue="twice")
+    client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, modified(None, False))))
+    (again,) = [answer for answer, _ in client.heard() if isinstance(answer, p.Transfer)]
+    settle(client, again, modified(None, False))
+    (dead,) = namespace.queue("twice").dead_letters.contents.messages()
+    assert dead.message.application_properties["DeadLetterReason"] == "MaxDeliveryCountExceeded"
+
+
+@pytest.mark.parametrize("undeliverable", [False, True])
+def test_properties_to_modify_are_merged_into_the_application_properties(client, namespace, undeliverable):
+    payload = b"\x00\x53\x74" + encode({"kept": 1, "changed": "old"}) + b"\x00\x53\x77" + encode("x")
+    transfer, _ = received(client, payload=payload)
+    settle(client, transfer, modified(None, undeliverable, {Symbol("changed"): "new", Symbol("added"): True}))
+    queue = namespace.queue("orders")
+    (stored,) = queue.contents.messages()
+    assert stored.message.application_properties == {"kept": 1, "changed": "new", "added": True}
+    assert queue.contents.size_bytes == stored.message.size > len(payload)
+
+
+def test_a_dead_letter_keeps_every_key_of_its_info(client, namespace):
+    transfer, _ = received(client)
+    info = {Symbol("DeadLetterReason"): "r", Symbol("DeadLetterErrorDescription"): "d", Symbol("attempt"): 3}
+    assert settle(client, transfer, rejected(info)) == [(p.REJECTED, [])]
+    (dead,) = namespace.queue("orders").dead_letters.contents.messages()
+    expected = {"DeadLetterReason": "r", "DeadLetterErrorDescription": "d", "attempt": 3}
+    assert dead.message.application_properties == expected
+
+
+@pytest.mark.parametrize(("status", "where"), [("abandoned", "active"), ("defered", "active"), ("suspended", "dead")])
+def test_properties_to_modify_are_merged_over_management_too(client, namespace, status, where):
+    transfer, _ = received(client)
+    token = Array([uuid.UUID(bytes_le=transfer.delivery_tag)])
+    asked = {"disposition-status": status, "lock-tokens": token, "properties-to-modify": {"colour": "red"}}
+    assert client.manage("orders")("update-disposition", asked)[0] == 200
+    queue = namespace.queue("orders")
+    (stored,) = (queue.dead_letters if where == "dead" else queue).contents.messages()
+    assert stored.message.application_properties["colour"] == "red"
+
+
+@pytest.mark.parametrize("properties", [{"list": [1]}, {"big": "x" * 70_000}], ids=["list", "too large"])
+def test_a_property_that_cannot_be_set_fails_the_settlement_and_keeps_the_lock(client, namespace, properties):
+    transfer, _ = received(client)
+    ((code, (error,)),) = settle(client, transfer, modified(None, False, properties))
+    assert (code, p.error_parts(error)[0]) == (p.REJECTED, "com.microsoft:argument-error")
+    (stored,) = namespace.queue("orders").contents.messages()
+    assert (stored.lock_token, stored.delivery_count) == (transfer.delivery_tag, 0)
+
+
+def test_a_state_of_a_transaction_is_refused_and_settles_nothing(client, namespace):
+    transfer, _ = received(client)
+    transactional = Described(ULong(0x34), [b"txn", Described(ULong(p.ACCEPTED), [])])
+    ((code, (error,)),) = settle(client, transfer, transactional)
+    assert (code, p.error_parts(error)[0]) == (p.REJECTED, "amqp:not-implemented")
+    assert len(namespace.queue("orders")) == 1
+
+
+def test_the_state_received_is_no_outcome(client, namespace):
+    transfer, _ = received(client)
+    assert settle(client, transfer, Described(ULong(p.RECEIVED), [0, 0])) == []
+    assert settle(client, transfer, Described(ULong(p.ACCEPTED), [])) == [(p.ACCEPTED, [])]
+
+
+def test_a_transaction_coordinator_is_refused(client):
+    coordinator = Described(ULong(p.COORDINATOR), [Array([Symbol("amqp:local-transactions")])])
+    client.say(sent(p.Attach("txn", 60, False, 0, 1, source("me"), coordinator, initial_delivery_count=0)))
+    attach, detach = [performative for performative, _ in client.heard()]
+    assert (attach.target, p.error_parts(detach.error)[0]) == (None, "amqp:not-implemented")
+
+
+# --- what a delivery holds ------------------------------------------------------------------------------------------
+
+
+def test_a_delivery_has_its_lock_token_as_an_annotation(client):
+    transfer, data = received(client)
+    assert sections_of(data)[DELIVERY_ANNOTATIONS] == {
+        "x-opt-lock-token": uuid.UUID(bytes_le=transfer.delivery_tag),
+    }
+
+
+def test_a_deferred_message_has_its_lock_token_as_an_annotation(client):
+    transfer, _ = received(client)
+    settle(client, transfer, modified(True, True))
+    asked = {"sequence-numbers": Array([Long(1)]), "receiver-settle-mode": 1}
+    _, _, answer = client.manage("orders")("receive-by-sequence-number", asked)
+    (message,) = answer["messages"]
+    assert sections_of(message["message"])[DELIVERY_ANNOTATIONS] == {"x-opt-lock-token": message["lock-token"]}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\x00\x53\x75" + encode(b"x"),
+        b"\x00\x53\x73\x45\x00\x53\x75" + encode(b"x"),
+        b"\x00\x53\x73" + encode([None, None, "me", "subject"]) + b"\x00\x53\x75" + encode(b"x"),
+        b"\x00\x53\x73" + encode([None, None, "m" * 220, "subject"]) + b"\x00\x53\x75" + encode(b"x"),
+        b"\x00\x53\x73" + encode([None, None, "m" * 400, "subject"]) + b"\x00\x53\x75" + encode(b"x"),
+    ],
+    ids=["no properties", "empty list", "short list", "list that grows beyond 255 bytes", "long list"],
+)
+def test_a_message_without_an_id_is_given_one(client, payload):
+    before = parse(payload)
+    _, data = received(client, payload=payload)
+    after = parse(data)
+    assert len(bytes.fromhex(after.message_id)) == 16
+    assert after.properties._replace(message_id=None) == before.properties
+    assert data.endswith(b"\x00\x53\x75" + encode(b"x"))
+
+
+def test_each_message_of_a_batch_is_given_an_id(client, namespace):
+    handle, _ = client.attach(sends_to="orders")
+    batch = b"".join(b"\x00\x53\x75" + encode(message) for message in (body(b"a"), body(b"b")))
+    client.say(sent(p.Transfer(handle, 0, b"t", 0x80013700, settled=True), batch))
+    ids = {stored.message.properties.message_id for stored in namespace.queue("orders").contents.messages()}
+    assert len(ids) == 2
+    assert None not in ids
+
+
+def test_an_id_of_the_sender_keeps_its_bytes(client):
+    payload = b"\x00\x53\x73" + encode([7, None, "me"]) + b"\x00\x53\x75" + encode(b"x")
+    _, data = received(client, payload=payload)
+    assert data.endswith(payload)
+    assert sections_of(data)[PROPERTIES] == [7, None, "me"]
+
+
+# --- sessions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_tells_why(client, passing):
+    client.put_token("sb://host/", life_s=600)
+    sender, _ = client.attach(sends_to="sessions")
+    client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), body(session="s")))
+    wanted = Described(ULong(p.SOURCE), ["sessions", *[None] * 6, {Symbol("com.microsoft:session-filter"): "s"}])
+    client.say(sent(p.Attach("r", 60, True, 0, 1, wanted, target("me"))) + sent(p.Flow(0, 99, 0, 99, 60, 0, 1)))
+    (transfer,) = [performative for performative, _ in client.heard() if isinstance(performative, p.Transfer)]
+    passing(61)
+    assert client.heard() == []
+    client.conversation.receive(sent(p.Disposition(True, transfer.delivery_id, None, False, p.accepted())))
+    ((answer, _),) = client.heard()
+    code, (error,) = p.outcome(answer.state)
+    assert (code, p.error_parts(error)[0]) == (p.REJECTED, "com.microsoft:session-lock-lost")
+    client.say(b"")
+    assert client.condition([performative for performative, _ in client.heard()]) == ["com.microsoft:session-lock-lost"]
+
+
+# --- rules ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rules(client, namespace):
+    """Asks the `$management` node of a subscription."""
+    namespace.create_topic("news", TopicDescription("news"), time.time())
+    namespace.create_subscription("news", SubscriptionDescription("news", "audit"), time.time())
+    return client.manage("news/Subscriptions/audit")
+
+
+def listed(rules, **page):
+    _, _, answer = rules("enumerate-rules", {"skip": Int(0), "top": Int(100), **page})
+    return [item["rule-description"] for item in answer["rules"]] if answer else []
+
+
+def test_rules_are_added_listed_and_removed_over_amqp(rules, namespace):
+    sql = {"sql-filter": {"expression": "a = 1"}, "sql-rule-action": {"expression": "SET b = 2"}}
+    assert rules("add-rule", {"rule-name": "red", "rule-description": sql})[0] == 200
+    correlation = {"correlation-filter": {"label": "x", "correlation-id": None, "properties": {"n": 5}}}
+    assert rules("add-rule", {"rule-name": "blue", "rule-description": correlation})[0] == 200
+    default, blue, red = listed(rules)
+    assert [value.descriptor for value in (default, blue, red)] == [0x13700000004] * 3
+    assert [value.value[2] for value in (default, blue, red)] == ["$Default", "blue", "red"]
+    assert (red.value[0].descriptor, red.value[0].value[0]) == (0x1370000006, "a = 1")
+    assert (red.value[1].descriptor, red.value[1].value[0]) == (0x13700000006, "SET b = 2")
+    assert blue.value[0] == Described(ULong(0x1370000009), [None, None, None, None, "x", None, None, None, {"n": 5}])
+    assert (default.value[0].descriptor, default.value[1].descriptor) == (0x1370000007, 0x13700000005)
+    assert [value.value[2] for value in listed(rules, skip=Int(1), top=Int(1))] == ["blue"]
+    assert rules("remove-rule", {"rule-name": "red"})[0] == 200
+    assert [rule.name for rule in namespace.subscription("news/Subscriptions/audit").rules()] == ["$Default", "blue"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked", "condition"),
+    [
+        ("add-rule", {"rule-name": "$Default", "rule-description": {"sql-filter": {"expression": "1=1"}}}, "exists"),
+        ("add-rule", {"rule-name": "x", "rule-description": {"sql-filter": {"expression": "1="}}}, "argument"),
+        ("add-rule", {"rule-name": "x", "rule-description": {}}, "argument"),
+        ("add-rule", {"rule-description": {}}, "argument"),
+        ("remove-rule", {"rule-name": "nobody"}, "not-found"),
+        ("enumerate-rules", {}, "argument"),
+    ],
+)
+def test_a_rule_that_cannot_be_changed_is_refused_with_its_condition(rules, operation, asked, condition):
+    status, answered, _ = rules(operation, asked)
+    assert status >= 400
+    assert condition in answered
+
+
+def test_a_queue_has_no_rules(client):
+    assert client.manage("orders")("enumerate-rules", {"skip": 0, "top": 5})[1] == "amqp:not-allowed"
+
+
+def test_no_rules_are_no_content(rules):
+    rules("remove-rule", {"rule-name": "$Default"})
+    assert rules("enumerate-rules", {"skip": 0, "top": 5})[0] == 204
+
+
+# --- SASL PLAIN -----------------------------------------------------------------------------------------------------
+
+
+class PlainClient(Client):
+    """A client that gives name and key over SASL PLAIN."""
+
+    def __init__(self, host, calls, name, key):
+        self.plain = SASL_HEADER + frame(
+            0, p.encode_performative(p.SaslInit("PLAIN", f"\0{name}\0{key}".encode(), "host")), SASL_FRAME
+        )
+        super().__init__(host, calls)
+
+    def say(self, data):
+        if self.plain and data.startswith(SASL_HEADER):
+            data, self.plain = self.plain + AMQP_HEADER + sent(p.Open("client"), channel=0) + SESSION, b""
+        super().say(data)
+
+
+def test_a_client_with_sasl_plain_needs_no_token(host, calls, namespace):
+    client = PlainClient(host, calls, "RootManageSharedAccessKey", KEY)
+    handle, (attach, _) = client.attach(sends_to="orders")
+    assert attach.target is not None
+    client.say(sent(p.Transfer(handle, 0, b"t", 0), body()))
+    assert len(namespace.queue("orders")) == 1
+
+
+@pytest.mark.parametrize(("name", "key"), [("RootManageSharedAccessKey", "wrong"), ("nobody", KEY), ("", "")])
+def test_a_wrong_key_fails_sasl_plain(host, calls, name, key):
+    client = PlainClient(host, calls, name, key)
+    assert client.conversation.connection.is_closed
+    assert client.is_closed
+
+
+def test_a_key_of_one_entity_gives_its_rights_over_sasl_plain(host, calls, namespace):
+    rule = AuthorizationRule("sender", ("Send",), primary_key="entity-key")
+    namespace.create_queue("own", QueueDescription("own", authorization_rules=(rule,)), time.time())
+    client = PlainClient(host, calls, "sender", "entity-key")
+    assert client.attach(sends_to="own")[1][0].target is not None
+    assert client.condition(client.attach(receives_from="own")[1]) == ["amqp:unauthorized-access"]
+    assert client.condition(client.attach(sends_to="orders")[1]) == ["amqp:unauthorized-access"]
+
+
+# --- requests and responses -----------------------------------------------------------------------------------------
+
+
+def peek(client, handle, reply_to=None):
+    properties = encode([uuid.uuid4(), None, None, None, reply_to])
+    named = encode({"operation": "com.microsoft:peek-message"})
+    asked = encode({"from-sequence-number": 0, "message-count": 1})
+    payload = b"\x00\x53\x73" + properties + b"\x00\x53\x74" + named + b"\x00\x53\x77" + asked
+    client.say(sent(p.Transfer(handle, 1, b"t", 0), payload))
+    return [performative.handle for performative, _ in client.heard() if isinstance(performative, p.Transfer)]
+
+
+def responses(client, handle, address, credit):
+    client.say(sent(p.Attach(f"l{handle}", handle, True, 0, 0, source("orders/$management"), target(address))))
+    if credit:
+        client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, credit)))
+    return [performative.handle for performative, _ in client.heard() if isinstance(performative, p.Transfer)]
+
+
+def test_a_response_goes_to_the_reply_to_address(client):
+    responses(client, 70, "first", 10)
+    responses(client, 71, "second", 10)
+    handle, _ = client.attach(sends_to="orders/$management")
+    assert peek(client, handle, "second") == [71]
+    assert peek(client, handle, "first") == [70]
+    assert peek(client, handle) == [70]
+
+
+def test_a_response_waits_for_credit(client):
+    responses(client, 70, "me", 0)
+    handle, _ = client.attach(sends_to="orders/$management")
+    assert peek(client, handle) == []
+    client.say(sent(p.Flow(0, 5000, 0, 5000, 70, 0, 1)))
+    assert len(client.heard()) == 1
+    assert peek(client, handle) == []
+    client.say(sent(p.Flow(1, 5000, 0, 5000, 70, 1, 5)))
+    assert len(client.heard()) == 1
+    assert peek(client, handle) == [70]
+
+
+def test_a_credit_that_the_python_sdk_grants_once_never_ends(client):
+    responses(client, 70, "me", 10_000)
+    link = client.conversation.connection.sessions[1].links[70]
+    link.credit = 0
+    handle, _ = client.attach(sends_to="orders/$management")
+    assert peek(client, handle) == [70]
+
+
+# --- filters --------------------------------------------------------------------------------------------------------
+
+
+def filtered(name, value):
+    return Described(ULong(p.SOURCE), ["orders", *[None] * 6, {Symbol(name): value}])
+
+
+def test_a_filter_that_is_not_supported_is_not_echoed(client):
+    client.say(sent(p.Attach("r", 60, True, 0, 1, filtered("example:colour", "red"), target("me"))))
+    ((attach, _),) = client.heard()
+    assert p.terminus(attach.source).filters == {}
+    assert p.terminus(attach.source).address == "orders"
+
+
+@pytest.mark.parametrize("descriptor", [Symbol("apache.org:selector-filter:string"), ULong(0x468C00000004)])
+def test_a_jms_selector_is_refused(client, descriptor):
+    selector = filtered("jms-selector", Described(descriptor, "colour = 'red'"))
+    client.say(sent(p.Attach("r", 60, True, 0, 1, selector, target("me"))))
+    attach, detach = [performative for performative, _ in client.heard()]
+    assert (attach.source, p.error_parts(detach.error)[0]) == (None, "amqp:not-implemented")
+
+
+# --- older SDKs -----------------------------------------------------------------------------------------------------
+
+
+def test_performatives_are_sent_with_all_their_fields(client):
+    """SDKs for Python before 7.15 read the fields of a performative without checking their number."""
+    for performative in (p.Open("x"), p.Begin(), p.Attach("x"), p.Flow(), p.Detach(), p.End(), p.Close()):
+        values, _ = decode(p.encode_performative(performative), 3)
+        assert len(values) == len(performative.KINDS)
+    raw = []
+    client.write = raw.append
+    client.attach(sends_to="orders")
+    handle, _ = client.attach(receives_from="orders")
+    client.say(sent(p.Transfer(client.handles - 2, 0, b"t", 0), body()))
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1)))
+    sizes = {}
+    position, data = 0, b"".join(raw)
+    while position < len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        sizes[data[position + 10]] = len(decode(data, position + 11)[0])
+        position += size
+    assert (sizes[p.Transfer.CODE], sizes[p.Disposition.CODE], sizes[p.Attach.CODE]) == (11, 6, 14)
+
+
+def test_a_session_announces_its_maximum_handle(host, calls):
+    heard = []
+
+    class Opening(Client):
+        def heard(self):
+            heard.extend(found := super().heard())
+            return found
+
+    Opening(host, calls)
+    (begin,) = [performative for performative, _ in heard if isinstance(performative, p.Begin)]
+    assert begin.handle_max == 0xFFFFFFFF
