@@ -297,7 +297,7 @@ class Conversation:
     ) -> None:
         """Perform an operation, unless a fault is triggered by it.
 
-        `perform` is told whether to answer; the others answer with a condition, a status or another encoded outcome.
+        `perform` gets whether to answer; the others answer with a condition, a status or another encoded outcome.
         """
         fault = self.host.faults.trigger(operation, entity, self.host.clock()) if self.host.faults else None
         if fault is None:

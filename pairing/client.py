@@ -195,6 +195,10 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def _all_links(self) -> list[Link]:
         return self.watchdog.links()
 
+    def _forget_links(self) -> None:
+        self._opening = threading.Lock()
+        self.watchdog.forget_links()
+
     def warm_now(self, path: str) -> None:
         """Open the link to a backlog queue, and learn how large a message it takes."""
         run(self._open_backlog_link(path))

@@ -24,14 +24,19 @@ class PairingError(Exception):
     """Root of this library's errors; the SDK's error, where there is one, is its ``__cause__``."""
 
 
+TOO_LITTLE_TIME = "the timeout left no time to try a queue"
+
+
 class BacklogUnavailableError(PairingError):
     """The entity is failed over and no backlog queue took the message: the caller still holds it.
 
     ``errors`` maps each backlog queue that was tried to its error.
     """
 
-    def __init__(self, entity: str, errors: Mapping[str, BaseException]) -> None:
-        tried = "; ".join(f"{path}: {error}" for path, error in errors.items()) or "no queue in the rotation"
+    def __init__(
+        self, entity: str, errors: Mapping[str, BaseException], reason: str = "no queue in the rotation"
+    ) -> None:
+        tried = "; ".join(f"{path}: {error}" for path, error in errors.items()) or reason
         super().__init__(f"{entity} is failed over and no backlog queue took the message ({tried})")
         self.entity = entity
         self.errors = dict(errors)

@@ -185,6 +185,12 @@ class Watchdog(threading.Thread):
         with self._links_lock:
             return list(self._links)
 
+    def forget_links(self) -> None:
+        """After a fork, in the child: leave the links alone, which belong to the parent process."""
+        self._links_lock = threading.Lock()
+        for link in self.links():
+            link.forget()
+
     def abandon(self, opening: Opening) -> None:
         """Interrupt an opening until it has ended."""
         opening.nudge()
@@ -244,6 +250,7 @@ class Link:
         self._until = 0.0
         self._interrupted = False
         self._closed = False
+        self._inherited: ServiceBusSender | None = None
         self._used_at = self._checked_at = time.monotonic()
         watchdog.watch(self)
 
@@ -341,6 +348,12 @@ class Link:
         finally:
             if free:
                 self._lock.release()
+
+    def forget(self) -> None:
+        """After a fork, in the child: use the connection no more, nor close it, for it is the parent's."""
+        self._lock = threading.Lock()
+        self._closed = True
+        self._inherited, self._sender, self._opening = self._sender, None, None
 
     def _open(self, until: float) -> ServiceBusSender:
         if self._closed:

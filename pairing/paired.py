@@ -2,10 +2,12 @@
 
 import os
 import socket
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
+from weakref import WeakSet
 
 from pairing.backlog.administration import CreateQueue, ListQueues, Paired, operations
 from pairing.clock import Clock, SystemClock
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
 CLOSE_S = 5.0
 """The longest that closing a client or a sender takes."""
+
+
+_clients: "WeakSet[PairedClient]" = WeakSet()
+"""The clients of this process, which a fork copies without their threads."""
 
 
 class PairedClient:
@@ -78,6 +84,7 @@ class PairedClient:
         self.tracing = _tracing(self.options.tracing, primary.host, secondary.host)
         self._state: ClientState = "created"
         self._life = LifeCycle()
+        _clients.add(self)
 
     def _end(self, endpoint: Endpoint, namespace: str) -> End:
         raise NotImplementedError
@@ -137,6 +144,16 @@ class PairedClient:
     def _stop_working(self) -> None:
         """Both ends are down: nothing is left to ping, to syphon or to send on."""
         raise NotImplementedError
+
+    def _forked(self) -> None:
+        """This is the copy of a client in a child process: it has no threads, and its connections are the parent's."""
+        if self._state == "created":
+            return
+        self._state = "closed"
+        self.refusal = PairedNamespaceFaultedError(
+            "the paired client was opened before this process was forked: make a new one in each process after the fork"
+        )
+        self.pair_state.condition = threading.Condition()  # a thread of the parent may have held the other
 
     def check_open(self) -> None:
         """Raise the error that every call raises now, where there is one."""
@@ -352,3 +369,12 @@ def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tr
             raise
         return None
     return Tracing(primary_host, secondary_host)
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -133,7 +133,9 @@ class SenderCore:
     def _checked(self, timeout: float | None) -> float:
         if timeout is None:
             return self._timeout_s
-        if timeout <= 0:
+        if not isinstance(timeout, int | float):
+            raise TypeError(f"The timeout must be a number of seconds, not a {type(timeout).__name__}.")
+        if not timeout > 0:  # nor is NaN
             raise ValueError("The timeout must be greater than 0.")
         return timeout
 

@@ -13,6 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.access import registry
+from dashboard.actions import entities
 from dashboard.fleet.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
 from dashboard.site import charts
@@ -169,6 +170,12 @@ def number(value: int | None) -> str:
 def short(value: int | None) -> str:
     """12.3k; an em dash if it is not known."""
     return "—" if value is None else charts.short_number(value)
+
+
+@register.simple_tag
+def actions_on_selected() -> tuple[entities.EntityAction, ...]:
+    """What can be done to several entities at once."""
+    return entities.ACTIONS
 
 
 @register.filter

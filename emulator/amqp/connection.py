@@ -209,7 +209,7 @@ class Connection:
     def fail_session(self, channel: int, condition: str, description: str) -> list[Event]:
         """End a session with an error, and answer the client's own `end` a second time.
 
-        A client that waits on an ended session may wait for ever. The SDK treats the second `end` as an error and
+        A client that waits on an ended session may wait indefinitely. The SDK treats the second `end` as an error and
         closes the connection, so that the fault becomes visible to its caller.
         """
         session = self.sessions.get(channel)

@@ -252,7 +252,7 @@ class Queue:
             return
         self.contents.remove(stored)
         self.counters.dead_lettered += 1
-        self._add_dead_letter(replace(stored, message=message, dead_letter_source=self.path, is_removed=False), now)
+        self._route_dead_letter(replace(stored, message=message, dead_letter_source=self.path, is_removed=False), now)
 
     def expire(self, stored: StoredMessage, now: float) -> None:
         """Remove a message whose time to live is over, or dead-letter it; it must not be in line."""
@@ -262,11 +262,11 @@ class Queue:
         else:
             self.contents.remove(stored)
 
-    def take_in(self, source: StoredMessage, now: float) -> None:
+    def add_dead_letter(self, source: StoredMessage, now: float) -> None:
         """Store a copy of a dead-lettered message; no status or quota refuses it."""
         self._store(source.message, now, source)
 
-    def _add_dead_letter(self, copy: StoredMessage, now: float) -> None:
+    def _route_dead_letter(self, copy: StoredMessage, now: float) -> None:
         target = self.description.forward_dead_lettered_messages_to
         if target is not None:
             try:
@@ -275,7 +275,7 @@ class Queue:
                 return
             except BrokerError:
                 pass  # it must not be lost: it stays in the dead-letter queue, as if nothing were forwarded
-        self.dead_letters.take_in(copy, now)
+        self.dead_letters.add_dead_letter(copy, now)
 
     def _forward(self, stored: StoredMessage, now: float) -> None:
         """Forward to the entity in `forward_to`; what it refuses goes to the transfer dead-letter queue."""
@@ -289,7 +289,7 @@ class Queue:
             message = dead_letter.with_reason(stored.message, error.reason, str(error))
             copy = replace(stored, message=message, dead_letter_source=self.path)
             self.counters.dead_lettered += 1
-            self.transfer_dead_letters.take_in(copy, now)
+            self.transfer_dead_letters.add_dead_letter(copy, now)
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class Queue:
             self._forward(stored, now)
 
     def close(self) -> None:
-        """The entity was deleted: tell those who receive from it."""
+        """Detach all receivers, as the entity was deleted."""
         self.is_closed = True
         self.receivers.dismiss(EntityNotFound(f"The messaging entity '{self.path}' was deleted."))
 

@@ -65,7 +65,7 @@ class Subscription:
     def _dead_letter(self, message: Message, reason: str, text: str, source: StoredMessage, now: float) -> None:
         self.queue.counters.dead_lettered += 1
         dead = dead_letter.with_reason(message, reason, text)
-        self.queue.dead_letters.take_in(replace(source, message=dead, dead_letter_source=self.queue.path), now)
+        self.queue.dead_letters.add_dead_letter(replace(source, message=dead, dead_letter_source=self.queue.path), now)
 
     # --- rules -----------------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class ClientConnection(Protocol):
     ) -> None:
         """Perform an operation, unless a fault is triggered by it.
 
-        `perform` is told whether to answer; the others answer with a condition, a status or another encoded outcome.
+        `perform` gets whether to answer; the others answer with a condition, a status or another encoded outcome.
         """
 
     def apply_fault(

@@ -204,6 +204,10 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     def _all_links(self) -> list[Link]:
         return list(self.background.links)
 
+    def _forget_links(self) -> None:
+        for link in self._all_links():
+            link.forget()
+
     async def warm_now(self, path: str) -> None:
         """Open the link to a backlog queue, and learn how large a message it takes."""
         await run_async(self._open_backlog_link(path))

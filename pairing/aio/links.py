@@ -158,6 +158,7 @@ class Link:
         self._cancellations = 0
         self._closed = False
         self._opening: ServiceBusSender | None = None
+        self._inherited: ServiceBusSender | None = None
         self._used_at = self._checked_at = time.monotonic()
         self.sender: ServiceBusSender | None = None
         """The SDK's sender while the link is open."""
@@ -300,6 +301,12 @@ class Link:
         self._drop(torn=not is_quiet)
         if is_quiet or is_left:
             self._turn.leave()
+
+    def forget(self) -> None:
+        """After a fork, in the child: use the connection no more, nor close it, for it is the parent's."""
+        self._turn = Turn()
+        self._closed = True
+        self._inherited, self.sender, self._opening = self.sender, None, None
 
     async def _taken(self, timeout_s: float) -> bool:
         try:

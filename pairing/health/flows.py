@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from pairing.drive import Action, Reply
-from pairing.errors import RETRY_AFTER_S, BacklogUnavailableError, Fault
+from pairing.errors import RETRY_AFTER_S, TOO_LITTLE_TIME, BacklogUnavailableError, Fault
 
 LONGEST_ATTEMPT_S = 10.0
 """No single attempt takes longer, however generous the caller is."""
@@ -215,7 +215,7 @@ def backlog_flow(
             is_last_resort = True
             queue = backlog.last_resort(errors)
         if queue is None:
-            break
+            raise BacklogUnavailableError(path, errors) from cause
         budget = min(LONGEST_ATTEMPT_S, left if is_last_resort else max(left / 2, min(left, 1.0)))
         outcome = yield from ToBacklog(queue, budget, part)
         if outcome != DONE and outcome.repeatable and (left := began + budget - now()) > _TOO_SHORT_S:
@@ -228,7 +228,7 @@ def backlog_flow(
         if not outcome.is_crowded:
             backlog.failed(queue, outcome.error, now(), began)
         cause = errors[queue] = outcome.error
-    raise BacklogUnavailableError(path, errors) from cause
+    raise BacklogUnavailableError(path, errors, TOO_LITTLE_TIME) from cause
 
 
 def ping_flow(

@@ -220,6 +220,8 @@ def payload(messages: Messages | ServiceBusMessageBatch, path: str) -> Payload |
         return Payload(messages.messages, messages, path) if messages.messages else None
     if isinstance(messages, ServiceBusMessageBatch):
         messages = _messages_of(messages)
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise TypeError(f"cannot send a {type(messages).__name__}: neither message, mapping, list of those, nor batch")
     ready = [ready_message(message) for message in messages]
     return Payload(ready, ready, path) if ready else None
 

@@ -125,6 +125,16 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
     def _administer(self, action: ListQueues | CreateQueue) -> Eventually[Reply]:
         """Ask the secondary namespace."""
 
+    def _forked(self) -> None:
+        super()._forked()
+        if self.refusal is not None and self._state == "closed":
+            self._lock = threading.RLock()
+            self._forget_links()
+
+    @abstractmethod
+    def _forget_links(self) -> None:
+        """Leave the connections alone, which belong to the parent process."""
+
     # Opening -------------------------------------------------------------------------------------------------------
 
     def _open(self) -> Operation[None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pairing.drive import Action, Reply
-from pairing.errors import BacklogUnavailableError, Fault
+from pairing.errors import TOO_LITTLE_TIME, BacklogUnavailableError, Fault
 from pairing.health.flows import (
     DONE,
     LONGEST_ATTEMPT_S,
@@ -156,8 +156,8 @@ class SessionSend:
                 return (yield from self._alone(part, self.order.remembered(key), redirected))
             if ruling.queue:
                 return (yield from self._behind(part, key, token, ruling, redirected.cause))
-            if left <= ruling.wait_s + _TOO_SHORT_S:
-                break  # a timeout so short: the caller keeps the message, and the next send finds the gate up
+            if left <= ruling.wait_s + _TOO_SHORT_S:  # the next send finds the gate up
+                raise BacklogUnavailableError(self.entity.path, {}, TOO_LITTLE_TIME) from redirected.cause
             yield from Pause(ruling.wait_s)
         raise BacklogUnavailableError(self.entity.path, {}) from redirected.cause
 
@@ -200,7 +200,7 @@ class SessionSend:
                 self._at_risk(session, f"a message was sent again although {queue} may have it")
             queue = moved
         self._left(key, token, stored=False, may_be_stored=may_be_stored)
-        raise BacklogUnavailableError(self.entity.path, errors) from cause
+        raise BacklogUnavailableError(self.entity.path, errors, TOO_LITTLE_TIME) from cause
 
     def _moved(
         self, session: str, key: str, token: str, ruling: Ruling, tried: Collection[str], *, is_gone: bool

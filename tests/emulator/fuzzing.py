@@ -67,7 +67,7 @@ def to_http(data: bytes) -> None:
 
 
 def to_messages(data: bytes) -> None:
-    for read in (message.parse, message.parse_batch):
+    for read in (message.parse, message.parse_batch, lambda data: message.parse(data, assigns_id=True)):
         with contextlib.suppress(AmqpError):
             read(data)
 

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from dashboard.models import AuditEntry, EntityHealth, FailoverEvent
+from tests.dashboard.markup import one_line
 
 HTMX = {"HX-Request": "true"}
 VERBS = ("fail_over", "hold", "release", "mark_healthy", "pause_syphon", "resume_syphon")
@@ -52,7 +53,7 @@ def test_on_a_page_of_its_own_the_form_leads_away_and_in_a_dialog_it_stays(pair,
 def test_the_question_names_the_state_that_the_overview_shows(pair, redis_here, alive, as_role):
     page = as_role("operator").get("/pairs/contoso/actions/fail_over/", {"path": "orders"})
 
-    assert "<dt>Now</dt><dd>Healthy" in page.text
+    assert "<dt>Now</dt> <dd>Healthy" in one_line(page.text)
 
 
 def test_after_an_action_one_is_back_where_one_was(pair, shared, as_role):
@@ -92,7 +93,7 @@ def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, sh
     assert re.search(link, operator.get(page).text)
 
     asked = operator.get("/pairs/contoso/actions/hold/", {"path": "orders"}).text
-    assert "<dt>Held by</dt><dd>operator, ends" in asked
+    assert "<dt>Held by</dt> <dd> operator, ends" in one_line(asked)
     assert 'name="expires_in"' in asked
     act(operator, "hold", expires_in="240")
 

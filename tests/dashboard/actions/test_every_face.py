@@ -5,7 +5,6 @@ state. Whoever declares an action says here where it changes something.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,16 +22,15 @@ from django.utils.html import escape
 from dashboard.access import registry, tokens
 from dashboard.access.audited import Request
 from dashboard.access.rights import Right
-from dashboard.actions.entities import FAIL_OVER, HOLD, MARK_HEALTHY, RELEASE
-from dashboard.actions.syphons import PACE_SYPHON, PAUSE_SYPHON, RESUME_SYPHON
+from dashboard.actions.entities import FAIL_OVER, HOLD, MARK_HEALTHY, RELEASE, EntityAction
+from dashboard.actions.syphons import PACE_SYPHON, PAUSE_SYPHON, RESUME_SYPHON, SyphonAction
 from dashboard.alerts import actions as alerts
-from dashboard.api.site import api
 from dashboard.backlog import actions as queues
 from dashboard.backlog import cleanup
 from dashboard.drills.actions import ABORT_DRILL, START_DRILL
 from dashboard.drills.canary import CANARY
 from dashboard.drills.requests import Wanted
-from dashboard.models import Alert, AlertRule, ApiToken, AuditEntry, BacklogQueue, ChannelState, FailoverEvent
+from dashboard.models import Alert, AlertRule, ApiToken, AuditEntry, BacklogQueue, ChannelState, Drill, FailoverEvent
 from tests.dashboard.conftest import NOW
 from tests.dashboard.drills.test_drills_pages import canary_queue, drill, primary
 from tests.dashboard.secondary import ORPHAN
@@ -200,7 +198,7 @@ def drilled(place: Place, role: str) -> Any:
 
 
 def aborted(place: Place, role: str) -> Any:
-    row = place.pair.drill_set.get(pk=7)
+    row = Drill.objects.get(pk=7)
     return ABORT_DRILL.run(place.request(role, row.path), row)
 
 
@@ -277,18 +275,6 @@ FACES = [
     for face in ("page", "api", "command")
     if getattr(case, face) is not None
 ]
-
-
-def _fields(path: str) -> set[str]:
-    """The fields of the body of an operation, by the API's document."""
-    document = api.get_openapi_schema(path_prefix="")
-    found = next(one for name, one in document["paths"].items() if _same(name, path))
-    body = found["post"]["requestBody"]["content"]["application/json"]["schema"]
-    return set(document["components"]["schemas"][body["$ref"].rpartition("/")[2]]["properties"])
-
-
-def _same(pattern: str, path: str) -> bool:
-    return re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path) is not None
 
 
 def _rows() -> dict[str, list[dict[str, Any]]]:
@@ -436,7 +422,8 @@ def test_who_lacks_the_right_is_refused_by_every_face(place, name, face, capsys)
         assert trace(name)["events"] == before_that["events"]
 
 
-WITH_DRY_RUN = [name for name, case in CASES.items() if case.api and "dry_run" in _fields(case.api[0])]
+OF_PAIRS = (EntityAction, SyphonAction, queues.QueueAction, queues.LetterAction)
+WITH_DRY_RUN = [name for name, action in registry.actions().items() if isinstance(action, OF_PAIRS)]
 
 
 @pytest.mark.parametrize("name", WITH_DRY_RUN)

@@ -318,7 +318,7 @@ def test_killed_anywhere_a_message_arrives_at_least_once_with_one_id(pair, hook,
         elif where == "after it was sent":
             broken.setattr(delivery, "judge", die)
         else:
-            broken.setattr(delivery, "_fare", die)
+            broken.setattr(delivery, "_note_outcome", die)
         with pytest.raises(Killed):
             sent("hook")
 

@@ -56,7 +56,7 @@ def test_what_is_so_now_and_what_was_are_shown(pair, as_role):
 
     page = as_role("viewer").get("/alerts/").text
 
-    assert "Now: 1" in page
+    assert "Open: 1" in page
     assert page.index("orders failed over") < page.index("History") < page.index("payments failed over")
     assert "12\N{NO-BREAK SPACE}min" in page
     assert "Acknowledge</button>" not in page

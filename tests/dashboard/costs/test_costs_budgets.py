@@ -17,6 +17,7 @@ from dashboard.costs.current_month import Prices
 from dashboard.costs.price_tiers import Tier
 from dashboard.models import AuditEntry, Budget, BudgetAlert, ChargeRun
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
+from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
 
@@ -70,7 +71,7 @@ def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path
     answer = operator.post("/costs/budget/", {"month": MONTH, "amount": "20.00", "alert_percent": "75"})
     assert answer.headers["Location"] == f"/costs/?month={MONTH}#budget"
     page = as_role("viewer").get("/costs/", {"month": MONTH}).content.decode()
-    assert "has used 80 % of its budget of 20.00 USD: 16.00" in page
+    assert "has used 80 % of its budget of 20.00 USD: 16.00" in one_line(page)
     assert shares() == [("*", 75, 1_600)]
     assert AuditEntry.objects.get().detail == "20.00 a month, told at 75 %"
     operator.post("/costs/budget/", {"month": MONTH, "amount": ""})
@@ -117,7 +118,7 @@ def test_before_a_failover_its_messages_room_and_money_are_told(pair, priced, tm
     compute(tmp_path, 600)
     viewer = as_role("viewer")
     told = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}).content.decode()
-    assert "would wait in the backlog" in told
-    assert "10 queues hold them" in told
+    assert "would wait in the backlog" in one_line(told)
+    assert "10 queues hold them" in one_line(told)
     nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}).content.decode()
     assert "Nothing was metered for it" in nothing

@@ -11,6 +11,7 @@ from dashboard.costs.charges import store
 from dashboard.costs.explanation import explain
 from dashboard.models import Charge, Invoice
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line, new_run
+from tests.dashboard.markup import one_line
 
 MILLION = 1_000_000
 OPERATIONS = "Standard Messaging Operations"
@@ -86,4 +87,4 @@ def test_the_page_tells_it_at_the_charge(tmp_path: Path, as_role: Any) -> None:
     path.write_text("".join(json.dumps(each) + "\n" for each in [RUN, invoice("published", 1_560), tiered, BASE]))
     store(new_run(), path)
     page = as_role("viewer").get("/costs/", {"month": "2026-10"}).content.decode()
-    assert "7,000,000: Standard Messaging Operations, from 13 × 1M, 0.8 USD per 1M = 5.60" in page
+    assert "7,000,000: Standard Messaging Operations, from 13 × 1M, 0.8 USD per 1M = 5.60" in one_line(page)

@@ -16,6 +16,7 @@ from dashboard.costs import report as cost_report
 from dashboard.costs.charges import outages_for, store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line
+from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
@@ -72,7 +73,7 @@ def test_the_report_prices_an_outage_at_the_months_marginal_rate(client: Client,
     page = client.get("/costs/", {"month": MONTH}).content.decode()
     # 20 million operations, 4 million of them because of the outage: all of those at 0.80
     for text in ("4,000,000", "3.20", "failed over: timeouts", "3.0 h", "99.596 %"):
-        assert text in page
+        assert text in one_line(page)
 
 
 def place(scope: str, namespace: str, published: int, crossing_bytes: int = 0) -> dict[str, object]:

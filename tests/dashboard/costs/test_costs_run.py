@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from dashboard.costs.charges import request_run, take_requested
 from dashboard.models import AuditEntry, ChargeRun
+from tests.dashboard.markup import one_line
 
 pytestmark = pytest.mark.django_db
 MONTH = "2026-10"
@@ -64,7 +65,7 @@ def test_the_part_that_tells_progress_asks_for_the_page_once_the_run_has_ended(c
     run = request_run(MONTH, "olga", timezone.now())
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.RUNNING, stage="pricing", share=0.8, rows=5)
     part = viewer.get("/costs/run/", {"month": MONTH})
-    assert "80 % · pricing · 5 rows" in part.content.decode()
+    assert "80 % · pricing · 5 rows" in one_line(part.content.decode())
     assert "HX-Refresh" not in part.headers
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.FAILED, error="No Java was found.")
     assert viewer.get("/costs/run/", {"month": MONTH}).headers["HX-Refresh"] == "true"

@@ -1,6 +1,5 @@
 """The demo's panel against real local namespaces: breaking, mending, and where it is not offered."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ import pytest
 from dashboard.demo.faults import LocalNamespace
 from dashboard.fleet.pairs_file import load_pairs
 from dashboard.models import AuditEntry
+from tests.dashboard.markup import one_line
 
 KEY = "a-key-of-this-test"
 
@@ -93,7 +93,7 @@ def test_the_page_says_what_is_broken_and_what_the_failover_interval_is(demo, as
     operator = as_role("operator")
     press(operator, "break", path="orders", how="silent")
 
-    page = re.sub(r"\s*\n\s*", " ", operator.get("/").text)
+    page = one_line(operator.get("/").text)
 
     assert '<span class="broken">is silent</span>' in page
     assert "failover interval of <b>5\N{NO-BREAK SPACE}s</b>" in page

@@ -4,7 +4,6 @@ docs/readiness.md.
 """
 
 import json
-import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -27,6 +26,7 @@ from dashboard.drills.requests import is_due
 from dashboard.models import AuditEntry, Drill, EntityHealth
 from pairing import emulator_transport
 from tests.dashboard.conftest import NOW
+from tests.dashboard.markup import one_line
 
 FORM = {"pair": "contoso", "path": CANARY, "reason": "the monthly one", "messages": "12"}
 
@@ -356,7 +356,7 @@ def ended(pair):
 def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis_here, as_role):
     row = ended(pair)
 
-    page = re.sub(r"\s*\n\s*", " ", as_role("viewer").get(f"/drills/{row.pk}/").text)
+    page = one_line(as_role("viewer").get(f"/drills/{row.pk}/").text)
 
     assert 'data-outcome="failed"' in page
     assert '<span class="bad">12</span>' in page
@@ -365,7 +365,7 @@ def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis
     assert "syphon_send" in page
     words = " ".join(page.replace("\N{NO-BREAK SPACE}", " ").split())
     assert "half of them within 300 ms, all within 2.5 s" in words
-    assert "(3 of 4 told)" in words
+    assert "(3 of 4 reported)" in words
 
 
 def test_the_report_is_there_as_json(pair, redis_here, as_role):
