@@ -7,10 +7,11 @@ from django.http import HttpRequest
 
 from dashboard.access.rights import Right, may
 from dashboard.site.open_alerts import open_alerts
+from dashboard.urls import MENU
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """The person's rights, and how many alerts are open; that is asked for by the menu alone."""
+    """The person's rights, the menu, and how many alerts are open; that is asked for by the menu alone."""
     user = getattr(request, "user", None)
     if user is None:
         return {}
@@ -20,5 +21,6 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "is_demo": settings.DEMO,
         "has_provider": bool(settings.OIDC_ISSUER),
         "has_local_login": settings.LOCAL_LOGIN,
+        "menu": MENU,
         "standing_alerts": open_alerts,
     }

@@ -9,7 +9,9 @@ from dashboard.access.logins import LoginForm
 from dashboard.access.oidc import views as oidc
 from dashboard.access.views import audit, tokens
 from dashboard.api import site
+from dashboard.site.menu import Entry
 
+MENU = (Entry("Audit", "audit", 70),)
 urlpatterns = [
     path("audit/", audit.listing, name="audit"),
     path(

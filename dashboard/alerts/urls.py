@@ -3,7 +3,9 @@
 from django.urls import path
 
 from dashboard.alerts import views
+from dashboard.site.menu import Entry
 
+MENU = (Entry("Alerts", "alerts", 30, pages=("alert-deliveries", "alert-rules", "alert-rule", "alert-rule-new")),)
 urlpatterns = [
     path("alerts/", views.current, name="alerts"),
     path("alerts/acknowledge/", views.acknowledge, name="alerts-acknowledge"),

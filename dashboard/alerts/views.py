@@ -24,6 +24,7 @@ from dashboard.alerts.actions import (
     save_rule,
 )
 from dashboard.alerts.actions import Request as AlertRequest
+from dashboard.alerts.channels import kinds
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import HistoryFilter, RuleForm
 from dashboard.models import Alert, AlertRound, AlertRule, ChannelState, Notice, Pair
@@ -81,6 +82,7 @@ def rules(request: HttpRequest) -> HttpResponse:
         "channels": _channels(),
         "problem": _file_problem(),
         "known": [channel["name"] for channel in _channels()],
+        "channel_kinds": kinds(),
         "request_id": uuid.uuid4(),
     }
     return page_or_part(request, "alerts/rules.html", context)

@@ -5,6 +5,7 @@ from django.urls.converters import StringConverter
 
 from dashboard.backlog.actions import QUEUE_ACTIONS
 from dashboard.backlog.views import cleanup, messages, queues
+from dashboard.site.menu import Entry
 
 
 class QueueActionName(StringConverter):
@@ -19,6 +20,7 @@ class QueueActionName(StringConverter):
 
 
 register_converter(QueueActionName, "queue_action")
+MENU = (Entry("Backlog", "backlog", 40, pages=("backlog-messages", "dead-letters")),)
 urlpatterns = [
     path("pairs/<slug:pair>/actions/<queue_action:verb>/", cleanup.action, name="pair-action"),
     path("backlog/", queues.listing, name="backlog"),

@@ -13,14 +13,15 @@ from django.utils.safestring import SafeString
 
 from dashboard.site.charts import ceiling, short_number
 from dashboard.site.money import cents, money
+from pairing.telemetry.metering import KINDS
 
 WIDTH, HEIGHT = 960, 220
 LEFT, RIGHT, TOP, BOTTOM = 56, 8, 12, 26
 GROUPS = {
-    "traffic": ("Your traffic", ("send", "receive", "receive_empty", "settle")),
-    "failover": ("Failover", ("send_backlog", "ping", "syphon_receive", "syphon_send", "syphon_settle")),
-    "idle": ("Idle syphon", ("syphon_receive_empty",)),
-    "administration": ("Administration", ("manage",)),
+    "traffic": "Your traffic",
+    "failover": "Failover",
+    "idle": "Idle syphon",
+    "administration": "Administration",
 }
 
 
@@ -60,15 +61,15 @@ def days_chart(month: str, rows: Iterable[DayOf], currency: str) -> DaysChart | 
     drawn = {day.day: values[day] for day in values}
     return DaysChart(
         svg=_svg(drawn, _top(top, of_money), of_money, label),
-        keys=[(name, GROUPS[name][0]) for name in present],
-        heads=[GROUPS[name][0] for name in present],
+        keys=[(name, GROUPS[name]) for name in present],
+        heads=[GROUPS[name] for name in present],
         rows=[(day, [_text(values[day][name], of_money) for name in present]) for day in sorted(values)],
         of_money=of_money,
     )
 
 
 def _group(kind: str) -> str:
-    return next((name for name, (_, kinds) in GROUPS.items() if kind in kinds), "administration")
+    return KINDS[kind].group if kind in KINDS else "administration"
 
 
 def _top(highest: Fraction, of_money: bool) -> Fraction:
@@ -124,7 +125,7 @@ def _bars(
         if height <= 0:
             continue
         floor -= height
-        words = f"{day}: {GROUPS[name][0]}, {_text(value, of_money)}"
+        words = f"{day}: {GROUPS[name]}, {_text(value, of_money)}"
         yield name, f"{_x(day) + 2:.1f}", f"{floor:.1f}", f"{_step() - 4:.1f}", f"{max(height, 0.8):.1f}", words
 
 

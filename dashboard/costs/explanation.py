@@ -11,9 +11,9 @@ from typing import Any
 from dashboard.costs.price_tiers import BASIC_METER, CONNECTIONS_METER, OPERATIONS_METER, unit_size
 from dashboard.models import Charge
 from dashboard.models.charge import PUBLISHED
+from pairing.telemetry.metering import SETTLEMENT_KINDS
 
 BASE_METER, PREMIUM_METER = "Standard Base Unit", "Premium Messaging Unit"
-SETTLING = ("settle", "syphon_settle")
 PriceRow = Mapping[str, str]
 
 
@@ -54,7 +54,7 @@ def explain(charge: Charge, details: Mapping[str, Any]) -> Explanation:
 
 
 def _operations(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
-    if charge.kind in SETTLING and charge.invoice.rule == PUBLISHED:
+    if charge.kind in SETTLEMENT_KINDS and charge.invoice.rule == PUBLISHED:
         return Explanation(rule="Under the rule “published” a settlement is not billed.")
     rule = f"Under the rule “{charge.invoice.rule}”, 64 KB steps of each message, at least one a call."
     ladder = [row for row in prices if row["meter"] == OPERATIONS_METER]

@@ -26,10 +26,10 @@ from dashboard.models import Adjustment, AuditEntry, BilledDay, Charge, Connecti
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 from dashboard.site.bodies import LARGEST_BYTES
 from dashboard.site.money import exact_text
+from pairing.telemetry.metering import SETTLEMENT_KINDS
 
 READERS = {Statement.Source.EXPORT: read_export, Statement.Source.METRICS: read_metrics}
 SENDS, DELIVERIES = ("send", "send_backlog", "ping", "syphon_send"), ("receive", "syphon_receive")
-SETTLES = ("settle", "syphon_settle")
 STEP_BYTES = 65_536
 SYSTEM = "$system"
 WHOLE, CENT = Fraction(1), Fraction(1, 100)
@@ -349,7 +349,7 @@ def _seen(month: str, namespace: str, metrics: Mapping[str, Fraction], since: da
     bounds = (
         ("Sent, in operations", SENDS, ("IncomingMessages",), "IncomingBytes"),
         ("Delivered, in operations", DELIVERIES, ("OutgoingMessages",), "OutgoingBytes"),
-        ("Settled, about", SETTLES, ("CompleteMessage", "AbandonMessage"), ""),
+        ("Settled, about", SETTLEMENT_KINDS, ("CompleteMessage", "AbandonMessage"), ""),
     )
     for label, kinds, names, steps in bounds:
         if any(name in metrics for name in names):

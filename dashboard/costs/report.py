@@ -16,26 +16,15 @@ from dashboard.costs.availability import PairAvailability, by_pair
 from dashboard.costs.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.explanation import Explanation, explain
 from dashboard.costs.insight import EXTRA_KINDS, Added, Change, Idle, added_by, bandwidth_of, change, idle
-from dashboard.costs.outages import OutageCost, outage_costs
+from dashboard.costs.outages import NO_OPERATIONS, OutageCost, outage_costs
 from dashboard.costs.price_tiers import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
 from dashboard.site.money import cents
+from pairing.telemetry.metering import KINDS
 
-BASE, CONNECTIONS, BANDWIDTH = "base", "connections", "bandwidth"
-NO_OPERATIONS = (BASE, CONNECTIONS, BANDWIDTH)
-LABELS = {
-    "send": "Sent",
-    "receive": "Received",
-    "receive_empty": "Empty receives",
-    "settle": "Settled",
-    "send_backlog": "Sent to the backlog",
-    "ping": "Pings",
-    "syphon_receive": "Received by the syphon",
-    "syphon_receive_empty": "Syphon polls, empty",
-    "syphon_send": "Sent home by the syphon",
-    "syphon_settle": "Settled by the syphon",
-    "manage": "Administration",
+BASE, CONNECTIONS, BANDWIDTH = NO_OPERATIONS
+LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BASE: "Base charge",
     CONNECTIONS: "Connections",
     BANDWIDTH: "Bandwidth between regions",

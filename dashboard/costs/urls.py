@@ -3,7 +3,9 @@
 from django.urls import path
 
 from dashboard.costs.views import forecast, reconciliation, report
+from dashboard.site.menu import Entry
 
+MENU = (Entry("Costs", "costs", 50, pages=("costs-forecast", "costs-reconcile")),)
 urlpatterns = [
     path("costs/", report.report, name="costs"),
     path("costs/run/", report.run, name="costs-run"),

@@ -16,9 +16,8 @@ from dashboard.costs.price_tiers import Tier, charge
 from dashboard.costs.tariffs import tariff
 from dashboard.drills.plan import Plan
 from dashboard.models.charge import PUBLISHED
+from pairing.telemetry.metering import SETTLEMENT_KINDS
 
-NOT_BILLED = ("settle", "syphon_settle")
-"""Under the counting rule `published`."""
 PREPARING = 2
 """Management operations that a drill makes in the primary; those in the secondary look at the backlog."""
 
@@ -114,7 +113,7 @@ def priced(
 
     `secondary`: the ladder of the secondary, where it is of another tier.
     """
-    billed = {kind: count for kind, count in told.items() if kind not in NOT_BILLED}
+    billed = {kind: count for kind, count in told.items() if kind not in SETTLEMENT_KINDS}
     bills = _bills(usual.used[PUBLISHED], billed, ladder, ladder if secondary is None else secondary)
     amount = sum((charge(steps, used + more) - charge(steps, used) for steps, used, more in bills), Fraction(0))
     exact = Decimal(amount.numerator) / Decimal(amount.denominator)

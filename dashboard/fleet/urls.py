@@ -5,6 +5,13 @@ from django.urls import URLPattern, path
 from dashboard.fleet.boards import PanelOf
 from dashboard.fleet.views import entities, events, live, overview, pairs, workers
 from dashboard.fleet.views.entities import OutagesOf
+from dashboard.site.menu import Entry
+
+MENU = (
+    Entry("Overview", "overview", 10, pages=("pair-detail", "entity-detail", "pair-action", "incident")),
+    Entry("Events", "events", 20),
+    Entry("Workers", "workers", 80),
+)
 
 
 def urls(*, panel_of: PanelOf, outages_of: OutagesOf) -> list[URLPattern]:

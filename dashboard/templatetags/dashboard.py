@@ -17,6 +17,7 @@ from dashboard.actions import entities
 from dashboard.fleet.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
 from dashboard.site import charts
+from dashboard.site.menu import Entry
 
 register = template.Library()
 
@@ -223,6 +224,12 @@ def current(context: RequestContext, *names: str) -> SafeString:
     """Marks the link to the current page."""
     match: Any = getattr(context.get("request"), "resolver_match", None)
     return SafeString('aria-current="page"' if match and match.url_name in names else "")
+
+
+@register.simple_tag(takes_context=True)
+def current_entry(context: RequestContext, entry: Entry) -> SafeString:
+    """Marks the menu's entry of the current page."""
+    return current(context, *entry.names)
 
 
 def relative(at: datetime, now: datetime) -> str:

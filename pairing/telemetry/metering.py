@@ -7,30 +7,41 @@ its minute; of records with one identity the one with the highest ``seq`` counts
 import builtins
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from pairing.clock import Clock
 from pairing.stored_json import moment, reading, record, text, whole
 
-KINDS = frozenset(
-    {
-        "send",
-        "send_backlog",
-        "ping",
-        "syphon_receive",
-        "syphon_receive_empty",
-        "syphon_send",
-        "syphon_settle",
-        "receive",
-        "receive_empty",
-        "settle",
-        "manage",
-    }
-)
-"""What can be counted."""
+
+@dataclass(frozen=True, slots=True)
+class UsageKind:
+    """A kind of operation, as reports show it."""
+
+    label: str
+    group: Literal["traffic", "failover", "idle", "administration"]
+    """What caused it: the application, a failover, a syphon without messages, or neither."""
+    is_settlement: bool = False
+    """The counting rule `published` does not bill it."""
+
+
+KINDS: Mapping[str, UsageKind] = {
+    "send": UsageKind("Sent", "traffic"),
+    "receive": UsageKind("Received", "traffic"),
+    "receive_empty": UsageKind("Empty receives", "traffic"),
+    "settle": UsageKind("Settled", "traffic", is_settlement=True),
+    "send_backlog": UsageKind("Sent to the backlog", "failover"),
+    "ping": UsageKind("Pings", "failover"),
+    "syphon_receive": UsageKind("Received by the syphon", "failover"),
+    "syphon_receive_empty": UsageKind("Syphon polls, empty", "idle"),
+    "syphon_send": UsageKind("Sent home by the syphon", "failover"),
+    "syphon_settle": UsageKind("Settled by the syphon", "failover", is_settlement=True),
+    "manage": UsageKind("Administration", "administration"),
+}
+"""What can be counted, by the name that usage records have; `pipeline/schemas.py` lists the same names."""
+SETTLEMENT_KINDS = tuple(name for name, kind in KINDS.items() if kind.is_settlement)
 
 CONNECTIONS = "connections"
 """The kind of a record about an hour: ``operations`` is the peak of connections this process had open."""

@@ -14,3 +14,9 @@ INTEGRATIONS: dict[str, Integration] = {
         discord.INTEGRATION,
     )
 }
+
+
+def kinds() -> str:
+    """The kinds of channels as part of a sentence: `email, webhook or slack`."""
+    *others, last = INTEGRATIONS
+    return f"{', '.join(others)} or {last}"

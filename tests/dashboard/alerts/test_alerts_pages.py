@@ -5,6 +5,7 @@ from django.contrib.auth.models import Group
 
 from dashboard.access.audited import ActionError
 from dashboard.alerts.actions import DELETE_RULE, Request, save_rule
+from dashboard.alerts.channels import INTEGRATIONS
 from dashboard.alerts.rounds import look
 from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState, Notice
 from tests.dashboard.alerts.test_alerts_rounds import M, S, backlog_queue, fail_over, recover
@@ -241,6 +242,15 @@ def test_a_disabled_channel_is_used_again_when_an_administrator_says_so(pair, as
     as_role("administrator").post("/alerts/channels/chat/enable/")
 
     assert ChannelState.objects.get().disabled_at is None
+
+
+def test_without_channels_the_page_names_every_kind_that_there_is(pair, as_role, settings):
+    settings.CHANNELS_FILE.unlink()
+
+    text = " ".join(as_role("viewer").get("/alerts/rules/").text.split())
+
+    *others, last = INTEGRATIONS
+    assert f"({', '.join(others)} or {last})" in text
 
 
 def test_a_channel_that_nobody_wrote_down_cannot_be_tried(pair, as_role):

@@ -1,0 +1,28 @@
+"""The menu of every page: each room declares its entries in its `urls.py`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import ModuleType
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: its label, the name of the page it leads to, and the pages that are reached from there."""
+
+    label: str
+    page: str
+    place: int
+    """Entries with lower numbers come first."""
+    pages: tuple[str, ...] = ()
+    """Further pages on which the entry is marked as the current one."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All pages on which it is marked."""
+        return (self.page, *self.pages)
+
+
+def menu_of(rooms: Iterable[ModuleType]) -> tuple[Entry, ...]:
+    """The entries that these modules declare as `MENU`, in their order."""
+    declared = [entry for room in rooms for entry in getattr(room, "MENU", ())]
+    return tuple(sorted(declared, key=lambda entry: entry.place))
