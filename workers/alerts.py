@@ -12,7 +12,7 @@ from workers.slices import one_at_a_time, slice_of
 @app.task(name="alerts.look")
 @one_at_a_time("alerts", SLICE_S)
 def look(stop: threading.Event) -> None:
-    """Opens and resolves alerts, and writes down who is to be told."""
+    """Opens and resolves alerts, and stores who is to be notified."""
     if rounds.look(datetime.now(UTC)):
         announce_change()
 

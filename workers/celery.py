@@ -44,7 +44,7 @@ ROOMS = (
 )
 
 for chatter in ("celery.app.trace", "celery.worker.strategy", "azure"):
-    logging.getLogger(chatter).setLevel(logging.WARNING)  # lines for every tick and frame tell nobody anything
+    logging.getLogger(chatter).setLevel(logging.WARNING)  # lines for every tick and frame help nobody
 
 app = Celery(
     "workers", task_cls="workers.ticks:Tick", amqp="workers.broker:Amqp", include=[f"workers.{room}" for room in ROOMS]

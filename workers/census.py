@@ -114,7 +114,7 @@ class Census:
 
 
 def entity_of(message: Message) -> str:
-    """The path a message in a backlog queue is for; empty where it does not tell."""
+    """The path a message in a backlog queue is for; empty where it has none."""
     path = (message.application_properties or {}).get(b"x-ms-path", b"")
     return path.decode(errors="replace") if isinstance(path, bytes) else str(path)
 

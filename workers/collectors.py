@@ -33,7 +33,7 @@ def known_event(text: str) -> Event:
 
 
 def save_events(reader: Reader, entries: Entries) -> None:
-    """Into the database, with the health they tell of; then acknowledged, then announced."""
+    """Into the database, with the health that they report; then acknowledged, then announced."""
     facts = parsed(entries, known_event)
     projection.record_events(facts)
     for pair in {fact.pair for fact in facts}:

@@ -33,7 +33,7 @@ class NotConnected(Exception):
 
 
 def pairs() -> dict[str, PairConfig]:
-    """The configured pairs, as their file tells them now; where it cannot be used any more, as it told before."""
+    """The configured pairs, as their file has them now; where it cannot be used any more, as it had them before."""
     return _file.pairs()
 
 

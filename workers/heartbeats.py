@@ -71,7 +71,7 @@ def beat(sender: Any, **_: Any) -> None:
 
 @worker_shutdown.connect
 def leave(sender: Any, **_: Any) -> None:
-    """A worker that was told to stop is not missed."""
+    """A worker that was asked to stop is not missed."""
     try:
         connection().hdel(KEY, sender.hostname)
     except RedisError:

@@ -1,4 +1,4 @@
-"""The pairs as their file tells them now: a change is taken in within seconds, and a broken file changes nothing."""
+"""The pairs as their file has them now: a change is read within seconds, and a broken file changes nothing."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ Stamp = tuple[int, int, int] | None
 class PairsFile:
     """Reads the file when it is first asked, and again when it has changed and stood still from one look to the next.
 
-    ``check`` raises PairsFileError for what can be read but not used; ``taken`` is told of each change.
+    ``check`` raises PairsFileError for what can be read but not used; ``taken`` is called with each change.
     """
 
     def __init__(

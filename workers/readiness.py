@@ -131,7 +131,7 @@ def administered(connected: PairedServiceBusClient) -> Probe:
 
 
 def opened(connected: PairedServiceBusClient, make: Callable[[], Any], use: Operation | None = None) -> Probe:
-    """Open a link, use it if told how, and close it again; in bounded time."""
+    """Open a link, use it if an operation is given, and close it again; in bounded time."""
     try:
         link = Link(make, connected.watchdog)
     except PairingError as error:

@@ -72,7 +72,7 @@ def _run(pair: str, connected: PairedServiceBusClient, stop: threading.Event) ->
 
 
 def hindered(now: datetime) -> dict[str, str]:
-    """What keeps this process's syphons from delivering what they receive, by backlog queue; told after a minute."""
+    """Why this process's syphons do not deliver what they receive, by backlog queue; reported after a minute."""
     serving = [progress for syphon in list(_running.values()) for progress in list(syphon.progress.values())]
     return {
         progress.queue: f"receives and delivers nothing since {since:%H:%M:%S} UTC: {progress.last_error}"

@@ -41,7 +41,7 @@ _lock = threading.Lock()
 
 @before_task_publish.connect
 def stamp(headers: Any = None, **_: Any) -> None:
-    """The wish for a task tells when it was wished."""
+    """Write into the request for a task when it was made."""
     if isinstance(headers, dict):
         headers[SENT_AT] = time.time()
 
@@ -67,7 +67,7 @@ def fail(sender: Any = None, **_: Any) -> None:
 
 
 def waited(request: Mapping[str, Any], now: float) -> float:
-    """Seconds since the task was wished for, as far as it tells; clocks that differ make no negative delay."""
+    """Seconds since the task was requested, 0 where that is not known; clocks that differ make no negative delay."""
     sent_at = request.get(SENT_AT)
     return max(0.0, now - sent_at) if isinstance(sent_at, int | float) else 0.0
 
@@ -86,28 +86,28 @@ def count(task: str, *, delay_s: float) -> None:
 def report(**_: Any) -> None:
     """Adds what was counted to what all workers have; with Redis away it is kept for the next heartbeat."""
     with _lock:
-        told = dict(_counts)
+        counts = dict(_counts)
         _counts.clear()
     try:
-        add(connection(), told)
+        add(connection(), counts)
     except RedisError:
-        _take_back(told)
+        _take_back(counts)
 
 
-def add(client: redis.Redis, told: Mapping[str, Count]) -> None:
+def add(client: redis.Redis, counts: Mapping[str, Count]) -> None:
     """Adds counts to the fleet's. Raises redis errors."""
-    if not told:
+    if not counts:
         return
     with client.pipeline(transaction=True) as pipe:
-        for task, one in told.items():
+        for task, one in counts.items():
             numbers = (one.starts, one.failures, one.delay_s, one.longest_s, one.at or time.time(), FRESH_S)
             cast("Any", pipe).eval(_ADD, 1, TASKS, task, *numbers)
         pipe.execute()
 
 
-def _take_back(told: Mapping[str, Count]) -> None:
+def _take_back(counts: Mapping[str, Count]) -> None:
     with _lock:
-        for task, one in told.items():
+        for task, one in counts.items():
             known = _counts.setdefault(task, Count())
             known.starts += one.starts
             known.failures += one.failures

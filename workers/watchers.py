@@ -44,8 +44,8 @@ def refresh() -> None:
 def store_ledgers(pair: str) -> bool:
     """Stores who serves which backlog queue, and what became of its messages; whether anything was new."""
     shared, now = shared_state(pair), datetime.now(UTC)
-    books = shared.ledgers()
-    changed = syphon_runs.look(pair, shared.leases(), now) + ledgers.keep(pair, books, now)
+    reported = shared.ledgers()
+    changed = syphon_runs.look(pair, shared.leases(), now) + ledgers.keep(pair, reported, now)
     syphon_runs.seen(pair, now)
     return bool(changed)
 

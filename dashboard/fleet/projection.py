@@ -1,4 +1,4 @@
-"""What the fleet reports, written into the database. Called by the collectors; every function is safe to repeat.
+"""What the fleet reports, written into the database. Every function is safe to repeat.
 
 Redis holds what is true now, the database what people look at and what is kept. A fact may arrive twice, late, or by
 two collectors at once: health changes by compare and set on its version, events by their id, samples by their moment.

@@ -53,7 +53,7 @@ def test_on_a_page_of_its_own_the_form_leads_away_and_in_a_dialog_it_stays(pair,
 def test_the_question_names_the_state_that_the_overview_shows(pair, redis_here, alive, as_role):
     page = as_role("operator").get("/pairs/contoso/actions/fail_over/", {"path": "orders"})
 
-    assert "<dt>Now</dt> <dd> Healthy" in one_line(page.text)
+    assert "<dt>Now</dt> <dd>Healthy" in one_line(page.text)
 
 
 def test_after_an_action_one_is_back_where_one_was(pair, shared, as_role):

@@ -365,7 +365,7 @@ def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis
     assert "syphon_send" in page
     words = " ".join(page.replace("\N{NO-BREAK SPACE}", " ").split())
     assert "half of them within 300 ms, all within 2.5 s" in words
-    assert "(3 of 4 told)" in words
+    assert "(3 of 4 reported)" in words
 
 
 def test_the_report_is_there_as_json(pair, redis_here, as_role):
