@@ -37,7 +37,7 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def untold(names: set[str], told: str) -> list[str]:
+def undocumented(names: set[str], told: str) -> list[str]:
     """The names that the text does not have as words of their own."""
     return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told))
 
@@ -53,7 +53,7 @@ def test_every_option_is_explained() -> None:
 def test_every_public_name_of_the_library_is_told() -> None:
     pages = text_of(*(name_of(page) for page in PAGES))
     names = {name for room in ("pairing", "pairing.aio") for name in importlib.import_module(room).__all__}
-    assert not untold(names, pages)
+    assert not undocumented(names, pages)
 
 
 READERS = {"text", "words", "whole", "flag", "path", "url"}  # of dashboard.site.environment.Environment
@@ -86,14 +86,14 @@ def test_every_setting_of_the_control_plane_is_in_operations() -> None:
     names = {name for module in modules("dashboard", "workers") for name in environment_variables(module)}
     assert names >= {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "UNDO_WINDOW_S"}  # the search itself works
     from_system = {"PATH", "HOME"}
-    assert not untold(names - from_system, text_of("docs/operations.md"))
+    assert not undocumented(names - from_system, text_of("docs/operations.md"))
 
 
 def test_every_management_command_is_told() -> None:
     folder = ROOT / "dashboard/management/commands"
     commands = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert "demo" in commands
-    assert not untold(commands, text_of("docs/contract.md") + text_of("docs/operations.md"))
+    assert not undocumented(commands, text_of("docs/contract.md") + text_of("docs/operations.md"))
 
 
 def test_every_make_target_is_told() -> None:
@@ -121,8 +121,8 @@ def test_every_page_of_the_dashboard_is_told() -> None:
 
 
 def test_every_kind_of_event_is_told() -> None:
-    assert not untold(set(KINDS), text_of("docs/contract.md"))
-    assert not untold(set(KINDS), text_of("docs/operations.md"))
+    assert not undocumented(set(KINDS), text_of("docs/contract.md"))
+    assert not undocumented(set(KINDS), text_of("docs/operations.md"))
 
 
 def command_line_options(*rooms: str) -> set[str]:
@@ -136,34 +136,36 @@ def command_line_options(*rooms: str) -> set[str]:
 def test_every_option_of_the_emulator_is_told() -> None:
     options = command_line_options("emulator")
     assert "--namespace" in options
-    assert not untold(options, text_of("docs/emulator.md"))
+    assert not undocumented(options, text_of("docs/emulator.md"))
 
 
 def test_every_option_of_a_management_command_is_told() -> None:
     options = command_line_options("dashboard")
     assert "--month" in options
-    assert not untold(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
+    assert not undocumented(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
 
 
 @pytest.mark.django_db
 def test_every_metric_is_told() -> None:
     names = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
     assert names
-    assert not untold(names, text_of("docs/observability.md"))
+    assert not undocumented(names, text_of("docs/observability.md"))
 
 
 def test_every_fault_is_told() -> None:
     told = text_of("docs/contract.md")
-    assert not untold(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, told)
-    assert not untold(set(fault_from_json({"operation": "send", "effect": "reject"}, 0.0).as_json()) - {"hits"}, told)
+    assert not undocumented(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, told)
+    assert not undocumented(
+        set(fault_from_json({"operation": "send", "effect": "reject"}, 0.0).as_json()) - {"hits"}, told
+    )
 
 
 def test_every_kind_of_usage_is_told() -> None:
-    assert not untold(set(metering.KINDS), text_of("docs/contract.md"))
+    assert not undocumented(set(metering.KINDS), text_of("docs/contract.md"))
 
 
 def test_every_key_of_the_pairs_file_is_told() -> None:
-    assert not untold({*PAIR_KEYS, *ENDPOINT_KEYS}, text_of("docs/contract.md"))
+    assert not undocumented({*PAIR_KEYS, *ENDPOINT_KEYS}, text_of("docs/contract.md"))
 
 
 def test_every_key_in_redis_is_told() -> None:
@@ -200,7 +202,7 @@ def test_every_command_of_the_contract_is_there() -> None:
     names = set(re.findall(r"\w+", row[1]))
     there = {path.stem for path in (ROOT / "dashboard/management/commands").glob("*.py")}
     assert names >= {"demo", "compute_charges"}
-    assert not untold(names - there, missing())
+    assert not undocumented(names - there, missing())
     assert not [name for name in sorted(there) if f"command `{name}`" in missing()]
 
 

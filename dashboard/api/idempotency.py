@@ -27,7 +27,7 @@ Key = Annotated[
 ]
 
 
-class Deed(Schema):  # the name that the OpenAPI document publishes
+class ActionResult(Schema):
     """The result: `done`, `unchanged` (it was so already), or `preview` of a dry run, which changes nothing.
 
     `is_repeated`: the request was sent before under the same key; the rest is the result of that time.

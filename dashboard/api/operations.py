@@ -8,7 +8,7 @@ from ninja import Router, Schema
 
 from dashboard.access.declaration import Action, Operation
 from dashboard.api.fields import Body
-from dashboard.api.idempotency import Deed, Key
+from dashboard.api.idempotency import ActionResult, Key
 from dashboard.api.problems import PROBLEMS
 
 A = TypeVar("A", bound=Action)
@@ -16,7 +16,7 @@ View = TypeVar("View", bound=Callable[..., dict[str, Any]])
 
 
 def operation(
-    router: Router, action: Action, *, at: Operation | None = None, response: type[Schema] = Deed
+    router: Router, action: Action, *, at: Operation | None = None, response: type[Schema] = ActionResult
 ) -> Callable[[View], View]:
     """A decorator that makes a view the operation of this action, or another one `at` which it can be asked for."""
     declared = at or action.operation

@@ -61,7 +61,7 @@ class Compared:
         return sorted(apart[:HOURS_SHOWN], key=lambda hour: hour.at)
 
     @property
-    def verdict(self) -> str:
+    def finding(self) -> str:
         """What the difference means."""
         if self.more_measured:
             return "more than is known here: programs without the library are connected, or their records are missing"

@@ -317,7 +317,7 @@ class Seen:
     range: Range
 
     @property
-    def verdict(self) -> str:
+    def finding(self) -> str:
         """`billed` is what was computed here; the bounds are the metrics'."""
         if self.range.is_explained:
             return "within the bounds"

@@ -35,7 +35,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class Totals:
     """All queues and their total."""
 
     accounts: Sequence[Account]
@@ -57,7 +57,7 @@ class Bookkeeper:
         self._clock = clock
         self._past: deque[tuple[float, Bits]] = deque()
 
-    def close(self, queues: Sequence[str], client: redis.Redis, held: Callable[[], Held]) -> Books:
+    def close(self, queues: Sequence[str], client: redis.Redis, held: Callable[[], Held]) -> Totals:
         """The books of this moment. Raises what Redis and `held` raise."""
         old = self._settled()
         stock = held()
@@ -82,7 +82,7 @@ class Bookkeeper:
             for queue in queues
         ]
         missing = max(0, sum(stuck.values()) - sum(stock.primary.values()) - stock.backlog)
-        return Books([_settle(account) for account in accounts], _settle(_total(accounts, missing)))
+        return Totals([_settle(account) for account in accounts], _settle(_total(accounts, missing)))
 
     def _settled(self) -> Bits:
         """The newest bits that are old enough; those of a minute ago and before are forgotten."""

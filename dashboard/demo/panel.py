@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from dashboard.demo.delivery_proof import Account, Bookkeeper, Books, Held, bitmaps
+from dashboard.demo.delivery_proof import Account, Bookkeeper, Held, Totals, bitmaps
 from dashboard.demo.faults import EVERYTHING, EmulatorError, Fault, LocalNamespace
 from dashboard.fleet.pairs_file import PairsFileError, load_pairs
 from dashboard.models import Pair
@@ -29,7 +29,7 @@ class Breakdown:
 class Panel:
     """What the demo shows beside the pair. `problem` says why there are no books."""
 
-    books: Books | None
+    books: Totals | None
     breakdowns: Sequence[Breakdown]
     paths: Sequence[str]
     problem: str = ""

@@ -66,7 +66,7 @@ class IncidentPings(Schema):
     reason: str
 
 
-class Books(Schema):
+class QueueLedger(Schema):
     """What was put into one backlog queue, and what became of it."""
 
     queue: str
@@ -89,7 +89,7 @@ class IncidentStory(IncidentSummary):
     pings: IncidentPings | None
     pause: Pause | None
     paces: list[PaceLimit]
-    ledgers: list[Books]
+    ledgers: list[QueueLedger]
     depth: list[tuple[datetime, int]]
 
 

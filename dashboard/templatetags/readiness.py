@@ -35,7 +35,7 @@ def score_badge(points: int | None) -> SafeString:
 
 
 @register.simple_tag
-def verdict_badge(verdict: str) -> SafeString:
+def result_badge(verdict: str) -> SafeString:
     """The result of a check as shape, colour and word."""
     return badge(RESULT_BADGES[verdict], VERDICTS[verdict], VERDICTS[verdict])
 

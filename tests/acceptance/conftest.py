@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.fleet import Nursery
+from tests.acceptance.fleet import SpawnServer
 from tests.acceptance.visitor import PASSWORD, Demo, Visitor
 
 
@@ -74,11 +74,11 @@ def visitor(running_demo: Demo) -> Iterator[Visitor]:
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
+def spawn_server() -> Iterator[SpawnServer]:
     """Bears the applications of all fleets of a file."""
-    nursery = Nursery()
-    yield nursery
-    nursery.end()
+    spawn_server = SpawnServer()
+    yield spawn_server
+    spawn_server.end()
 
 
 ALONE = ("test_demo_costs.py", "test_operating_the_demo.py")

@@ -221,29 +221,29 @@ class Member:
         return [kind for kind, path, _ in self.events if path == entity]
 
 
-class Nursery:
-    """Bears applications, of one fleet after the other: to import what they need takes longer than many a story."""
+class SpawnServer:
+    """Starts applications, of one fleet after the other: to import what they need takes longer than many a story."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.fleet_nursery"], cwd=ROOT, stdin=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.acceptance.fleet_spawner"], cwd=ROOT, stdin=subprocess.PIPE, text=True
         )
 
-    def bear(self, told: dict[str, Any]) -> None:
+    def spawn(self, told: dict[str, Any]) -> None:
         """One more application; it tells by itself when it is there."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(told) + "\n")
         self._process.stdin.flush()
 
     def end(self) -> None:
-        """Bears none any more."""
+        """Starts no more."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)
 
 
 class Fleet:
-    """The applications of one pair; with a nursery of its own where it is given none.
+    """The applications of one pair; with a spawn server of its own where it is given none.
 
     `reconcile_s`: how often they tell what they know and look what others do, if not as often as ever.
     """
@@ -254,7 +254,7 @@ class Fleet:
         namespaces: Namespaces,
         server: RedisServer,
         pair: str,
-        nursery: Nursery | None = None,
+        spawn_server: SpawnServer | None = None,
         reconcile_s: float | None = None,
     ) -> None:
         self.folder, self.namespaces, self.server, self.pair = folder, namespaces, server, pair
@@ -263,7 +263,7 @@ class Fleet:
         self._listener = Listener(self._address, family="AF_UNIX", backlog=128)
         self._news = threading.Condition()
         self._is_over = False
-        self._nursery, self._is_own_nursery = nursery or Nursery(), nursery is None
+        self._spawner, self._is_own_spawner = spawn_server or SpawnServer(), spawn_server is None
         self._reconcile_s = reconcile_s
         self._threads = [threading.Thread(target=run, daemon=True) for run in (self._welcome, self._listen)]
         for thread in self._threads:
@@ -294,12 +294,12 @@ class Fleet:
             fresh.append(Member(f"m{number}", Relay(self.server.port), way))
         self.members += fresh
         for member in fresh:
-            self._bear(member, list(entities), every_s, DURATIONS_S | (durations or {}), more)
+            self._spawn(member, list(entities), every_s, DURATIONS_S | (durations or {}), more)
         self.until(lambda: all(member.is_ready for member in fresh), 60, "the applications are ready")
         self.connected(fresh)
         return fresh
 
-    def _bear(
+    def _spawn(
         self, member: Member, entities: list[str], every_s: float, durations: dict[str, float], more: dict[str, Any]
     ) -> None:
         primary, secondary = self.namespaces.strings
@@ -316,7 +316,7 @@ class Fleet:
             "options": {"primary_namespace": self.pair, "secondary_namespace": f"{self.pair}-dr", **more},
             "reconcile_s": self._reconcile_s,
         }
-        self._nursery.bear(told)
+        self._spawner.spawn(told)
 
     def connected(self, members: list[Member]) -> None:
         """Returns when all of them reach Redis."""
@@ -393,8 +393,8 @@ class Fleet:
     def end(self) -> None:
         """Kills what lives and lets nothing behind."""
         self._is_over = True
-        if self._is_own_nursery:
-            self._nursery.end()
+        if self._is_own_spawner:
+            self._spawner.end()
         for member in self.living:
             if member.pid > 1:
                 with suppress(ProcessLookupError):

@@ -13,7 +13,7 @@ import pytest
 from pairing.events import Event
 from pairing.fleet.coordination import EVENTS
 from pairing.fleet.presence import Presences, reported_states
-from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, Nursery, RedisServer
+from tests.acceptance.fleet import SIZE, Fleet, Member, Namespaces, RedisServer, SpawnServer
 from tests.pace import Stopwatch
 
 pytestmark = pytest.mark.acceptance
@@ -22,11 +22,11 @@ RECONCILE_S = 2.0
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, nursery: Nursery) -> Iterator[Fleet]:
+def fleet(tmp_path: Path, spawn_server: SpawnServer) -> Iterator[Fleet]:
     """No application yet, but all they need."""
     namespaces = Namespaces("contoso", "orders", "payments")
     server = RedisServer(tmp_path)
-    fleet = Fleet(tmp_path, namespaces, server, "contoso", nursery, RECONCILE_S)
+    fleet = Fleet(tmp_path, namespaces, server, "contoso", spawn_server, RECONCILE_S)
     yield fleet
     fleet.end()
     server.thaw()

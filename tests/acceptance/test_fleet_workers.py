@@ -10,7 +10,7 @@ import pytest
 
 from pairing.fleet.coordination import EVENTS, USAGE
 from tests.acceptance.control_plane import ControlPlane
-from tests.acceptance.fleet import Fleet, Namespaces, Nursery, RedisServer
+from tests.acceptance.fleet import Fleet, Namespaces, RedisServer, SpawnServer
 from tests.pace import Stopwatch
 from workers.streams import GROUP
 
@@ -40,10 +40,12 @@ def plane(stage: tuple[ControlPlane, Namespaces, RedisServer]) -> ControlPlane:
 
 @pytest.fixture
 def fleet(
-    stage: tuple[ControlPlane, Namespaces, RedisServer], nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
+    stage: tuple[ControlPlane, Namespaces, RedisServer],
+    spawn_server: SpawnServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Fleet]:
     _, namespaces, server = stage
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso", nursery)
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso", spawn_server)
     yield fleet
     fleet.shared.mark_healthy("orders", operator="ada", process="web")
     fleet.end()

@@ -15,7 +15,7 @@ from pairing import emulator_transport
 from pairing.backlog.administration import CREATED_WITH
 from pairing.messages.rewriting import to_backlog
 from tests.acceptance.control_plane import ControlPlane
-from tests.acceptance.fleet import Fleet, Namespaces, Nursery, RedisServer
+from tests.acceptance.fleet import Fleet, Namespaces, RedisServer, SpawnServer
 
 pytestmark = pytest.mark.acceptance
 QUEUE, ORPHAN, DEAD = (f"contoso/x-servicebus-transfer/{index}" for index in (0, 7, 8))
@@ -45,10 +45,12 @@ def plane(stage: tuple[ControlPlane, Namespaces, RedisServer]) -> Iterator[Contr
 
 @pytest.fixture
 def fleet(
-    stage: tuple[ControlPlane, Namespaces, RedisServer], nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
+    stage: tuple[ControlPlane, Namespaces, RedisServer],
+    spawn_server: SpawnServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Fleet]:
     _, namespaces, server = stage
-    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso", nursery)
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), namespaces, server, "contoso", spawn_server)
     yield fleet
     fleet.shared.mark_healthy("orders", operator="ada", process="web")
     fleet.shared.resume_syphon(None)

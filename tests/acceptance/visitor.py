@@ -126,7 +126,7 @@ class Demo:
         return "\n".join([*self.said, *(f"--- {name}\n{''.join(lines)}" for name, lines in tails)])
 
 
-class Books:
+class Accounts:
     """What the applications have entered of one queue."""
 
     def __init__(self, client: redis.Redis, queue: str) -> None:
@@ -161,7 +161,7 @@ class Visitor:
     def __init__(self, demo: Demo, url: str, password: str) -> None:
         self.demo = demo
         self.http = httpx.Client(base_url=url, follow_redirects=True, timeout=15, trust_env=False)
-        self.books = {queue: Books(demo.redis(), queue) for queue in QUEUES}
+        self.books = {queue: Accounts(demo.redis(), queue) for queue in QUEUES}
         self._post("login/", self.http.get("login/").text, username="operator", password=password)
         assert "sessionid" in self.http.cookies or "paired_session" in self.http.cookies
 

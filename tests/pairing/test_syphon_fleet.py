@@ -160,11 +160,11 @@ def test_a_holder_that_was_frozen_past_its_lease_does_no_harm(fleet, primary, qu
     eventually(lambda: fleet.owners() == {second.pid})
     os.kill(first.pid, signal.SIGCONT)
     assert first.stdout.readline() == f"{becomes}\n"
-    eventually(lambda: books(fleet).count("restored") == 10)  # what the first had locked comes again
+    eventually(lambda: stored_ledgers(fleet).count("restored") == 10)  # what the first had locked comes again
     first.terminate()
     assert first.wait(60) == 0
-    assert books(fleet).reporter.split(":")[1] == str(second.pid)
-    assert books(fleet).balance(0).missing == 0
+    assert stored_ledgers(fleet).reporter.split(":")[1] == str(second.pid)
+    assert stored_ledgers(fleet).balance(0).missing == 0
     found = [message.message_id for message in primary.receive(queue, 10 * arrive)]
     assert sorted(found) == sorted([str(n) for n in range(10)] * arrive)
 
@@ -181,14 +181,14 @@ def test_what_a_holder_holds_that_stays_frozen_comes_home_lock_by_lock_and_the_r
     eventually(lambda: is_stopped(first))
     second = fleet.start()
     eventually(lambda: fleet.owners() == {second.pid})
-    eventually(lambda: 5 <= books(fleet).count("restored") < 10)
+    eventually(lambda: 5 <= stored_ledgers(fleet).count("restored") < 10)
     os.kill(first.pid, signal.SIGCONT)
     assert first.stdout.readline() == "False\n"
-    assert eventually(lambda: books(fleet).count("restored") == 10).took < 8, (
+    assert eventually(lambda: stored_ledgers(fleet).count("restored") == 10).took < 8, (
         "its link holds messages until their locks end"
     )
     assert first.poll() is None
-    assert books(fleet).balance(0).missing == 0
+    assert stored_ledgers(fleet).balance(0).missing == 0
 
 
 def test_usage_that_a_killed_syphon_had_not_reported_is_estimated_by_the_next(fleet, primary, queue):
@@ -196,7 +196,7 @@ def test_usage_that_a_killed_syphon_had_not_reported_is_estimated_by_the_next(fl
     eventually(lambda: fleet.owners() == {first.pid})
     fleet.store(0, queue, 10)
     eventually(lambda: restored(fleet) == 10)
-    died = books(fleet).reporter
+    died = stored_ledgers(fleet).reporter
     first.kill()
     first.wait()
     fleet.start()
@@ -240,12 +240,12 @@ def estimates(fleet: Fleet, reporter: str) -> dict[tuple[str, str, str], int]:
     }
 
 
-def books(fleet: Fleet) -> Ledger:
+def stored_ledgers(fleet: Fleet) -> Ledger:
     kept = fleet.shared.ledger(fleet.queues[0])
     return Ledger("nobody's yet") if kept is None else Ledger.from_json(json.loads(kept))
 
 
 def restored(fleet: Fleet) -> int:
     """Messages that came home, by the books; those that were about to be completed included."""
-    ledger = books(fleet)
+    ledger = stored_ledgers(fleet)
     return ledger.count("restored") + len(ledger.pending)

@@ -16,7 +16,7 @@ from dashboard.alerts.api.alerts import perform
 from dashboard.alerts.config import ChannelsFileError, load_channels
 from dashboard.alerts.forms import MOST_MINUTES, MOST_SECONDS, RuleForm
 from dashboard.api.fields import WHOLE, Body, Number, Reason, Why, Word
-from dashboard.api.idempotency import Deed, Key
+from dashboard.api.idempotency import ActionResult, Key
 from dashboard.api.operations import operation
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
@@ -91,7 +91,7 @@ class RuleTold(Schema):
     changed_at: datetime
 
 
-class RuleDeed(Deed):
+class RuleResult(ActionResult):
     """What came of it, and the number of the rule; null where it is gone."""
 
     rule: int | None = None
@@ -151,18 +151,18 @@ def rule(request: HttpRequest, rule: Number) -> dict[str, Any]:
     return _rule(_rule_or_404(rule))
 
 
-@operation(router, MAKE_RULE, response=RuleDeed)
+@operation(router, MAKE_RULE, response=RuleResult)
 def make_rule(request: HttpRequest, body: RuleWanted, key: Key = "") -> dict[str, Any]:
     return _save(request, MAKE_RULE, key, body, None)
 
 
-@operation(router, CHANGE_RULE, response=RuleDeed)
+@operation(router, CHANGE_RULE, response=RuleResult)
 def change_rule(request: HttpRequest, rule: Number, body: RuleWanted, key: Key = "") -> dict[str, Any]:
     require(request.user, CHANGE_RULE.right)
     return _save(request, CHANGE_RULE, key, body, _rule_or_404(rule))
 
 
-@operation(router, DELETE_RULE, response=RuleDeed)
+@operation(router, DELETE_RULE, response=RuleResult)
 def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") -> dict[str, Any]:
     return perform(request, DELETE_RULE, key, body.reason, lambda wanted: DELETE_RULE.run(wanted, _rule_or_404(rule)))
 

@@ -100,7 +100,7 @@ def administrator(request, browser: Browser, place: Furnished) -> Iterator[Page]
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class OperatorAction:
     """One action as a person meets it."""
 
     page: str
@@ -115,7 +115,7 @@ class Deed:
     about: str = "orders"
 
 
-def do(page: Page, deed: Deed) -> None:
+def do(page: Page, deed: OperatorAction) -> None:
     """Through the button, the question and the answer to the line in the audit trail."""
     page.goto(deed.page)
     deed.control(page).click()
@@ -144,10 +144,10 @@ def link(name: str) -> Callable[[Page], Locator]:
     return lambda page: page.get_by_role("link", name=name, exact=True)
 
 
-def entity(verb: str, **more: Any) -> Deed:
+def entity(verb: str, **more: Any) -> OperatorAction:
     """A deed on the page of the entity."""
     page = "/pairs/contoso/entities/orders/"
-    return Deed(page, link(verb), press=verb, audit=verb, **more)
+    return OperatorAction(page, link(verb), press=verb, audit=verb, **more)
 
 
 def test_an_entity_is_failed_over_held_for_a_while_released_and_marked_healthy(operator, shared):
@@ -230,7 +230,7 @@ def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(oper
         (pair, link("Release all"), "all 64 entities of contoso", "Release", "Release", "contoso"),
     )
     for page, control, preview, press, word, about in steps:
-        do(operator, Deed(page, control, preview, press, "entities are", word, reason, about=about))
+        do(operator, OperatorAction(page, control, preview, press, "entities are", word, reason, about=about))
     assert {one.held_by for one in shared.health().values()} == {None}
     all_healthy(shared)
 
@@ -271,7 +271,7 @@ def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_pace
         (orders, paced, "Now 5 a second", "Set", "as fast as it can", "Pace", free, "orders"),
     )
     for page, control, preview, press, says, word, fills, about in steps:
-        do(operator, Deed(page, control, preview, press, says, word, fills, about=about))
+        do(operator, OperatorAction(page, control, preview, press, says, word, fills, about=about))
         if says == "at most 5" and about == "contoso":
             operator.goto("/")
             expect(operator.get_by_text("at most 5 messages a second")).to_be_visible()
@@ -291,7 +291,7 @@ def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repa
         (DEVIATING, "Compare and repair", "max_delivery_count", "Repair", "is repaired", "Repair", why),
     )
     for queue, name, preview, press, says, word, fills in steps:
-        do(operator, Deed("/backlog/", of_row(queue, name), preview, press, says, word, fills, about=queue))
+        do(operator, OperatorAction("/backlog/", of_row(queue, name), preview, press, says, word, fills, about=queue))
     deviating = place.secondary.administration.get_queue(DEVIATING)
     assert deviating.max_delivery_count > 3
     deviating.max_delivery_count = 3
@@ -341,7 +341,7 @@ def test_dead_letters_are_resubmitted_one_some_all_and_elsewhere(operator):
         (link("Resubmit all"), "Resubmit all 3 dead letters", why),
     )
     for control, preview, fills in steps:
-        do(operator, Deed(DEAD, control, preview, "Resubmit", "dead letter", "Resubmit", fills, about=OWN))
+        do(operator, OperatorAction(DEAD, control, preview, "Resubmit", "dead letter", "Resubmit", fills, about=OWN))
         stopped(operator)
 
 
@@ -363,7 +363,7 @@ def test_only_an_administrator_is_offered_to_discard(operator):
 
 
 def test_an_administrator_discards_dead_letters_on_record(administrator):
-    do_as_administrator = Deed(
+    do_as_administrator = OperatorAction(
         DEAD,
         choose(1, "Discard chosen"),
         "for good",

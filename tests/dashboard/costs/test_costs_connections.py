@@ -123,7 +123,7 @@ def test_measured_hours_stand_beside_ours_and_in_their_place_are_priced(computed
     (contoso,) = found.namespaces
     assert (contoso.computed, contoso.measured, contoso.more_measured) == (1_200, 910, 1)
     assert [(hour.at.hour, hour.difference) for hour in contoso.different] == [(5, -300 * 744), (6, 7_440)]
-    assert "programs without the library" in contoso.verdict
+    assert "programs without the library" in contoso.finding
 
 
 @pytest.mark.parametrize(("measured", "verdict"), [(1_200, "the same"), (1_100, "higher one"), (1_300, "more than is")])
@@ -131,7 +131,7 @@ def test_a_difference_is_explained(computed: None, measured: int, verdict: str) 
     give(answer(point("05:00", total=measured * 744)))
     found = compare(MONTH)
     assert found is not None
-    assert verdict in found.namespaces[0].verdict
+    assert verdict in found.namespaces[0].finding
 
 
 def test_a_bill_between_both_figures_is_explained(computed: None) -> None:

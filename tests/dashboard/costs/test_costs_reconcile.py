@@ -156,7 +156,7 @@ def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent
     assert give(as_role("operator"), measured(("IncomingMessages", sent - 1), ("IncomingBytes", size)), "metrics")
     seen = {each.range.label: each for each in against_metrics(MONTH)}
     assert list(seen) == ["Sent, in operations"], "of what no metric was given nothing is said"
-    assert verdict in seen["Sent, in operations"].verdict
+    assert verdict in seen["Sent, in operations"].finding
     assert "Against Azure Monitor" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
 
@@ -217,7 +217,7 @@ def test_metrics_of_some_days_are_compared_with_what_was_made_in_them(
     give(as_role("operator"), measured(("IncomingMessages", sent - 1), on=on), "metrics")
     (seen,) = against_metrics(MONTH)
     assert (seen.since, seen.until) == (date.fromisoformat(on), date.fromisoformat(on))
-    assert verdict in seen.verdict
+    assert verdict in seen.finding
     if on == "2026-10-03":
         assert (seen.computed.least, seen.computed.most) == (MILLION // 2, MILLION)
         assert "500,000–1,000,000" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()

@@ -1,4 +1,4 @@
-"""The demo's books: a message is missing only if it can be nowhere else."""
+"""The demo's accounts: a message is missing only if it can be nowhere else."""
 
 import pytest
 import redis
@@ -6,7 +6,7 @@ import redis
 from dashboard.demo.delivery_proof import Bookkeeper, Held, read_bits
 
 
-class Books:
+class Accounts:
     """A bookkeeper with a clock of its own, a Redis, and namespaces that hold what they are told to."""
 
     def __init__(self, client: redis.Redis) -> None:
@@ -22,20 +22,20 @@ class Books:
 
 
 @pytest.fixture
-def books(redis_url):
+def accounts(redis_url):
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
-        yield Books(client)
+        yield Accounts(client)
 
 
-def test_accepted_and_received_are_counted_by_queue_and_in_all(books):
-    books.mark("accepted", *range(20))
-    books.mark("received", *range(20))
-    books.mark("accepted", 3, queue="payments")
-    books.client.set("demo:{orders}:refused", 7)
-    books.client.set("demo:{payments}:duplicates", 2)
+def test_accepted_and_received_are_counted_by_queue_and_in_all(accounts):
+    accounts.mark("accepted", *range(20))
+    accounts.mark("received", *range(20))
+    accounts.mark("accepted", 3, queue="payments")
+    accounts.client.set("demo:{orders}:refused", 7)
+    accounts.client.set("demo:{payments}:duplicates", 2)
 
-    closed = books.close()
+    closed = accounts.close()
 
     orders, payments = closed.accounts
     assert (orders.accepted, orders.received, orders.on_the_way, orders.refused) == (20, 20, 0, 7)
@@ -43,72 +43,72 @@ def test_accepted_and_received_are_counted_by_queue_and_in_all(books):
     assert (closed.total.accepted, closed.total.refused, closed.total.duplicates) == (21, 7, 2)
 
 
-def test_message_numbers_mean_the_same_in_bitmaps_of_different_length(books):
-    books.mark("accepted", 0, 5, 900)
-    books.mark("received", 5)
+def test_message_numbers_mean_the_same_in_bitmaps_of_different_length(accounts):
+    accounts.mark("accepted", 0, 5, 900)
+    accounts.mark("received", 5)
 
-    bits = {name: read_bits(books.client, ["orders"], name)["orders"] for name in ("accepted", "received")}
+    bits = {name: read_bits(accounts.client, ["orders"], name)["orders"] for name in ("accepted", "received")}
 
     assert (bits["accepted"] & ~bits["received"]).bit_count() == 2
 
 
-def test_what_was_accepted_a_moment_ago_is_on_the_way(books):
-    books.mark("accepted", 1, 2)
+def test_what_was_accepted_a_moment_ago_is_on_the_way(accounts):
+    accounts.mark("accepted", 1, 2)
 
-    closed = books.close()
+    closed = accounts.close()
 
     assert (closed.total.on_the_way, closed.total.missing) == (2, 0)
 
 
-def test_what_is_nowhere_after_five_seconds_is_missing(books):
-    books.mark("accepted", 1, 2)
-    books.close()
-    books.now += 4.9
-    assert books.close().total.missing == 0
-    books.now += 0.1
+def test_what_is_nowhere_after_five_seconds_is_missing(accounts):
+    accounts.mark("accepted", 1, 2)
+    accounts.close()
+    accounts.now += 4.9
+    assert accounts.close().total.missing == 0
+    accounts.now += 0.1
 
-    closed = books.close()
+    closed = accounts.close()
 
     assert (closed.total.on_the_way, closed.total.missing) == (0, 2)
     assert closed.accounts[0].missing == 2
 
 
 @pytest.mark.parametrize("held", [Held({"orders": 2}, 0), Held({}, 2), Held({"orders": 1}, 1)])
-def test_what_the_namespaces_hold_is_on_the_way_however_long(books, held):
-    books.mark("accepted", 1, 2)
-    books.held = held
+def test_what_the_namespaces_hold_is_on_the_way_however_long(accounts, held):
+    accounts.mark("accepted", 1, 2)
+    accounts.held = held
     for _ in range(100):
-        books.now += 5
-        closed = books.close()
+        accounts.now += 5
+        closed = accounts.close()
 
     assert (closed.total.on_the_way, closed.total.missing) == (2, 0)
 
 
-def test_one_message_missing_among_many_held_is_told(books):
-    books.mark("accepted", *range(10))
-    books.held = Held({"orders": 4}, 5)
-    books.close()
-    books.now += 6
+def test_one_message_missing_among_many_held_is_told(accounts):
+    accounts.mark("accepted", *range(10))
+    accounts.held = Held({"orders": 4}, 5)
+    accounts.close()
+    accounts.now += 6
 
-    assert books.close().total.missing == 1
+    assert accounts.close().total.missing == 1
 
 
-def test_steady_traffic_is_never_missing(books):
+def test_steady_traffic_is_never_missing(accounts):
     for number in range(200):
-        books.mark("accepted", number)
+        accounts.mark("accepted", number)
         if number >= 3:
-            books.mark("received", number - 3)
-        books.now += 2
+            accounts.mark("received", number - 3)
+        accounts.now += 2
 
-        assert books.close().total.missing == 0
+        assert accounts.close().total.missing == 0
 
 
-def test_a_message_received_after_all_is_missing_no_longer(books):
-    books.mark("accepted", 1)
-    books.close()
-    books.now += 6
-    assert books.close().total.missing == 1
+def test_a_message_received_after_all_is_missing_no_longer(accounts):
+    accounts.mark("accepted", 1)
+    accounts.close()
+    accounts.now += 6
+    assert accounts.close().total.missing == 1
 
-    books.mark("received", 1)
+    accounts.mark("received", 1)
 
-    assert books.close().total.missing == 0
+    assert accounts.close().total.missing == 0

@@ -297,10 +297,10 @@ def test_one_wish_sent_many_times_at_once_is_one_deed(committed_pair, people, re
     client = Client(headers={"Authorization": f"Bearer {token}", "Idempotency-Key": "one-wish"})
     body = json.dumps({"paths": ["orders"], "reason": "x"})
 
-    def wish():
+    def request_of():
         return client.post("/api/v1/pairs/contoso/fail-over", body, "application/json").status_code
 
-    assert set(at_once(*[wish] * 6)) <= {200, 409}
+    assert set(at_once(*[request_of] * 6)) <= {200, 409}
     assert FailoverEvent.objects.filter(kind="forced").count() == 1
     assert AuditEntry.objects.get(verb="fail_over").outcome == "done"
 

@@ -22,7 +22,7 @@ __all__ = ["story"]
 QUEUE = "contoso/x-servicebus-transfer/0"
 
 
-def books(restored: int, *, drained: bool = False, began=NOW, lost: int = 0) -> dict[str, str]:
+def ledger_texts(restored: int, *, drained: bool = False, began=NOW, lost: int = 0) -> dict[str, str]:
     """What a syphon tells that has seen so many messages, as it writes it down."""
     ledger = Ledger(QUEUE, "2026-11-01T00:00:00Z")
     for number in range(1, restored + lost + 1):
@@ -35,11 +35,11 @@ def books(restored: int, *, drained: bool = False, began=NOW, lost: int = 0) -> 
 
 
 def test_a_filling_is_kept_and_grows_until_it_is_drained(pair):
-    assert ledgers.keep("contoso", books(3, lost=1), NOW) == 1
-    assert ledgers.keep("contoso", books(3, lost=1), NOW) == 0
+    assert ledgers.keep("contoso", ledger_texts(3, lost=1), NOW) == 1
+    assert ledgers.keep("contoso", ledger_texts(3, lost=1), NOW) == 0
     assert SyphonLedger.objects.get().missing is None
 
-    assert ledgers.keep("contoso", books(5, drained=True), NOW) == 1
+    assert ledgers.keep("contoso", ledger_texts(5, drained=True), NOW) == 1
 
     kept = SyphonLedger.objects.get()
     assert (kept.enqueued, kept.fates["restored"], kept.missing) == (5, 5, 0)
@@ -47,14 +47,14 @@ def test_a_filling_is_kept_and_grows_until_it_is_drained(pair):
 
 
 def test_closed_books_are_not_opened_again(pair):
-    ledgers.keep("contoso", books(5, drained=True), NOW)
+    ledgers.keep("contoso", ledger_texts(5, drained=True), NOW)
 
-    assert ledgers.keep("contoso", books(2), NOW) == 0
+    assert ledgers.keep("contoso", ledger_texts(2), NOW) == 0
     assert SyphonLedger.objects.get().enqueued == 5
 
 
 def test_what_redis_forgets_stays(pair):
-    ledgers.keep("contoso", books(5, drained=True), NOW)
+    ledgers.keep("contoso", ledger_texts(5, drained=True), NOW)
     ledgers.keep("contoso", {}, NOW)
 
     assert SyphonLedger.objects.count() == 1
@@ -82,14 +82,14 @@ WILD: list[dict[str, object]] = [
     "text", ["", "[]", "{", '{"incidents": 5}', *(json.dumps({"incidents": [one]}) for one in WILD)]
 )
 def test_books_that_cannot_be_read_stop_nobody(pair, text):
-    assert ledgers.keep("contoso", {"a": text, **books(1)}, NOW) == 1
+    assert ledgers.keep("contoso", {"a": text, **ledger_texts(1)}, NOW) == 1
 
 
 def test_books_with_letters_that_no_database_takes_are_kept_with_others(pair):
     odd = ODD | {"fates": {"re\0stored": 1}}
     told = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
 
-    assert ledgers.keep("contoso", told | books(1), NOW) == 2
+    assert ledgers.keep("contoso", told | ledger_texts(1), NOW) == 2
 
 
 def test_nothing_is_said_to_be_missing_before_the_end(pair):
@@ -98,7 +98,7 @@ def test_nothing_is_said_to_be_missing_before_the_end(pair):
 
 
 def test_the_pair_s_page_shows_its_books(pair, redis_here, alive, as_role):
-    ledgers.keep("contoso", books(1234, drained=True), NOW)
+    ledgers.keep("contoso", ledger_texts(1234, drained=True), NOW)
 
     page = as_role("viewer").get("/pairs/contoso/").text
 
@@ -131,7 +131,7 @@ def test_a_syphon_that_receives_but_does_not_deliver_is_told(pair, redis_here, a
     began = timezone.now() - later
     pair.entities.filter(path="orders").update(state=state, since=NOW)
     holding("orders", began)
-    ledgers.keep("contoso", books(3, lost=1), began)
+    ledgers.keep("contoso", ledger_texts(3, lost=1), began)
     if paused:
         SyphonPause.objects.create(pair=pair, queue=paused, by="ada", at=NOW)
 
@@ -154,8 +154,8 @@ def test_what_a_frozen_sampler_saw_does_not_overwrite_what_was_seen_since(pair):
 
 def test_a_message_that_moves_is_a_sign_of_life(pair, redis_here, as_role):
     holding("orders", timezone.now() - timedelta(minutes=9))
-    ledgers.keep("contoso", books(3, lost=1), timezone.now() - timedelta(minutes=9))
-    ledgers.keep("contoso", books(4, lost=1), timezone.now())
+    ledgers.keep("contoso", ledger_texts(3, lost=1), timezone.now() - timedelta(minutes=9))
+    ledgers.keep("contoso", ledger_texts(4, lost=1), timezone.now())
 
     assert "receives but does not deliver" not in as_role("viewer").get("/").text
 
@@ -166,7 +166,7 @@ def test_a_queue_that_waits_for_an_entity_is_not_stalled_because_another_entity_
     pair.entities.filter(path="orders").update(state="failed_over", since=NOW, waiting=3)
     pair.entities.filter(path="payments").update(state="healthy", since=NOW, waiting=3)
     holding("orders", long_ago)
-    ledgers.keep("contoso", books(3, lost=1), long_ago)
+    ledgers.keep("contoso", ledger_texts(3, lost=1), long_ago)
 
     assert "receives but does not deliver" not in as_role("viewer").get("/").text
 
@@ -175,7 +175,7 @@ def test_a_queue_is_not_stalled_the_moment_its_entity_recovers(pair, redis_here,
     long_ago = timezone.now() - timedelta(minutes=9)
     pair.entities.filter(path="orders").update(state="failed_over", since=NOW)
     holding("orders", long_ago)
-    ledgers.keep("contoso", books(3, lost=1), long_ago)
+    ledgers.keep("contoso", ledger_texts(3, lost=1), long_ago)
     pair.entities.filter(path="orders").update(state="healthy")
     projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
 
@@ -186,7 +186,7 @@ def test_a_queue_is_not_stalled_the_moment_its_entity_recovers(pair, redis_here,
 def test_a_queue_is_not_stalled_the_moment_a_long_pause_is_over(pair, redis_here, as_role, paused):
     long_ago = timezone.now() - timedelta(minutes=9)
     holding("orders", long_ago)
-    ledgers.keep("contoso", books(3, lost=1), long_ago)
+    ledgers.keep("contoso", ledger_texts(3, lost=1), long_ago)
     pause = SyphonPause.objects.create(pair=pair, queue=paused, by="ada", at=long_ago)
     projection.record_deliverable("contoso", {QUEUE: {"orders": 1}}, timezone.now())
     pause.delete()
@@ -198,8 +198,8 @@ def test_a_queue_is_not_stalled_the_moment_a_long_pause_is_over(pair, redis_here
 def test_an_incident_has_the_books_of_its_time_and_no_others(story, pair, as_role):
     viewer, began = as_role("viewer"), timezone.now() - timedelta(minutes=30)
     assert "No ledger yet" in viewer.get(f"/pairs/contoso/incidents/{story}/").text
-    ledgers.keep("contoso", books(77, drained=True, began=began), NOW)
-    ledgers.keep("contoso", books(88, drained=True, began=began - timedelta(days=2)), NOW)
+    ledgers.keep("contoso", ledger_texts(77, drained=True, began=began), NOW)
+    ledgers.keep("contoso", ledger_texts(88, drained=True, began=began - timedelta(days=2)), NOW)
 
     page = viewer.get(f"/pairs/contoso/incidents/{story}/").text
     told = viewer.get(f"/pairs/contoso/incidents/{story}.json").json()
@@ -239,13 +239,13 @@ def test_a_backlog_that_is_paused_is_said_to_be_paused_and_by_whom(pair, shared,
 
 
 def test_books_that_do_not_balance_are_told_once_and_shown_where_the_books_are(pair, redis_here, alive, as_role):
-    ledgers.keep("contoso", books(5, lost=2), NOW)
+    ledgers.keep("contoso", ledger_texts(5, lost=2), NOW)
     assert not FailoverEvent.objects.exists(), "what is not drained may still come home"
 
-    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW)
-    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW + timedelta(minutes=1))
+    ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW)
+    ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW + timedelta(minutes=1))
     SyphonLedger.objects.all().delete()  # a database of yesterday is told again
-    ledgers.keep("contoso", books(5, lost=2, drained=True), NOW + timedelta(minutes=2))
+    ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW + timedelta(minutes=2))
 
     event = FailoverEvent.objects.get()
     assert (event.kind, event.entity, event.pair) == ("ledger_unbalanced", QUEUE, "contoso")
@@ -258,5 +258,5 @@ def test_books_that_do_not_balance_are_told_once_and_shown_where_the_books_are(p
 
 
 def test_books_that_balance_are_no_event(pair):
-    ledgers.keep("contoso", books(5, drained=True), NOW)
+    ledgers.keep("contoso", ledger_texts(5, drained=True), NOW)
     assert not FailoverEvent.objects.exists()

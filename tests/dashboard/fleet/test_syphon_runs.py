@@ -22,7 +22,7 @@ def at(seconds: float):
     return NOW + timedelta(seconds=seconds)
 
 
-def books(holder: str, restored: int, dead: int = 0, discarded: int = 0) -> dict[str, str]:
+def ledger_texts(holder: str, restored: int, dead: int = 0, discarded: int = 0) -> dict[str, str]:
     """What the holder tells of one filling."""
     ledger = Ledger(QUEUE, "2026-11-01T00:00:00Z")
     ledger.reporter = holder
@@ -42,9 +42,9 @@ def look(second: float, holder: str | None, told: dict[str, str] | None = None) 
 
 def test_a_run_begins_with_a_lease_and_counts_what_its_holder_brought_home(pair):
     look(0, FIRST)
-    look(5, FIRST, books(FIRST, 100))
-    look(10, FIRST, books(FIRST, 150, dead=2, discarded=1))
-    look(60, FIRST, books(FIRST, 150, dead=2, discarded=1))
+    look(5, FIRST, ledger_texts(FIRST, 100))
+    look(10, FIRST, ledger_texts(FIRST, 150, dead=2, discarded=1))
+    look(60, FIRST, ledger_texts(FIRST, 150, dead=2, discarded=1))
 
     run = SyphonRun.objects.get()
     assert (run.holder, run.moved, run.dead_lettered, run.otherwise) == (FIRST, 150, 2, 1)
@@ -53,8 +53,8 @@ def test_a_run_begins_with_a_lease_and_counts_what_its_holder_brought_home(pair)
 
 def test_a_run_ends_when_another_process_has_the_lease_and_each_has_what_it_moved(pair):
     look(0, FIRST)
-    look(5, FIRST, books(FIRST, 100))
-    look(10, SECOND, books(SECOND, 130))
+    look(5, FIRST, ledger_texts(FIRST, 100))
+    look(10, SECOND, ledger_texts(SECOND, 130))
 
     first, second = SyphonRun.objects.order_by("started_at")
     assert (first.moved, second.moved) == (100, 30)
@@ -64,7 +64,7 @@ def test_a_run_ends_when_another_process_has_the_lease_and_each_has_what_it_move
 
 def test_the_last_books_of_a_process_that_has_lost_its_lease_are_its_own(pair):
     look(0, FIRST)
-    look(5, SECOND, books(FIRST, 7))
+    look(5, SECOND, ledger_texts(FIRST, 7))
 
     assert dict(SyphonRun.objects.values_list("holder", "moved")) == {FIRST: 7, SECOND: 0}
 
@@ -90,10 +90,10 @@ def test_why_a_run_ended_is_told(pair, facts, told):
 
 def test_what_is_told_twice_or_by_a_worker_that_was_frozen_counts_once(pair):
     look(0, FIRST)
-    look(5, FIRST, books(FIRST, 100))
-    look(5, FIRST, books(FIRST, 100))
-    look(6, FIRST, books(FIRST, 40))
-    look(10, FIRST, books(FIRST, 110))
+    look(5, FIRST, ledger_texts(FIRST, 100))
+    look(5, FIRST, ledger_texts(FIRST, 100))
+    look(6, FIRST, ledger_texts(FIRST, 40))
+    look(10, FIRST, ledger_texts(FIRST, 110))
 
     assert SyphonRun.objects.get().moved == 110
 
@@ -147,7 +147,7 @@ def test_a_run_that_is_over_has_a_reason_and_an_end_after_its_beginning(pair, en
 
 def test_the_pair_s_page_shows_them(pair, redis_here, alive, as_role):
     look(0, FIRST)
-    look(5, FIRST, books(FIRST, 1234, dead=3))
+    look(5, FIRST, ledger_texts(FIRST, 1234, dead=3))
     look(10, SECOND)
 
     page = as_role("viewer").get("/pairs/contoso/").text

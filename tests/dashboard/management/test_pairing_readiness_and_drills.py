@@ -9,7 +9,7 @@ from django.utils import timezone
 from dashboard.models import Alert, AlertRule, AuditEntry, Drill, Notice, Readiness
 from tests.dashboard.conftest import NOW
 from tests.dashboard.drills.test_drills_pages import canary_queue, drill, primary
-from tests.dashboard.management.test_pairing_words import by, shell
+from tests.dashboard.management.test_pairing_subcommands import by, shell
 
 __all__ = ["canary_queue", "primary", "shell"]
 
