@@ -109,9 +109,10 @@ class Payload:
                 needed = backlog_size(self.messages, self.path)
         if needed > limit:
             what = "The messages take" if isinstance(self.outgoing, list) else "The message takes"
+            size = sum(map(message_size, self.messages))
             raise MessageSizeExceededError(
-                message=f"{what} {needed} bytes in a backlog queue, which accepts {limit}; require_headroom=False "
-                "sends them while the primary is healthy."
+                message=f"{what} {size} bytes and {needed} bytes in a backlog queue, which accepts {limit}; "
+                "require_headroom=False sends them while the primary is healthy."
             )
 
     def rewritten(self) -> Any:

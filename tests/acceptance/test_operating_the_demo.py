@@ -216,7 +216,7 @@ def token(open_page: Opened, issuer: str) -> str:
     page.get_by_label("Used by").fill("a program")
     page.get_by_label("Scope").select_option("operate")
     page.get_by_role("button", name="Create").click()
-    return page.get_by_role("region", name="a program is made").locator(".path code").inner_text()
+    return page.get_by_role("region", name="a program is created").locator(".path code").inner_text()
 
 
 def status(demo: Demo) -> dict[str, dict[str, object]]:

@@ -23,6 +23,15 @@ entities = ["orders", "payments", "topic:shipments/eu-west"]
 """
 DATABASE = "control-plane.sqlite3"
 SYNC = "from django.core.management import call_command; call_command('sync_pairs')"
+COLLECT = """
+import os, threading
+os.environ["DJANGO_SETTINGS_MODULE"] = "dashboard.settings"
+import django
+django.setup()
+from workers import collectors
+print("collecting", flush=True)
+collectors.collect_health(threading.Event())
+"""
 SEED = f"""
 from datetime import timedelta
 from django.contrib.auth.models import Group, User
@@ -74,12 +83,23 @@ def serve(folder: Path, environment: Mapping[str, str], port: int, more: str = "
         client.flushall()  # what tests before this one have said of these entities is not true of this site
     migrated.copy(Path(environment["STATE_DIR"]) / DATABASE)
     _manage(environment, "shell", "-v0", "-c", f"{SYNC}\n{SEED}\n{more}")
-    with _web(environment, port) as address:
+    with _collector(environment), _web(environment, port) as address:
         yield address
 
 
 def _manage(environment: Mapping[str, str], *words: str) -> None:
     subprocess.run((sys.executable, "manage.py", *words), cwd=ROOT, env=environment, check=True, timeout=120)
+
+
+@contextmanager
+def _collector(environment: Mapping[str, str]) -> Iterator[None]:
+    """What a worker does all the time: changes of health are written into the database, and open pages woken."""
+    command = (sys.executable, "-c", COLLECT)
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "collecting\n"
+        yield
+        process.kill()
 
 
 @contextmanager

@@ -210,7 +210,15 @@ def test_every_public_call_of_a_client_is_among_them():
         if not name.startswith("_")
     }
     asked_by_the_library = {
-        *("availability", "backlog_failed", "backlog_link", "check_open", "check_usable", "count_backlog"),
+        *(
+            "availability",
+            "backlog_failed",
+            "backlog_link",
+            "backlog_refused",
+            "check_open",
+            "check_usable",
+            "count_backlog",
+        ),
         *("count_primary", "emit", "failed", "learn_limit", "repair", "sdk_sender", "send_to_backlog"),
         *("warm", "warm_now"),
     }

@@ -12,6 +12,7 @@ from django.test import Client
 
 from dashboard.models import DeadLetterJob, DiscardedMessage, EntityHealth, Pair, TopicSubscription
 from pairing import emulator_transport
+from tests.dashboard.markup import one_line
 from tests.dashboard.secondary import Secondary
 from tests.workers.test_orphans_drained import secondary, strings
 from workers import dead_letters, subscriptions, watchers
@@ -181,7 +182,7 @@ def test_resubmitted_they_come_to_every_subscription_of_their_topic_and_the_ques
     act(ada, "resubmit", BILLING)
 
     row = DeadLetterJob.objects.get()
-    assert "Resubmit all 2 dead letters" in asked
+    assert "Resubmit all 2 dead letters" in one_line(asked)
     assert "to billing, and also to audit" in asked
     assert (row.done, row.destination) == (2, "invoices")
     assert taken(unpaid, "billing", 2) == ["rent", "water"]

@@ -183,7 +183,7 @@ def test_an_entity_is_failed_over_held_for_a_while_released_and_marked_healthy(o
         ),
     )
     operator.goto("/?q=orders")
-    expect(operator.locator("tr[data-entity='orders']")).to_contain_text(re.compile(r"held by operator, ends in 3 h"))
+    expect(operator.locator("tr[data-entity='orders']")).to_contain_text(re.compile(r"held by operator, ends\s+in 3 h"))
     do(
         operator,
         entity(
@@ -511,7 +511,7 @@ def test_an_administrator_cleans_up_empty_orphans_in_the_administration_after_a_
     administrator.locator("select[name=action]").select_option(label="Delete the empty orphans among these…")
     administrator.get_by_role("button", name="Run").or_(administrator.get_by_role("button", name="Go")).first.click()
     expect(administrator.get_by_role("row", name=EMPTY_ORPHAN)).to_contain_text("Quarantined now")
-    expect(administrator.get_by_role("row", name=FULL_ORPHAN)).to_contain_text("Stays. It holds")
+    expect(administrator.get_by_role("row", name=FULL_ORPHAN)).to_contain_text("Kept. It holds")
     administrator.get_by_label("Reason").fill("the count was lowered")
     administrator.get_by_role("button", name="Quarantine and delete").click()
     expect(administrator.get_by_text(re.compile("type its whole path"))).to_be_visible()

@@ -9,6 +9,7 @@ import pytest
 from dashboard.models import Alert, BacklogQueue
 from dashboard.site.open_alerts import OpenAlerts, open_alerts
 from tests.dashboard.conftest import NOW
+from tests.dashboard.markup import one_line
 
 HTMX = {"HX-Request": "true"}
 
@@ -27,7 +28,7 @@ def three_open(pair) -> None:
 
 
 def badge(page: str) -> str:
-    return re.search(r'<span class="count[^>]*data-alerts.*?</span></span>', page)[0]
+    return re.search(r'<span class="count[^>]*data-alerts.*?</span> </span>', one_line(page))[0]
 
 
 @pytest.mark.parametrize("address", ["/", "/alerts/", "/no-such-page/", "/pairs/contoso/"])
@@ -90,7 +91,7 @@ def test_an_alert_leads_to_where_something_can_be_done_about_it(pair, redis_here
     alert(1, **about)
     viewer = as_role("viewer")
 
-    page = viewer.get("/alerts/").text
+    page = one_line(viewer.get("/alerts/").text)
 
-    assert f'<td data-label="Where" class="path"><a href="{place}">' in page
+    assert f'<td data-label="Where" class="path"> <a href="{place}">' in page
     assert viewer.get(unescape(place)).status_code == 200
