@@ -62,9 +62,7 @@ TROUBLES = (AzureError, PairingError, ActionError, RedisError, OSError)
 
 def end_unreachable(row: Drill) -> None:
     """The pair is no longer in the pairs file: nobody can reach its namespaces, so the drill ends as it is."""
-    detail = (
-        f"PAIRS_FILE does not name {row.pair.name} any more. Its hold ends by itself at {row.expires_at:%H:%M} UTC."
-    )
+    detail = f"{row.pair.name} is no longer in PAIRS_FILE. The hold expires at {row.expires_at:%H:%M} UTC."
     row.keep(ended_at=datetime.now(UTC), outcome=Drill.Outcome.FAILED, detail=detail, step=Step.ENDED.value)
     announce_change()
 

@@ -288,7 +288,7 @@ def test_a_drill_of_a_pair_that_is_configured_no_more_ends(
 
     row.refresh_from_db()
     assert row.outcome == "failed"
-    assert "PAIRS_FILE does not name contoso any more" in row.detail
+    assert "contoso is no longer in PAIRS_FILE" in row.detail
 
 
 # The schedule -------------------------------------------------------------------------------------------------------
