@@ -191,7 +191,7 @@ def test_dead_letters_are_told_once_however_many_come(pair):
         backlog_queue(pair, dead_lettered=dead)
         look(NOW + minute * M)
 
-    assert Alert.objects.get().detail == "3 messages could not be brought home."
+    assert Alert.objects.get().detail == "3 messages could not be delivered."
 
 
 def test_a_syphon_that_brings_nothing_home_is_told(pair):
