@@ -238,7 +238,7 @@ def test_a_drill_that_is_called_off_is_rolled_back_with_nothing_left_behind(
 
     row = carried_out(row)
 
-    assert (row.outcome, row.detail) == ("aborted", "Called off by bob.")
+    assert (row.outcome, row.detail) == ("aborted", "Aborted by bob.")
     assert state_of(fleet) == "healthy"
     assert primary.get_queue_runtime_properties(CANARY).active_message_count == 0
     assert row.report["messages"]["lost"] == []
