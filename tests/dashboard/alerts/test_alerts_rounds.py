@@ -250,7 +250,7 @@ def test_work_that_no_worker_does_any_more_is_told(pair):
     projection.record_heartbeat("two", "pings", NOW)
     look(NOW)
 
-    assert list(Alert.objects.values_list("title", flat=True)) == ["No worker does syphons"]
+    assert list(Alert.objects.values_list("title", flat=True)) == ["No worker serves syphons"]
 
 
 def test_readiness_that_fell_is_one_alert_of_a_pair(pair):

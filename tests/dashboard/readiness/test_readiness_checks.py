@@ -97,7 +97,7 @@ CASES = {
     "nobody holds a lease": ({"queues": (queue(0, holder=""), queue(1, holder=""))}, "syphon", "bad", "Start a worker"),
     "one queue is in nobody's hands": ({"queues": (queue(0, holder=""), queue(1))}, "syphon", "weak", "Workers page"),
     "no worker lives": ({"workers": 0}, "fleet", "bad", "Start a worker"),
-    "a worker has a problem": ({"problems": {"w1": "no key"}}, "fleet", "bad", "Mend"),
+    "a worker has a problem": ({"problems": {"w1": "no key"}}, "fleet", "bad", "Correct"),
     "a clock is 2 s ahead": ({"clocks": {"app:1": 2.0}}, "clocks", "weak", "NTP"),
     "a clock is a minute behind": ({"clocks": {"app:1": -60.0}}, "clocks", "bad", "NTP"),
     "no clock is told": ({"clocks": {}}, "clocks", "unknown", "Start a worker"),
