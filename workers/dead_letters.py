@@ -1,4 +1,4 @@
-"""Jobs over dead letters, carried on by whichever worker claims them: backlog/dead_letter_run.py says how."""
+"""Tasks of dead-letter jobs, executed by the worker that claims them (backlog/dead_letter_run.py)."""
 
 from datetime import UTC, datetime
 
@@ -12,14 +12,14 @@ from workers.slices import slice_of
 
 @app.task(name="backlog.dead_letters")
 def dead_letters() -> None:
-    """Wakes a task for each job that nobody carries on."""
+    """Start a task for each unclaimed job."""
     for row in DeadLetterJob.unclaimed(datetime.now(UTC)):
         carry_out.apply_async((row.pk,), expires=5)
 
 
 @app.task(name="backlog.carry_out")
 def carry_out(key: int) -> None:
-    """Carries one job on for a slice of time; the next tick goes on where this one ended."""
+    """Continue one job for a slice of time; the next tick continues."""
     with slice_of(f"dead letters {key}", SLICE_S, room="errands") as stop:
         row = DeadLetterJob.open_ones().filter(pk=key).select_related("pair").first()
         if stop is None or row is None or not row.claim(datetime.now(UTC), CLAIM_S):

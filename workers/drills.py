@@ -1,4 +1,4 @@
-"""Drills: carried on by whichever worker claims one, and begun where the schedule wants it."""
+"""Tasks of drills: executed by the worker that claims them, and started by schedule."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ from workers.slices import slice_of
 
 @app.task(name="backlog.drills")
 def due() -> None:
-    """Wakes a task for each drill that nobody carries on, and begins those the schedule wants."""
+    """Start a task for each unclaimed drill, and start scheduled drills."""
     now = datetime.now(UTC)
     for row in Drill.unclaimed(now):
         carry_on.apply_async((row.pk,), expires=5)
@@ -24,7 +24,7 @@ def due() -> None:
 
 @app.task(name="backlog.carry_drill_on")
 def carry_on(key: int) -> None:
-    """Carries one drill on for a slice of time; the next tick goes on where this one ended."""
+    """Continue one drill for a slice of time; the next tick continues."""
     with slice_of(f"drill {key}", SLICE_S) as stop:
         row = Drill.open_ones().filter(pk=key).select_related("pair").first()
         if stop is None or row is None or not row.claim(datetime.now(UTC), exercise.CLAIM_S):

@@ -1,7 +1,7 @@
 """How others see that workers are alive: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and
 problems.
 
-Sent from the loop that takes tasks from the broker, so that a worker which is stuck there falls silent.
+Sent from the loop that consumes tasks from the broker, so that a worker that is stuck there sends none.
 """
 
 import json
@@ -24,14 +24,14 @@ FORGOTTEN = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """When a worker was last heard of, which queues it serves, and which pairs it cannot serve as it should."""
+    """Time, queues and problems of a worker."""
 
     time: datetime
     queues: tuple[str, ...]
     problems: Mapping[str, str] = field(default_factory=dict)
-    """What is wrong, by pair, or by backlog queue where a syphon receives and does not deliver."""
+    """Problems by pair, or by backlog queue if its syphon receives but does not deliver."""
     process: str = ""
-    """`<hostname>:<pid>`: how leases and events begin to name it."""
+    """`<hostname>:<pid>`, the prefix of its process name in leases and events."""
 
     def to_json(self) -> str:
         return json.dumps(
@@ -45,7 +45,7 @@ class Heartbeat:
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Heartbeat":
-        """What `to_json` wrote; ValueError where the text is none."""
+        """Parse the output of `to_json`. Raises ValueError."""
         with reading("a heartbeat"):
             told = record(written)
             wrong = told.get("problems", {})
@@ -66,12 +66,12 @@ def beat(sender: Any, **_: Any) -> None:
         told = Heartbeat(now, consumed, problems() | hindered(now), PROCESS)
         connection().hset(KEY, sender.eventer.hostname, told.to_json())
     except RedisError:
-        return  # the broker's own connection makes the noise
+        return  # the broker's own connection logs the outage
 
 
 @worker_shutdown.connect
 def leave(sender: Any, **_: Any) -> None:
-    """A worker that was asked to stop is not missed."""
+    """Remove the heartbeat of a worker that was asked to stop."""
     try:
         connection().hdel(KEY, sender.hostname)
     except RedisError:
@@ -79,7 +79,7 @@ def leave(sender: Any, **_: Any) -> None:
 
 
 def heartbeats() -> dict[str, Heartbeat]:
-    """The last heartbeat of every worker by its name; those long silent are forgotten, unreadable ones left out."""
+    """The last heartbeat of each worker by name; old ones are removed, unreadable ones skipped."""
     heard = readable(KEY, hash_of(connection(), KEY), Heartbeat.from_json)
     silent = [name for name, heartbeat in heard.items() if datetime.now(UTC) - heartbeat.time > FORGOTTEN]
     if silent:

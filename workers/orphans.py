@@ -1,4 +1,4 @@
-"""Orphan backlog queues: found by the sampler, drained and deleted by whichever worker claims the due row."""
+"""Orphan backlog queues: found by the sampler, drained and deleted by the worker that claims the due row."""
 
 import threading
 from collections.abc import Iterable
@@ -20,13 +20,13 @@ from workers.slices import slice_of
 
 CLAIM_S = 30.0
 LOOK_S = 1.0
-QUIET_LOOKS = 3  # an empty count must be seen so often in a row before a drain counts as done: counts lag behind
+QUIET_LOOKS = 3  # consecutive empty counts before a drain is done, since counts are delayed
 
 
 def all_backlog_queues(administration: ServiceBusAdministrationClient, pair: PairConfig) -> list[BacklogQueueInfo]:
-    """A pair's backlog queues, and those of primaries that no pair of this secondary has any more.
+    """A pair's backlog queues, and those of primaries that are no longer paired with this secondary.
 
-    Such a queue is shown with the first pair of the secondary, so that it is shown once.
+    The latter are listed with the first pair of the secondary, so that they are listed once.
     """
     described = {queue.name: queue for queue in listed(administration.list_queues())}
     counted = listed(administration.list_queues_runtime_properties())
@@ -38,7 +38,7 @@ def all_backlog_queues(administration: ServiceBusAdministrationClient, pair: Pai
 
 
 def unpaired(paths: Iterable[str], paired: Iterable[str]) -> list[str]:
-    """The primaries that backlog queues are named after and that are not paired. Pure."""
+    """The primaries in names of backlog queues that are not paired. Pure."""
     known = {name.lower() for name in paired}
     parsed = (parse_backlog_path(path) for path in paths)
     return sorted({found[0].lower() for found in parsed if found} - known)
@@ -46,7 +46,7 @@ def unpaired(paths: Iterable[str], paired: Iterable[str]) -> list[str]:
 
 @app.task(name="backlog.due")
 def due() -> None:
-    """Wakes a task for each deletion and each drain that is due."""
+    """Start a task for each due deletion and drain."""
     now = datetime.now(UTC)
     for row in deletions.due(now):
         carry_on.apply_async((row.pk,), expires=5)
@@ -56,14 +56,14 @@ def due() -> None:
 
 @app.task(name="backlog.carry_on")
 def carry_on(key: int) -> None:
-    """Carries one deletion on, as far as it goes now."""
+    """Continue one deletion."""
     for row in QueueDeletion.open_ones().filter(pk=key).select_related("pair"):
         deletions.carry_on(row, datetime.now(UTC))
 
 
 @app.task(name="backlog.bring_home")
 def drain_queue(key: int) -> None:
-    """Drains one orphan for a slice of time; the next tick goes on where this one ended."""
+    """Drain one orphan for a slice of time; the next tick continues."""
     with slice_of(f"drain {key}", SLICE_S, room="errands") as stop:
         row = QueueDrain.open_ones().filter(pk=key).select_related("pair").first()
         if stop is None or row is None or not row.claim(datetime.now(UTC), CLAIM_S):
@@ -74,7 +74,7 @@ def drain_queue(key: int) -> None:
 
 
 class Drain:
-    """One orphan's homecoming: the pair's own rules, restricted to this queue."""
+    """The drain of one orphan: the pair's syphon, restricted to this queue."""
 
     def __init__(self, row: QueueDrain, connected: PairedServiceBusClient, stop: threading.Event) -> None:
         self._row, self._connected, self._stop = row, connected, stop
@@ -82,7 +82,7 @@ class Drain:
         self._moved = row.moved
 
     def run(self) -> None:
-        """Until the queue is empty, the slice is over, or an operator has stopped it."""
+        """Run until the queue is empty, the slice is over, or an operator has stopped the drain."""
         over = threading.Event()
         runner = threading.Thread(target=self._syphon.run, args=(over,), name="drain", daemon=True)
         runner.start()
@@ -101,7 +101,7 @@ class Drain:
             announce_change()
 
     def _keep(self, left: int) -> bool:
-        """Written down, with the claim renewed. False: it was stopped, or another worker has it."""
+        """Store the progress and renew the claim. False if it was stopped, or claimed by another worker."""
         announce_change()
         progress = self._syphon.progress.get(self._row.path)
         until = datetime.now(UTC) + timedelta(seconds=CLAIM_S)
@@ -116,6 +116,6 @@ class Drain:
         try:
             counted = self._connected.secondary.administration.get_queue_runtime_properties(self._row.path)
         except AzureError:
-            return max(1, self._row.waiting)  # not known, so not empty
+            return max(1, self._row.waiting)  # unknown counts as not empty
         self._connected.meter.count("manage", self._connected.secondary.namespace, "*", billing_units=1)
         return (counted.active_message_count or 0) + (counted.scheduled_message_count or 0)

@@ -1,4 +1,4 @@
-"""The pairs as their file has them now: a change is read within seconds, and a broken file changes nothing."""
+"""The current pairs of PAIRS_FILE: changes are read within seconds, and an invalid file is ignored."""
 
 import threading
 import time
@@ -14,13 +14,13 @@ LOOK_S = 1.0
 log = structlog.get_logger(__name__)
 
 Stamp = tuple[int, int, int] | None
-"""Tells one version of a file from another; None where there is no file."""
+"""An identifier of a version of a file; None if there is no file."""
 
 
 class PairsFile:
-    """Reads the file when it is first asked, and again when it has changed and stood still from one look to the next.
+    """Reads the file on first use, and again after it has changed and is stable between two checks.
 
-    ``check`` raises PairsFileError for what can be read but not used; ``taken`` is called with each change.
+    ``check`` raises PairsFileError for unusable content; ``taken`` is called after each change.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class PairsFile:
         self._seen: Stamp = None
         self._look_at = 0.0
         self.problem = ""
-        """Why the file as it is now is not used; the pairs are those of before."""
+        """Why the current file is not used; the previous pairs remain."""
 
     def pairs(self) -> dict[str, PairConfig]:
-        """By name. Raises PairsFileError only where the file has never been of use."""
+        """The pairs by name. Raises PairsFileError only if the file has never been valid."""
         with self._lock:
             if self._pairs is None:
                 self._stamp = self._seen = self._look()
@@ -60,7 +60,7 @@ class PairsFile:
 
     def _looked_at(self, known: dict[str, PairConfig]) -> dict[str, PairConfig]:
         before, self._seen = self._seen, self._look()
-        if self._seen == self._stamp or self._seen != before:  # as it was, or somebody is writing it just now
+        if self._seen == self._stamp or self._seen != before:  # unchanged, or currently being written
             return known
         self._stamp = self._seen
         try:
@@ -79,7 +79,7 @@ class PairsFile:
     def _report(self, fresh: dict[str, PairConfig]) -> None:
         try:
             self._taken(fresh)
-        except Exception as error:  # the pairs are taken in all the same
+        except Exception as error:  # the new pairs are used anyway
             log.error("a change of the pairs file was not written down; run sync_pairs", problem=repr(error))
 
 

@@ -1,4 +1,4 @@
-"""Rolls samples up, so that charts of days are drawn as fast as those of an hour."""
+"""The task that rolls up samples for charts of days."""
 
 from dashboard.fleet import peaks
 from dashboard.models import Pair
@@ -7,6 +7,6 @@ from workers.celery import app
 
 @app.task(name="samples.peaks")
 def roll_up() -> None:
-    """The newest steps of every pair; done twice it writes the same."""
+    """Update the newest steps of all pairs; repeating it has the same result."""
     for pair in Pair.objects.all():
         peaks.roll_up(pair)

@@ -1,7 +1,7 @@
-"""Due entities are pinged, once for the whole fleet: whoever claims an entity's next ping in Redis sends it.
+"""Pings of due entities, once for the whole fleet: the process that claims an entity's next ping in Redis sends it.
 
-Celery gives the kick; a thread of its own looks often while a pair has something failed over. A task each second would
-come too late: applications, which wait a quarter of the interval before they help out, would be first.
+Celery starts a thread per pair, which checks frequently while entities are failed over. A task per second would be too
+late: applications, which wait a quarter of the interval before they ping, would be first.
 """
 
 import threading
@@ -19,13 +19,13 @@ from workers.connections import REST_S, client, outages_reported, pairs
 from workers.slices import slice_of
 
 TICK_S = 0.2
-MOST_THREADS = 16  # of a pair and process; each sends several pings at once, and a silent namespace holds it up
+MOST_THREADS = 16  # per pair and process; a namespace that does not answer blocks a thread
 _watches: dict[str, threading.Thread] = {}
 
 
 @dataclass(slots=True)
 class Away:
-    """Which entities of a pair are failed over, as far as this process has read."""
+    """The failed-over entities of a pair that this process knows."""
 
     seen: Seen | None = None
     paths: set[str] = field(default_factory=set)
@@ -37,14 +37,14 @@ _lock = threading.Lock()
 
 @app.task(name="pings.due")
 def due() -> None:
-    """Wakes a worker for each pair that has something to ping."""
+    """Start a pinger for each pair with failed-over entities."""
     for pair in pairs():
         if away(pair):
             watch.apply_async((pair,), expires=2)
 
 
 def away(pair: str) -> set[str]:
-    """The entities of a pair that are failed over; what has not changed is not read again."""
+    """The failed-over entities of a pair; unchanged state is not read again."""
     with _lock:
         known = _away.setdefault(pair, Away())
         news = shared_state(pair).news(known.seen)
@@ -58,14 +58,14 @@ def away(pair: str) -> set[str]:
 
 @app.task(name="pings.watch")
 def watch(pair: str) -> None:
-    """Lets this process ping what it can claim, if it does not do so already."""
+    """Start this process's pinger of the pair, if it is not running."""
     if pair not in _watches or not _watches[pair].is_alive():
         _watches[pair] = threading.Thread(target=keep_pinging, args=(pair,), name=f"pings-{pair}", daemon=True)
         _watches[pair].start()
 
 
 def keep_pinging(pair: str) -> None:
-    """Pings until nothing of the pair is failed over, or the worker stops; without Redis applications do it."""
+    """Ping until no entity of the pair is failed over, or the worker stops; without Redis, applications ping."""
     under_way: list[threading.Thread] = []
     with suppress(RedisError), slice_of(f"pings of {pair}") as stop:
         while stop is not None and not stop.wait(TICK_S) and pair in pairs() and away(pair):
@@ -84,7 +84,7 @@ def _is_due(connected: PairedServiceBusClient) -> bool:
 
 
 def ping(pair: str) -> None:
-    """Sends the pings of a pair that are due and that nobody else has claimed."""
+    """Send the due pings of a pair that no other process has claimed."""
     with outages_reported("ping", pair):
         if results := client(pair).ping_due(grace_s=0.0):
             catch_up(pair, {result.path for result in results})

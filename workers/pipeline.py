@@ -1,4 +1,4 @@
-"""The cost pipeline, started as a process of its own: Spark has no place in a worker."""
+"""The cost pipeline, started as a separate process, so that Spark does not run in a worker."""
 
 import subprocess
 import sys
@@ -19,14 +19,14 @@ LIMIT_S = 3600.0
 
 
 def months(now: datetime) -> list[str]:
-    """What to compute at `now`: this month, and the one before while its last records may still come in."""
+    """The months to compute at `now`: this month, and the previous one while late records may arrive."""
     return sorted({f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))})
 
 
-@app.task(name="pipeline.charges", acks_late=False)  # it may outlast the broker's patience; the next night comes
+@app.task(name="pipeline.charges", acks_late=False)  # it can exceed the visibility timeout; it runs every night
 @one_at_a_time("charges", LIMIT_S)
 def charges(stop: threading.Event) -> None:
-    """Computes the charges of the running month, and of the last one in its first days; only changed days are read."""
+    """Compute the charges of this month, and in its first days of the previous one; reads only changed days."""
     for month in months(datetime.now(UTC)):
         run(["compute_charges", "--month", month, "--incremental"], stop)
     announce_change()
@@ -35,21 +35,21 @@ def charges(stop: threading.Event) -> None:
 @app.task(name="pipeline.compact", acks_late=False)
 @one_at_a_time("compact", LIMIT_S)
 def compact(stop: threading.Event) -> None:
-    """Makes few files of the many small ones of days that are over."""
+    """Compact the small files of past days."""
     compaction.compact(settings.USAGE_DIR, datetime.now(UTC))
 
 
 @app.task(name="pipeline.wanted", acks_late=False)
 @one_at_a_time("wanted", LIMIT_S)
 def wanted(stop: threading.Event) -> None:
-    """Computes what an operator asked for on the cost page, if anything."""
+    """Compute what an operator requested on the cost page, if anything."""
     if ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).exists():
         run(["compute_charges", "--wanted"], stop)
         announce_change()
 
 
 def run(arguments: list[str], stop: threading.Event) -> None:
-    """Runs a management command to its end, or until stop is set. Raises RuntimeError with its last words."""
+    """Run a management command to its end, or until stop is set. Raises RuntimeError with its last output."""
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as job:
         watch = threading.Thread(target=_end_with, args=(job, stop), daemon=True)

@@ -1,7 +1,7 @@
-"""Whether failover would work: rights are really used, facts gathered and judged, on the beat (docs/readiness.md).
+"""The periodic readiness check: rights are probed, facts gathered and evaluated (docs/readiness.md).
 
-The cheapest operation that shows a right: a sender's link is opened and nothing sent on it, a receiver's is opened and
-asked for one peek. What was shown is believed for a while, so that looking often costs little.
+The cheapest operation that proves a right: opening a sender's link without sending, or a receiver's link with one peek.
+Results are valid for a while, so that frequent checks are cheap.
 """
 
 from collections.abc import Callable
@@ -33,15 +33,15 @@ LIMIT_S = 60.0
 OPEN_S = 5.0
 AT_ONCE = 8
 AGAIN = timedelta(minutes=10)
-"""How long a right that was shown is believed before it is tried again; one that was not is tried each time."""
+"""How long a proved right is valid before it is probed again; other rights are probed each time."""
 ENTITY_AGAIN = timedelta(hours=1)
 ENTITIES_AT_ONCE = 25
-"""Of very many entities so many are tried at a look, the longest untried first."""
+"""Maximum number of entities probed per check, least recently probed first."""
 
 
 @app.task(name="samples.readiness")
 def due() -> None:
-    """Wakes a task for each pair whose check is due."""
+    """Start a task for each pair with a due check."""
     now = datetime.now(UTC)
     for pair in Pair.objects.filter(name__in=pairs()).exclude(readiness__due_at__gt=now):
         check.apply_async((pair.name,), expires=10)
@@ -49,7 +49,7 @@ def due() -> None:
 
 @app.task(name="samples.check_readiness")
 def check(pair: str) -> None:
-    """Checks one pair and its entities, if nobody else does."""
+    """Check one pair and its entities, if no other process does."""
     with outages_reported("readiness", pair), slice_of(f"readiness of {pair}", LIMIT_S) as free:
         interval = timedelta(seconds=settings.READINESS_INTERVAL_S)
         row = None if free is None else PairReadiness.claim(Pair.objects.get(name=pair), datetime.now(UTC), interval)
@@ -58,7 +58,7 @@ def check(pair: str) -> None:
 
 
 def look(row: PairReadiness) -> bool:
-    """One look at a pair: probe what is due, then judge; whether anything was new. Raises RedisError."""
+    """Probe what is due, then evaluate. Returns whether anything changed. Raises RedisError."""
     pair = row.pair
     try:
         connected = client(pair.name)
@@ -77,7 +77,7 @@ def look(row: PairReadiness) -> bool:
 
 
 def probe_pair(connected: PairedServiceBusClient, known: dict[str, Any]) -> dict[str, Any]:
-    """Try what is due of the secondary: administering it, sending to and listening at each backlog queue."""
+    """Run the due probes of the secondary: administration, and send and listen at each backlog queue."""
     now, queues = datetime.now(UTC), dict(known.get("queues", {}))
     probes = {**known, "queues": queues}
     if is_due(known.get("administration"), now, AGAIN):
@@ -97,7 +97,7 @@ def probe_queue(connected: PairedServiceBusClient, path: str) -> dict[str, Any]:
 
 
 def probe_entities(connected: PairedServiceBusClient, pair: Pair) -> None:
-    """Try to send to the entities whose turn it is, without sending anything; those that are away are left alone."""
+    """Probe sends to the due entities without sending a message; failed-over ones are skipped."""
     now = datetime.now(UTC)
     paths = turn(pair, now)
     if not paths or connected.primary.is_down:
@@ -109,7 +109,7 @@ def probe_entities(connected: PairedServiceBusClient, pair: Pair) -> None:
 
 
 def turn(pair: Pair, now: datetime) -> list[str]:
-    """The entities to try now: never tried, refused, or longest ago."""
+    """The entities to probe now: never probed, refused, or least recently probed."""
     away = EntityHealth.objects.filter(pair=pair, state__in=("failing", "failed_over")).values("path")
     rows = Readiness.objects.filter(pair=pair)
     shown = rows.filter(probe__answer=Answer.ALLOWED.value, probed_at__gt=now - ENTITY_AGAIN).values("pk")
@@ -119,7 +119,7 @@ def turn(pair: Pair, now: datetime) -> list[str]:
 
 
 def administered(connected: PairedServiceBusClient) -> Probe:
-    """Ask the secondary something that takes the Manage claim."""
+    """Send a request to the secondary that requires the Manage claim."""
     try:
         connected.secondary.administration.get_namespace_properties()
     except (AzureError, OSError, ValueError) as error:
@@ -131,7 +131,7 @@ def administered(connected: PairedServiceBusClient) -> Probe:
 
 
 def opened(connected: PairedServiceBusClient, make: Callable[[], Any], use: Operation | None = None) -> Probe:
-    """Open a link, use it if an operation is given, and close it again; in bounded time."""
+    """Open a link, run the operation on it, if given, and close it, in bounded time."""
     try:
         link = Link(make, connected.watchdog)
     except PairingError as error:
@@ -146,13 +146,13 @@ def opened(connected: PairedServiceBusClient, make: Callable[[], Any], use: Oper
 
 
 def answer_of(error: Exception) -> Answer:
-    """Whether an error of a link is a refusal, or only silence. Pure."""
+    """Whether an error of a link is a refusal or an unreachable namespace. Pure."""
     missing = isinstance(error, MessagingEntityNotFoundError)
     return Answer.REFUSED if missing or classify(error, known=False) is Fault.CONFIGURATION else Answer.SILENT
 
 
 def is_due(told: Any, now: datetime, again: timedelta) -> bool:
-    """Whether a right should be tried: not shown, or shown long ago. Pure."""
+    """Whether a right should be probed: not proved, or proved long ago. Pure."""
     probe = Probe.from_json(told)
     return probe is None or probe.answer is not Answer.ALLOWED or now - probe.at >= again
 

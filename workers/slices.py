@@ -1,4 +1,4 @@
-"""Tasks that loop: one of a kind per process, for a slice of time, ended at once when the worker shuts down."""
+"""Tasks that loop: one per name and process, for a slice of time, ended immediately when the worker shuts down."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
-PLACES = {"errands": 6}  # of a worker's threads: drains and dead letters may be many, and pings must not wait for them
+PLACES = {"errands": 6}  # limit of a worker's threads: many drains and dead-letter jobs must not delay pings
 _running: dict[str, threading.Event] = {}
 _taken: Counter[str] = Counter()
 _lock = threading.Lock()
@@ -21,7 +21,7 @@ PROCESS = f"{socket.gethostname()}:{os.getpid()}"
 
 @worker_shutting_down.connect
 def stop_all(**_: Any) -> None:
-    """Ends every slice of this process, and lets no new one begin."""
+    """End all slices of this process, and prevent new ones."""
     _shutting_down.set()
     with _lock:
         for stop in _running.values():
@@ -30,9 +30,9 @@ def stop_all(**_: Any) -> None:
 
 @contextmanager
 def slice_of(name: str, limit_s: float = threading.TIMEOUT_MAX, *, room: str = "") -> Iterator[threading.Event | None]:
-    """An event that is set when the slice is over; None where this process is in one of that name already.
+    """An event that is set when the slice is over; None if a slice of this name is running in this process.
 
-    A room has PLACES: where all are taken it is None as well.
+    Also None if all PLACES of the room are taken.
     """
     stop = threading.Event()
     with _lock:
@@ -56,7 +56,7 @@ def slice_of(name: str, limit_s: float = threading.TIMEOUT_MAX, *, room: str = "
 
 
 def one_at_a_time(name: str, limit_s: float) -> Callable[[Callable[[threading.Event], None]], Callable[[], None]]:
-    """For tasks: the body gets the slice's stop event, and is skipped where this process is still in the last one."""
+    """Decorator of tasks: passes the slice's stop event; skipped while the previous slice is running."""
 
     def decorate(body: Callable[[threading.Event], None]) -> Callable[[], None]:
         def task() -> None:

@@ -1,4 +1,4 @@
-"""Reading a Redis stream as a member of the control plane's consumer group: nothing is forgotten before it is saved."""
+"""A reader of a Redis stream in the control plane's consumer group: entries are removed only after they are saved."""
 
 import threading
 import time
@@ -10,18 +10,18 @@ import redis
 from workers.slices import PROCESS
 
 GROUP = "control-plane"
-ABANDONED_MS = 10_000  # longer than it takes to save what was read
+ABANDONED_MS = 10_000  # longer than saving the entries takes
 FORGOTTEN_MS = 3_600_000
-_WAIT_MS = 1000  # far below the client's socket time-out: a Redis that is slow to answer is not away
+_WAIT_MS = 1000  # far below the client's socket timeout
 _COUNT = 1000
 _LOOK_AGAIN_S = 5.0
 
 Entries = list[tuple[str, str]]
-"""Entry ids, each with the value of the stream's one field."""
+"""Entry ids with the value of the stream's only field."""
 
 
 class Reader:
-    """This process's place in the group. Every call may raise redis errors."""
+    """This process as a consumer of the group. All calls can raise redis errors."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Reader:
         self._abandoned_ms = abandoned_ms
 
     def batches(self, stop: threading.Event) -> Iterator[Entries]:
-        """What others have left behind, then what comes in; an empty list after each quiet second; until stop."""
+        """Entries abandoned by others, then new ones; an empty list after each second without entries; until stop."""
         self._join()
         look_at = time.monotonic()
         while not stop.is_set():
@@ -50,7 +50,7 @@ class Reader:
             yield [entry for _, entries in cast("list[Any]", answer) for entry in self._values(entries)]
 
     def acknowledge(self, entries: Entries) -> None:
-        """To be called once the entries are saved for good: they are removed from the stream."""
+        """Call after the entries are saved: removes them from the stream."""
         if entries:
             ids = [identity for identity, _ in entries]
             with self._redis.pipeline(transaction=True) as pipe:

@@ -1,4 +1,4 @@
-"""Dead letters of the subscriptions of a pair's topics, counted topic by topic: no namespace tells them all at once."""
+"""Dead-letter counts of subscriptions, read per topic, as a namespace cannot return them all at once."""
 
 import threading
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from dashboard.backlog.places import record_subscriptions
 from dashboard.models import EntityHealth
 from pairing import PairedServiceBusClient
 
-MOST_TOPICS = 200  # of a pair in one round: each is a request of its own
+MOST_TOPICS = 200  # per pair and round: each is one request
 ROUND_S = 300.0
 
 
 def count(connected: PairedServiceBusClient, pair: str, now: datetime, stop: threading.Event) -> None:
-    """Stores the counts of the topics whose turn it is. Raises what the SDK raises."""
+    """Store the counts of the topics of this round. Raises errors of the SDK."""
     topics = EntityHealth.objects.present().filter(pair__name=pair, kind="topic").order_by("path")
     for topic in turn(list(topics.values_list("path", flat=True)), now):
         if stop.is_set():
@@ -25,7 +25,7 @@ def count(connected: PairedServiceBusClient, pair: str, now: datetime, stop: thr
 
 
 def turn(topics: Sequence[str], now: datetime, most: int = MOST_TOPICS) -> Sequence[str]:
-    """Those that are counted in this round: all, or where they are many, one part after another."""
+    """The topics of this round: all, or if there are many, a part in turn."""
     parts = -(-len(topics) // most) or 1
     first = int(now.timestamp() // ROUND_S) % parts * most
     return topics[first : first + most]

@@ -1,7 +1,7 @@
-"""The backlog brought home: Celery gives the kick, leases in Redis say who moves which queue.
+"""Hosting of syphons: Celery starts them, and leases in Redis assign queues to processes.
 
-A syphon runs on a thread of its own until the worker stops, not in a task: a task would be handed out a second time
-after a while, and each new run would ask for link credit anew, which is billed (docs/specification.md, section 10).
+A syphon runs on its own thread until the worker stops, not in a task: a long task would be redelivered, and each new
+run would request link credit again, which is billed (docs/specification.md, section 10).
 """
 
 import threading
@@ -18,26 +18,26 @@ from workers.connections import REST_S, client, close_all, forget, is_current, o
 from workers.slices import slice_of
 
 HINDERED_AFTER = timedelta(minutes=1)
-LEAVING_S = 6.0  # the close grace of a pair, and a little
+LEAVING_S = 6.0  # slightly longer than the close grace of a pair
 _LOOK_S = 0.5
 _hosts: dict[str, threading.Thread] = {}
 _running: dict[str, Syphon] = {}
-_hosting = threading.Lock()  # two kicks at once begin one syphon
+_hosting = threading.Lock()  # concurrent starts create one syphon
 
 
 @app.task(name="syphons.ensure")
 def ensure() -> None:
-    """Wakes a worker for each pair of which some backlog queue is in nobody's hands."""
+    """Start a syphon for each pair with a backlog queue that no process holds."""
     for name, pair in pairs().items():
         held = shared_state(name).leases()
         own = (backlog_path(pair.primary.namespace, index) for index in range(pair.backlog_queue_count))
-        if any(queue not in held for queue in own):  # what is held may be an orphan that is being drained
+        if any(queue not in held for queue in own):  # held queues can be orphans that are being drained
             host.apply_async((name,), expires=2)
 
 
 @app.task(name="syphons.host")
 def host(pair: str) -> None:
-    """Lets this process bring home what it can get the lease of, if it does not do so already."""
+    """Start this process's syphon of the pair, if it is not running."""
     with _hosting:
         if pair not in _hosts or not _hosts[pair].is_alive():
             _hosts[pair] = threading.Thread(target=run_syphons, args=(pair,), name=f"syphon-{pair}", daemon=True)
@@ -45,7 +45,7 @@ def host(pair: str) -> None:
 
 
 def run_syphons(pair: str) -> None:
-    """Moves messages until the worker stops."""
+    """Drain until the worker stops."""
     with slice_of(f"syphon of {pair}") as stop:
         while stop is not None and not stop.is_set() and pair in pairs():
             with outages_reported("syphon", pair):
@@ -57,7 +57,7 @@ def run_syphons(pair: str) -> None:
 
 
 def _run(pair: str, connected: PairedServiceBusClient, stop: threading.Event) -> bool:
-    """One run: until the worker stops, the client breaks, or the pairs file changes; True only for the last."""
+    """Run until the worker stops, the client fails, or the pairs file changes. True only for the last."""
     over = threading.Event()
     _running[pair] = syphon = Syphon(connected)
     runner = threading.Thread(target=syphon.run, args=(over,), name="syphon-run", daemon=True)
@@ -72,7 +72,7 @@ def _run(pair: str, connected: PairedServiceBusClient, stop: threading.Event) ->
 
 
 def hindered(now: datetime) -> dict[str, str]:
-    """Why this process's syphons do not deliver what they receive, by backlog queue; reported after a minute."""
+    """Why syphons of this process receive but do not deliver, by backlog queue; reported after a minute."""
     serving = [progress for syphon in list(_running.values()) for progress in list(syphon.progress.values())]
     return {
         progress.queue: f"receives and delivers nothing since {since:%H:%M:%S} UTC: {progress.last_error}"
@@ -85,7 +85,7 @@ def hindered(now: datetime) -> dict[str, str]:
 
 @worker_shutdown.connect
 def leave(**_: object) -> None:
-    """What is in flight comes home, leases are given up, and what the clients have counted is reported."""
+    """Finish transfers in flight, release leases, and report the usage of clients."""
     until = time.monotonic() + LEAVING_S
     for thread in list(_hosts.values()):
         thread.join(max(0.0, until - time.monotonic()))

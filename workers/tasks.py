@@ -1,6 +1,6 @@
-"""How late tasks start and how many fail: counted in the process, added up in Redis with each heartbeat.
+"""Delays and failures of tasks: counted in the process, added to Redis with each heartbeat.
 
-Log lines of a task carry its id and its name. A worker that is killed forgets what it counted in its last two seconds.
+Log lines of a task carry its id and name. A killed worker loses the counts of its last two seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADD = script("workers", "add_task_counts")
 
 @dataclass(slots=True)
 class Count:
-    """What one task came to since the last heartbeat."""
+    """The counts of one task since the last heartbeat."""
 
     starts: int = 0
     failures: int = 0
@@ -41,7 +41,7 @@ _lock = threading.Lock()
 
 @before_task_publish.connect
 def stamp(headers: Any = None, **_: Any) -> None:
-    """Write into the request for a task when it was made."""
+    """Add the time of the request to a task's headers."""
     if isinstance(headers, dict):
         headers[SENT_AT] = time.time()
 
@@ -55,7 +55,7 @@ def begin(task_id: str = "", task: Any = None, **_: Any) -> None:
 
 @task_postrun.connect
 def end(**_: Any) -> None:
-    """The thread's next lines are not this task's."""
+    """Clear the task from the log context of the thread."""
     structlog.contextvars.unbind_contextvars("task_id", "task")
 
 
@@ -67,7 +67,7 @@ def fail(sender: Any = None, **_: Any) -> None:
 
 
 def waited(request: Mapping[str, Any], now: float) -> float:
-    """Seconds since the task was requested, 0 where that is not known; clocks that differ make no negative delay."""
+    """Seconds since the task was requested; 0 if unknown, and never negative despite clock skew."""
     sent_at = request.get(SENT_AT)
     return max(0.0, now - sent_at) if isinstance(sent_at, int | float) else 0.0
 
@@ -84,7 +84,7 @@ def count(task: str, *, delay_s: float) -> None:
 
 @heartbeat_sent.connect
 def report(**_: Any) -> None:
-    """Adds what was counted to what all workers have; with Redis away it is kept for the next heartbeat."""
+    """Add the counts to those of all workers; if Redis is unavailable, keep them for the next heartbeat."""
     with _lock:
         counts = dict(_counts)
         _counts.clear()

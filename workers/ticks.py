@@ -1,7 +1,4 @@
-"""What all tasks have in common: an outage of Redis or of the database is one line in the log.
-
-The next tick tries again.
-"""
+"""The base class of tasks: an outage of Redis or the database is one line in the log, and the next tick retries."""
 
 from typing import Any
 
@@ -15,7 +12,7 @@ log = structlog.get_logger(__name__)
 
 
 class Tick(Task):  # type: ignore[type-arg]  # generic for type checkers only
-    """A task that the schedule repeats, so that one run may end early. What it has not acknowledged is not lost."""
+    """A periodic task, so that a run can end early. Unacknowledged work is not lost."""
 
     abstract = True
 

@@ -1,7 +1,7 @@
-"""What was used as Parquet files, with the columns of docs/contract.md, section 5: records under
+"""Usage as Parquet files, with the columns of docs/contract.md, section 5: records under
 USAGE_DIR/usage/date=YYYY-MM-DD/, each process's hourly peaks of connections under USAGE_DIR/connections/date=…/.
 
-A file is there in full or not at all: it is written under a name that readers skip, brought to the disk, and renamed.
+Files appear atomically: each is written under a name that readers skip, flushed to disk, and renamed.
 """
 
 import os
@@ -39,7 +39,7 @@ FOLDERS = {"usage": SCHEMA, "connections": PEAKS}
 
 
 def with_scopes(records: Iterable[UsageRecord], pairs: Mapping[str, PairConfig]) -> list[UsageRecord]:
-    """The records with the billing scope the configuration knows; those of unknown pairs keep the pair's name."""
+    """The records with their configured billing scope; those of unknown pairs keep the pair's name."""
     return [
         replace(record, scope=pairs[record.pair].scope(record.namespace)) if record.pair in pairs else record
         for record in records
@@ -47,9 +47,7 @@ def with_scopes(records: Iterable[UsageRecord], pairs: Mapping[str, PairConfig])
 
 
 def write(records: Iterable[UsageRecord], usage_dir: str) -> list[str]:
-    """Writes one file for each folder and day, durably, and returns their names. Raises OSError; then nothing may be
-    forgotten.
-    """
+    """Write one durable file per folder and day. Returns their names. Raises OSError; then the records must be kept."""
     days: dict[tuple[str, date], list[UsageRecord]] = defaultdict(list)
     for record in records:
         folder = "connections" if record.kind == CONNECTIONS else "usage"

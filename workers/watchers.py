@@ -1,4 +1,4 @@
-"""What nobody reports by itself: how full the backlog is, which entities there are, what was missed of their health."""
+"""Periodic reading of state that is not reported: depth of the backlog, existing entities, missed health changes."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -20,14 +20,14 @@ from workers.slices import slice_of
 from workers.subscriptions import count as count_subscriptions
 
 LIMIT_S = 60.0
-PAGE = 100  # queues in one answer of an administration
+PAGE = 100  # queues per page of the administration API
 
 
 @app.task(name="samples.reconcile")
 def refresh() -> None:
-    """Finds the health that was published while nobody listened, and stores which workers are alive.
+    """Store health changes that collectors missed, and the live workers.
 
-    Pauses and paces go the other way: the database knows what operators want, also when Redis was restarted empty.
+    Pauses and paces are written from the database to Redis, in case Redis was restarted empty.
     """
     for worker, heartbeat in heartbeats().items():
         projection.record_heartbeat(worker, ", ".join(heartbeat.queues), heartbeat.time, heartbeat.problems)
@@ -42,7 +42,7 @@ def refresh() -> None:
 
 
 def store_ledgers(pair: str) -> bool:
-    """Stores who serves which backlog queue, and what became of its messages; whether anything was new."""
+    """Store the holders and ledgers of backlog queues. Returns whether anything changed."""
     shared, now = shared_state(pair), datetime.now(UTC)
     reported = shared.ledgers()
     changed = syphon_runs.look(pair, shared.leases(), now) + ledgers.keep(pair, reported, now)
@@ -51,13 +51,13 @@ def store_ledgers(pair: str) -> bool:
 
 
 def store_reported_states(pair: str) -> bool:
-    """Stores in how many processes each failover holds that some dispute; whether anything was new."""
+    """Store in how many processes each disputed failover is in force. Returns whether anything changed."""
     return projection.record_reported_states(pair, reported_states(Presences(shared_state(pair)).living().values()))
 
 
 @app.task(name="samples.prune")
 def prune() -> None:
-    """Forgets what no page shows any more."""
+    """Delete data that no page shows any more."""
     pruning.prune(datetime.now(UTC))
 
 
@@ -70,7 +70,7 @@ def depths() -> None:
 
 @app.task(name="samples.sample")
 def sample(pair: str) -> None:
-    """Stores the depth of a pair's backlog queues, and how many messages wait in them for each entity."""
+    """Store the depth of a pair's backlog queues, and the number of waiting messages per entity."""
     with outages_reported("sample", pair), slice_of(f"sample of {pair}", LIMIT_S) as free:
         if free is not None:
             at = datetime.now(UTC)
@@ -85,14 +85,14 @@ def sample(pair: str) -> None:
 
 
 def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:
-    """Tells the senders how full the queues are, and everybody of those that are or soon will be too full."""
+    """Report fill levels to the senders, and record events of queues that are or will soon be too full."""
     sizes = {queue.path: (queue.size_bytes, queue.max_size_bytes) for queue in queues if queue.max_size_bytes}
     for path, fill in SharedBacklog(shared_state(pair)).record(sizes, at.timestamp()).items():
         connected.emit("capacity_warning", path, fill.describe())
 
 
 def _record_waiting(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:
-    """Foreign queues are left out: what an orphan of another primary holds is for no entity of this pair."""
+    """Skips queues of other primaries, whose messages are not for entities of this pair."""
     own = [queue for queue in queues if is_named_after(queue.path, connected.primary.namespace)]
     counted = [count(connected, queue, saved) for queue, saved in zip(own, kept(pair, own), strict=True)]
     keep(pair, {one.queue: one.census for one in counted})
@@ -110,7 +110,7 @@ def _record_waiting(connected: PairedServiceBusClient, pair: str, queues: list[B
 
 @app.task(name="samples.entities")
 def entities() -> None:
-    """Finds queues and topics of primaries whose pair watches all of them."""
+    """Start a task for each pair that watches all entities of its primary."""
     for name, pair in pairs().items():
         if pair.watches_all:
             list_entities.apply_async((name,), expires=30)
@@ -118,7 +118,7 @@ def entities() -> None:
 
 @app.task(name="samples.list_entities")
 def list_entities(pair: str) -> None:
-    """Stores the queues and topics of a pair's primary."""
+    """Store the queues and topics of a pair's primary."""
     with outages_reported("entities", pair), slice_of(f"entities of {pair}", LIMIT_S) as free:
         if free is not None:
             connected = client(pair)
@@ -139,7 +139,7 @@ def primaries() -> None:
 
 @app.task(name="samples.count_dead_letters")
 def count_dead_letters(pair: str) -> None:
-    """Stores how many dead letters a pair's own queues and subscriptions have, if workers may *Manage* its primary."""
+    """Store the dead-letter counts of a pair's own queues and subscriptions; requires *Manage* on the primary."""
     with outages_reported("dead letters of the primary", pair), slice_of(f"primary of {pair}", LIMIT_S) as free:
         if free is not None:
             connected, at = client(pair), datetime.now(UTC)

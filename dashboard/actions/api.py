@@ -1,4 +1,4 @@
-"""The operations about entities and syphons, from their declarations."""
+"""The API operations for actions on entities and syphons, built from their declarations."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -24,12 +24,14 @@ from dashboard.models.syphon import WHOLE_PAIR
 router = Router(tags=["actions"])
 Paths = Annotated[
     list[Path],
-    Field(min_length=1, max_length=MOST_SELECTED, description="Entities, or `*` alone for all of the pair."),
+    Field(
+        min_length=1, max_length=MOST_SELECTED, description="Entity paths, or `*` alone for all entities of the pair."
+    ),
 ]
 
 
 class AboutEntities(Body):
-    """Which entities, and why. `dry_run`: say what would change, and change nothing."""
+    """The entities and the reason. `dry_run` reports what would change without changing it."""
 
     paths: Paths
     reason: Reason
@@ -41,7 +43,7 @@ class AboutEntities(Body):
 
 
 class ForAWhile(AboutEntities):
-    """Also: for how long; without that, until somebody releases them."""
+    """Additionally the duration; without one, the state lasts until it is released."""
 
     minutes: Annotated[int, Field(ge=1, le=43_200), WHOLE] | None = None
 
@@ -51,7 +53,7 @@ class ForAWhile(AboutEntities):
 
 
 class AboutSyphon(Body):
-    """Which backlog queue, or `*` for all of the pair, and why."""
+    """The backlog queue, or `*` for the whole pair, and the reason."""
 
     target: Path = WHOLE_PAIR
     reason: Reason
@@ -63,7 +65,7 @@ class AboutSyphon(Body):
 
 
 class PaceSyphon(AboutSyphon):
-    """Also: how fast at most; null takes the limit away. `target` may be an entity, too."""
+    """Additionally the maximum rate; null removes the limit. `target` can also be an entity."""
 
     messages_per_s: Annotated[float, Field(ge=0.01, le=1_000_000)] | None
 

@@ -1,4 +1,4 @@
-"""The commands about entities and syphons, from their declarations."""
+"""The commands for actions on entities and syphons, built from their declarations."""
 
 from functools import partial
 

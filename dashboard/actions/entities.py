@@ -1,8 +1,8 @@
-"""Actions on entities: fail over, hold, release, mark healthy; of one, of several, or of all of a pair.
+"""Actions on entities: fail over, hold, release and mark healthy, for one, several or all entities of a pair.
 
-Several are one action with one audit entry, and an event for each entity. Each entity changes in Redis in one step of
-its own, and a chunk at a time is reported and written down, so that open pages show the progress. Where Redis goes away
-in the middle, the sentence says how many are left; the same request again does the rest.
+An action on several entities has one audit entry and one event per entity. Each entity changes atomically in Redis.
+Changes are stored and announced in chunks, so that open pages show the progress. If Redis becomes unavailable during
+the action, the answer reports how many entities are left; repeating the request changes the remaining ones.
 """
 
 import uuid
@@ -29,13 +29,13 @@ from pairing.fleet.shared_state import Verb
 
 SEPARATOR = ", "
 CHUNK = 500
-"""So many at once: one round trip to Redis, one transaction of the database, one notification of the open pages."""
+"""Entities per round trip to Redis, database transaction and notification of open pages."""
 Known = Mapping[str, KnownEntity]
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an action would do: the entities it would change, those it would not, and why it would be refused."""
+    """The effect of an action: the entities it would change, those it would not, and why it would be refused."""
 
     changed: tuple[str, ...]
     unchanged: tuple[str, ...]
@@ -44,26 +44,26 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityAction(Action):
-    """An action on entities. `is_so` decides from the state that was read whether there is nothing to do."""
+    """An action on entities. `is_so` decides from the current state whether there is nothing to do."""
 
     is_so: Callable[[KnownEntity, datetime | None], bool]
     already: str
-    """The answer for one entity where it is so: `{it}` is its path, `{by}` who holds it."""
+    """The answer for one entity that needs no change: `{it}` is its path, `{by}` the operator who holds it."""
     done: str
-    """The answer for one entity that was changed."""
+    """The answer for one changed entity."""
     done_many: str
-    """The same for several: what they are now."""
+    """The new state of several changed entities, for their answer."""
     needs_failover: str = ""
-    """Why one entity that is not failed over is refused; of several it is passed over."""
+    """Why a single entity that is not failed over is refused. Among several, such an entity is skipped."""
     restores: bool = True
-    """What Redis has forgotten is restored first. A forced failover needs nothing of what was."""
+    """Whether state that Redis has lost is restored first. A forced failover does not need the earlier state."""
 
     def run(self, request: Request, *, expires: datetime | None = None) -> Outcome:
-        """Carry it out for the entity that is the request's target."""
+        """Execute the action for the entity that is the request's target."""
         return audited.perform(self.name, request, lambda shared: self._one(request, shared, expires), right=self.right)
 
     def run_on(self, request: Request, paths: Sequence[str], *, expires: datetime | None = None) -> Outcome:
-        """Carry it out for several; the request's target names them for the audit trail."""
+        """Execute the action for several entities; the request's target names them for the audit trail."""
         return audited.perform(
             self.name,
             request,
@@ -73,7 +73,7 @@ class EntityAction(Action):
         )
 
     def preview_on(self, pair: Pair, paths: Sequence[str], *, expires: datetime | None, is_one: bool) -> Preview:
-        """What the same would do now; nothing is written. Raises RedisError."""
+        """What the action would do now; writes nothing. Raises RedisError."""
         known = world.read_entities(shared_state(pair.name), pair, paths)
         changed = self._wanted(known, paths, expires)
         rest = set(paths) - set(changed)
@@ -88,7 +88,7 @@ class EntityAction(Action):
         if not self._wanted(known, [path], expires):
             return unchanged(self.already.format(it=path, by=known[path].held_by))
         [changed] = self._change(request, shared, [path], expires)
-        if self.needs_failover and changed.state != "failed_over":  # it has recovered since it was read
+        if self.needs_failover and changed.state != "failed_over":  # it has recovered in the meantime
             raise ActionError(self.needs_failover.format(it=path))
         return done(self.done.format(it=path))
 
@@ -98,9 +98,11 @@ class EntityAction(Action):
         wanted = self._wanted(self._read(shared, request.pair, paths), paths, expires)
         changed = self._change_all(request, shared, wanted, expires)
         if not changed:
-            return unchanged(f"Nothing was changed: none of the {len(paths):,} entities had to be.")
+            return unchanged(f"Nothing was changed: none of the {len(paths):,} entities needed a change.")
         if changed < len(wanted):
-            return done(f"Redis stopped answering after {changed:,} of {len(wanted):,}. Do it again for the rest.")
+            return done(
+                f"Redis stopped answering after {changed:,} of {len(wanted):,}. Repeat the action for the others."
+            )
         return done(f"{changed:,} of {len(paths):,} entities are {self.done_many}.")
 
     def _read(self, shared: SharedState, pair: Pair, paths: Sequence[str]) -> Known:
@@ -110,7 +112,7 @@ class EntityAction(Action):
         return known
 
     def _wanted(self, known: Known, paths: Sequence[str], expires: datetime | None) -> list[str]:
-        """Those that have to be changed. The one rule of dry runs and actions."""
+        """The entities that need a change, for dry runs and actions alike."""
         return [path for path in paths if not self.is_so(known[path], expires)]
 
     def _refusal(self, known: KnownEntity) -> str:
@@ -119,7 +121,7 @@ class EntityAction(Action):
     def _change_all(
         self, request: Request, shared: SharedState, wanted: Sequence[str], expires: datetime | None
     ) -> int:
-        """How many were changed and written down. Raises RedisError where it goes away before anything was changed."""
+        """Number of entities changed and stored. Raises RedisError if Redis fails before the first change."""
         changed = 0
         for begin in range(0, len(wanted), CHUNK):
             chunk = wanted[begin : begin + CHUNK]
@@ -136,10 +138,10 @@ class EntityAction(Action):
     def _change(
         self, request: Request, shared: SharedState, paths: Sequence[str], expires: datetime | None
     ) -> list[SharedHealth]:
-        """Change these in Redis, and write down that they have changed. What is true of each then.
+        """Change these entities in Redis and store the changes. Returns their new states.
 
-        Their events are in the fleet's stream with the change: if this process dies before its commit, collectors
-        write them down. They have the same ids, so that each is stored once.
+        The change also adds their events to the fleet's stream: if this process dies before its commit, collectors
+        store them. Event ids are equal in both places, so that each event is stored once.
         """
         first = event_of(request, self.event)
         events = {path: replace(first, id=uuid.uuid4().hex, entity=path) for path in paths}
@@ -160,14 +162,14 @@ class EntityAction(Action):
 
 
 def _is_forced(known: KnownEntity, expires: datetime | None) -> bool:
-    """Whether Redis knows that an operator has failed it over, held until the same time."""
+    """Whether it is failed over by an operator in Redis, held until the same time."""
     one = known.shared
     is_forced = one is not None and one.state == "failed_over" and one.origin == "forced" and bool(one.held_by)
     return is_forced and one is not None and one.expires == expires
 
 
 def _is_held_or_not_away(known: KnownEntity, expires: datetime | None) -> bool:
-    """Whether it is held until the same time, or there is nothing to hold."""
+    """Whether it is held until the same time, or is not failed over."""
     is_held = bool(known.held_by) and known.health is not None and known.health.expires == expires
     return is_held or not known.is_failed_over
 
@@ -178,7 +180,7 @@ FAIL_OVER = EntityAction(
     title="Force failover",
     preview=(
         "Every process of the fleet stops sending to {it} in the primary namespace; the messages go to backlog queues "
-        "of the secondary and come home after the release. Pings go on and are shown, but do not end the failover."
+        "of the secondary and are drained after the release. Pings continue and are shown, but do not end the failover."
     ),
     undo="Release, or Mark healthy",
     arguments=(Argument.EXPIRES,),
@@ -188,11 +190,11 @@ FAIL_OVER = EntityAction(
     operation=Operation(
         "/pairs/{pair}/fail-over",
         "fail_over",
-        "Send the messages of entities to the backlog from now on; held until released, or for so many minutes.",
+        "Send the messages of entities to the backlog; held until released or for the given number of minutes.",
     ),
     offered={Status.FAILING: 0, Status.UNKNOWN: 0, Status.DRAINING: 0, Status.HEALTHY: 0},
     is_so=_is_forced,
-    already="{it} was failed over by hand already.",
+    already="{it} was already failed over by an operator.",
     done="{it} is failed over: its messages go to the backlog.",
     done_many="failed over: their messages go to the backlog",
     restores=False,
@@ -201,60 +203,56 @@ HOLD = EntityAction(
     name="hold",
     label="Hold",
     labels={Status.HELD: "Change the end"},
-    preview=(
-        "{it} stays failed over, also when a ping is accepted, until somebody releases the hold or its time is over."
-    ),
+    preview=("{it} stays failed over even if a ping is accepted, until the hold is released or expires."),
     undo="Release",
     arguments=(Argument.EXPIRES,),
     event="held",
-    command=Command("hold", "keep a failed-over entity from returning by itself"),
+    command=Command("hold", "keep an entity failed over even if pings are accepted"),
     operation=Operation(
         "/pairs/{pair}/hold",
         "hold",
-        "Keep failed-over entities from returning by themselves, until released, or for so many minutes.",
+        "Keep entities failed over even if pings are accepted, until released or for the given number of minutes.",
     ),
     offered={Status.FAILED_OVER: 0, Status.HELD: 1},
     is_so=_is_held_or_not_away,
-    already="{it} was held by {by} already.",
-    done="{it} is held: an accepted ping does not bring it back.",
+    already="{it} was already held by {by}.",
+    done="{it} is held: an accepted ping does not end its failover.",
     done_many="held",
     needs_failover="{it} is not failed over, so there is nothing to hold. Force a failover instead.",
 )
 RELEASE = EntityAction(
     name="release",
     label="Release",
-    preview=(
-        "The hold of {it} ends. A ping is sent at once, and an accepted one ends the failover; until then it goes on."
-    ),
+    preview=("The hold of {it} ends. A ping is sent immediately. The failover continues until a ping is accepted."),
     undo="Hold",
     event="released",
-    command=Command("release", "end a hold: the next accepted ping heals the entity"),
+    command=Command("release", "end a hold: the next accepted ping ends the failover"),
     operation=Operation(
         "/pairs/{pair}/release",
         "release",
-        "End holds: each entity is pinged at once, and an accepted ping heals it.",
+        "End holds: each entity is pinged immediately, and an accepted ping ends its failover.",
     ),
     offered={Status.HELD: 0},
     is_so=lambda known, _: not known.held_by,
     already="{it} is not held.",
-    done="{it} is released: the next accepted ping heals it.",
-    done_many="released: the next accepted ping heals each",
+    done="{it} is released: the next accepted ping ends its failover.",
+    done_many="released: the next accepted ping ends the failover of each",
 )
 MARK_HEALTHY = EntityAction(
     name="mark_healthy",
     label="Mark healthy",
     preview=(
-        "Hold and failover of {it} end together, without asking the primary: sends go there from now on. If the "
-        "primary is still out of order, sends raise until the failover interval is over once more."
+        "Hold and failover of {it} end together, without a ping: sends go to the primary from now on. If the "
+        "primary is still unavailable, sends raise errors until the failover interval has passed again."
     ),
     undo="Fail over",
     is_severe=True,
     event="recovered",
-    command=Command("mark-healthy", "end hold and failover together, whatever the primary answers"),
+    command=Command("mark-healthy", "end hold and failover together, without a ping"),
     operation=Operation(
         "/pairs/{pair}/mark-healthy",
         "mark_healthy",
-        "End hold and failover together: sends go to the primary from now on, whatever it answers.",
+        "End hold and failover together: sends go to the primary from now on, without a ping.",
     ),
     offered={Status.FAILED_OVER: 1, Status.HELD: 2, Status.FAILING: 1},
     is_so=lambda known, _: not known.is_failed_over,

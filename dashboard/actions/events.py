@@ -1,4 +1,4 @@
-"""Events of operators' actions: recorded once, here, and not by each process that adopts the change."""
+"""Events of operators' actions: recorded here once, not by each process that adopts the change."""
 
 import os
 import socket
@@ -16,12 +16,12 @@ _RUN = uuid.uuid4().hex[:8]
 
 
 def record(request: Request, kind: str) -> None:
-    """Store the event of an action that is done."""
+    """Store the event of a completed action."""
     projection.record_events([event_of(request, kind)])
 
 
 def event_of(request: Request, kind: str) -> Event:
-    """The event of an action, about its target."""
+    """The event of an action on its target."""
     return Event(
         id=uuid.uuid4().hex,
         time=fleet_now(request.pair.name),
@@ -35,7 +35,7 @@ def event_of(request: Request, kind: str) -> Event:
 
 
 def fleet_now(pair: str) -> datetime:
-    """By the clock of the fleet's events; by this machine's where Redis does not answer any more."""
+    """The time of Redis, as for all events of the fleet; the local time if Redis does not answer."""
     try:
         return shared_state(pair).now()
     except RedisError:
@@ -43,5 +43,5 @@ def fleet_now(pair: str) -> datetime:
 
 
 def process() -> str:
-    """This process, as it names itself in events."""
+    """The name of this process in events."""
     return f"{socket.gethostname()}:{os.getpid()}:{_RUN}"

@@ -1,4 +1,4 @@
-"""What the pages ask about an action."""
+"""The forms of actions."""
 
 from datetime import datetime, timedelta
 
@@ -7,24 +7,24 @@ from django import forms
 from dashboard.models import Pair
 from dashboard.site.forms import WithReason
 
-EXPIRIES = {"": "until somebody releases it", "15": "15 minutes", "60": "1 hour", "240": "4 hours", "1440": "1 day"}
+EXPIRIES = {"": "until it is released", "15": "15 minutes", "60": "1 hour", "240": "4 hours", "1440": "1 day"}
 MOST_SELECTED = 500
 
 
 class Paths(forms.Field):
-    """One path, several, or `*`; in the order given, each once."""
+    """One path, several paths, or `*`; duplicates are removed, the order is kept."""
 
     widget = forms.MultipleHiddenInput
 
     def clean(self, value: list[str] | None) -> list[str]:
         paths = list(dict.fromkeys(one for one in value or () if one))
         if not paths or len(paths) > MOST_SELECTED or any(len(path) > 300 for path in paths):
-            raise forms.ValidationError(f"Choose 1 to {MOST_SELECTED} entities, or * for all of the pair.")
+            raise forms.ValidationError(f"Choose 1 to {MOST_SELECTED} entities, or * for all entities of the pair.")
         return paths
 
 
 class ActionForm(WithReason):
-    """What an action needs: what it is about, why, for a forced failover until when, for a pace how fast."""
+    """The input of an action: target, reason, expiry of a forced failover, rate of a pace."""
 
     path = Paths()
     expires_in = forms.ChoiceField(required=False, choices=list(EXPIRIES.items()))
@@ -34,12 +34,12 @@ class ActionForm(WithReason):
 
     @property
     def path_given(self) -> str:
-        """The path where there is one, `*` for the whole pair, empty for several."""
+        """The path of a single target, `*` for the whole pair, empty for several."""
         paths: list[str] = self.cleaned_data.get("path") or []
         return paths[0] if len(paths) == 1 else ""
 
     def targets(self, pair: Pair) -> list[str]:
-        """The entities meant: those named, or all of the pair for `*`. Empty where the pair lacks one of them."""
+        """The named entities, or all of the pair for `*`. Empty if the pair lacks one of them."""
         paths: list[str] = self.cleaned_data["path"]
         if paths == ["*"]:
             return list(pair.entities.present().values_list("path", flat=True))
@@ -47,6 +47,6 @@ class ActionForm(WithReason):
         return paths if known.issuperset(paths) else []
 
     def expires(self, now: datetime) -> datetime | None:
-        """When a forced state ends by itself."""
+        """When a forced state expires."""
         minutes = self.cleaned_data.get("expires_in")
         return now + timedelta(minutes=int(minutes)) if minutes else None

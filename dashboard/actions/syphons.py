@@ -1,6 +1,6 @@
-"""Actions on syphons: pause, resume, pace; of a whole pair (`*`), of one backlog queue, or to one entity.
+"""Actions on syphons: pause, resume and pace, for a whole pair (`*`), one backlog queue or one entity.
 
-Pauses and paces are rows, which outlive a Redis that is restarted empty; workers write them back to it.
+Pauses and paces are database rows. If Redis is restarted empty, workers write them back to it.
 """
 
 from collections.abc import Callable
@@ -25,10 +25,10 @@ Rate = float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyphonAction(Action):
-    """An action on a syphon. `is_so` decides from the state that was read whether there is nothing to do.
+    """An action on a syphon. `is_so` decides from the current state whether there is nothing to do.
 
-    `change` writes it to the database and to Redis, unless it is so, and returns the state it found. The row comes
-    first: whoever writes rows back to a Redis that has lost them waits for its lock.
+    `change` writes to the database and to Redis if a change is needed, and returns the previous state. It locks the
+    row first, so that a worker that restores rows to an empty Redis waits for it.
     """
 
     is_so: Callable[[KnownSyphon, Rate], bool]
@@ -37,7 +37,7 @@ class SyphonAction(Action):
     done: Callable[[str, Rate], str]
 
     def run(self, request: Request, *, rate: Rate = None) -> Outcome:
-        """Carry it out for the request's target."""
+        """Execute the action for the request's target."""
 
         def run(shared: SharedState) -> Outcome:
             named = request.pair.name if request.target == WHOLE_PAIR else request.target
@@ -50,7 +50,7 @@ class SyphonAction(Action):
         return audited.perform(self.name, request, run, right=self.right)
 
     def would_change(self, pair: Pair, target: str, *, rate: Rate = None) -> bool:
-        """Whether the same would change anything now; nothing is written. Raises RedisError."""
+        """Whether the action would change anything now; writes nothing. Raises RedisError."""
         return not self.is_so(world.read_syphon(shared_state(pair.name), pair, target), rate)
 
 
@@ -97,8 +97,8 @@ def _has_pace(known: KnownSyphon, rate: Rate) -> bool:
 
 def _paced(named: str, rate: Rate) -> str:
     if rate is None:
-        return f"The syphon of {named} goes as fast as it can."
-    return f"The syphon of {named} brings home at most {rate:g} messages a second."
+        return f"The syphon of {named} runs without a rate limit."
+    return f"The syphon of {named} drains at most {rate:g} messages a second."
 
 
 def _queue(target: str) -> str | None:
@@ -109,63 +109,60 @@ PAUSE_SYPHON = SyphonAction(
     name="pause_syphon",
     label="Pause syphon",
     button="Pause",
-    preview=(
-        "Within two seconds no message of {it} is brought home any more. Nothing is lost: they wait in the backlog."
-    ),
+    preview=("Draining of {it} stops within two seconds. No message is lost: they wait in the backlog."),
     undo="Resume syphon",
     event="syphon_paused",
-    command=Command("pause", "stop bringing home: to an entity, from a backlog queue, or all (*)"),
+    command=Command("pause", "stop draining to an entity, from a backlog queue, or everything (*)"),
     operation=Operation(
         "/pairs/{pair}/pause-syphon",
         "pause_syphon",
-        "Stop bringing messages home, of all, of one backlog queue or to one entity, within two seconds.",
+        "Stop draining the whole pair, one backlog queue or the messages of one entity, within two seconds.",
     ),
     is_so=lambda known, _: known.is_pause_stored,
     change=_pause,
-    already="The syphon of {it} was paused already.",
+    already="The syphon of {it} was already paused.",
     done=lambda named, _: f"The syphon of {named} is paused: messages stay in the backlog until it resumes.",
 )
 RESUME_SYPHON = SyphonAction(
     name="resume_syphon",
     label="Resume syphon",
     button="Resume",
-    preview="Messages of {it} are brought home again, to every entity that is not failed over.",
+    preview="Draining of {it} resumes, to every entity that is not failed over.",
     undo="Pause syphon",
     asks_reason=False,
     event="syphon_resumed",
-    command=Command("resume", "go on bringing messages home"),
-    operation=Operation("/pairs/{pair}/resume-syphon", "resume_syphon", "Go on bringing messages home."),
+    command=Command("resume", "resume draining"),
+    operation=Operation("/pairs/{pair}/resume-syphon", "resume_syphon", "Resume draining."),
     is_so=lambda known, _: not (known.is_pause_stored or known.is_pause_shared),
     change=_resume,
     already="The syphon of {it} was not paused.",
-    done=lambda named, _: f"The syphon of {named} goes on.",
+    done=lambda named, _: f"The syphon of {named} resumes.",
 )
 PACE_SYPHON = SyphonAction(
     name="pace_syphon",
     label="Pace syphon",
     button="Set the pace",
     preview=(
-        "From now on the syphons of the whole fleet together bring home at most so many messages of {it} a second. "
-        "Empty: as fast as they can."
+        "The syphons of the whole fleet together drain at most this many messages of {it} per second. Empty: no limit."
     ),
-    undo="the same, left empty",
+    undo="the same action with an empty rate",
     arguments=(Argument.RATE,),
     command=Command("pace", "limit the syphon of an entity, a backlog queue or all (*)"),
     operation=Operation(
         "/pairs/{pair}/pace-syphon",
         "pace_syphon",
-        "Let at most so many messages a second come home, by the whole fleet together.",
+        "Limit how many messages per second the whole fleet drains.",
     ),
     is_so=_has_pace,
     change=_pace,
-    already="The syphon of {it} has that pace already.",
+    already="The syphon of {it} already has this pace.",
     done=_paced,
 )
 ACTIONS = (PAUSE_SYPHON, RESUME_SYPHON, PACE_SYPHON)
 
 
 def restore_pauses(pair: str, shared: SharedState) -> int:
-    """Write the pauses that a Redis restarted empty no longer knows back to it; how many there were."""
+    """Write pauses that Redis has lost back to it. Returns their number."""
     with transaction.atomic():
         stored = list(SyphonPause.objects.select_for_update().filter(pair__name=pair))
         known = shared.paused() if stored else {}
@@ -176,7 +173,7 @@ def restore_pauses(pair: str, shared: SharedState) -> int:
 
 
 def restore_paces(pair: str, shared: SharedState) -> int:
-    """Write the paces that a Redis restarted empty no longer knows back to it; how many there were."""
+    """Write paces that Redis has lost back to it. Returns their number."""
     with transaction.atomic():
         stored = list(SyphonPace.objects.select_for_update().filter(pair__name=pair))
         known = shared.paces() if stored else {}

@@ -1,4 +1,4 @@
-"""The dialog of an operator's action."""
+"""The URL of the action dialog."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The page of an action on entities or a syphon: it says what will happen and asks; by POST it is done."""
+"""The page of an action on entities or a syphon: GET shows a preview, POST executes the action."""
 
 import uuid
 
@@ -28,7 +28,7 @@ ACTIONS: dict[str, Declared] = {action.name: action for action in (*entities.ACT
 
 @require_http_methods(["GET", "POST"])
 def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
-    """GET asks, POST does. The path of the entity or queue is in the query or the body; `*` is the whole pair."""
+    """GET shows the preview, POST executes. Query or body name the entity or queue; `*` is the whole pair."""
     what = ACTIONS.get(verb.replace("-", "_"))
     if what is None:
         raise Http404
@@ -51,8 +51,8 @@ def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
 
 
 def _choose_first(request: HttpRequest, pair: Pair) -> HttpResponse:
-    """Back to where one can choose, for whoever pressed a button of chosen entities and chose none."""
-    messages.warning(request, f"Choose entities first: 1 to {MOST_SELECTED}, by the boxes beside their names.")
+    """Redirect back to the list of entities if none was selected."""
+    messages.warning(request, f"Choose 1 to {MOST_SELECTED} entities first, with the checkboxes beside their names.")
     return redirect(_back(request, pair))
 
 
@@ -97,7 +97,7 @@ def _is_about_one(what: Declared, form: ActionForm) -> bool:
 
 
 def _meanwhile(request: HttpRequest, pair: Pair, form: ActionForm, targets: list[str]) -> AuditEntry | None:
-    """What another operator did to these since the question was asked: the answer may be another one now."""
+    """Actions of other operators on these targets since the preview was shown."""
     seen = form.cleaned_data["seen"]
     if seen is None:
         return None
@@ -107,7 +107,7 @@ def _meanwhile(request: HttpRequest, pair: Pair, form: ActionForm, targets: list
 
 
 def _entries(pair: Pair) -> QuerySet[AuditEntry]:
-    """What operators did to a pair, the newest first."""
+    """The operators' actions on a pair, newest first."""
     return AuditEntry.objects.filter(pair=pair.name).order_by("-pk")
 
 
@@ -146,7 +146,7 @@ def _ask(
 
 
 def _named(pair: Pair, what: Declared, path: str, targets: list[str]) -> str:
-    """What is acted on, as text."""
+    """The target of the action as text."""
     if path and path != WHOLE_PAIR:
         return path
     if isinstance(what, SyphonAction):

@@ -1,7 +1,7 @@
-"""The reading that a dry run and its action share: what Redis knows and what the database remembers.
+"""The state that a dry run and its action read, from Redis and the database.
 
-What Redis has forgotten and the database still shows counts as true here, without being written. Only the action
-writes it back to Redis, when it is carried out.
+State that Redis has lost and the database still has is valid here, but is not written. Only the execution of an
+action writes it back to Redis.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ from pairing.fleet.coordination import SharedHealth, SharedState
 
 @dataclass(frozen=True, slots=True)
 class KnownEntity:
-    """One entity: what Redis knows of it, and the failover that the database shows."""
+    """One entity: its state in Redis, and its failover in the database."""
 
     path: str
     shared: SharedHealth | None = None
@@ -23,12 +23,12 @@ class KnownEntity:
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether the database shows a failover that is news to Redis."""
+        """Whether the database has a failover that Redis lacks."""
         return self.stored is not None and (self.shared is None or self.shared.version < self.stored.version)
 
     @property
     def health(self) -> SharedHealth | None:
-        """What is true: the newer of both. None where nothing was ever reported."""
+        """The newer of both states; None if none was ever reported."""
         return self.stored if self.is_forgotten else self.shared
 
     @property
@@ -37,7 +37,7 @@ class KnownEntity:
 
     @property
     def held_by(self) -> str:
-        """Who holds the failover; empty where nobody does."""
+        """The operator who holds the failover; empty if it is not held."""
         return (self.health.held_by or "") if self.health is not None and self.is_failed_over else ""
 
 
@@ -52,7 +52,7 @@ class KnownSyphon:
 
 
 def read_entities(shared: SharedState, pair: Pair, paths: Collection[str]) -> dict[str, KnownEntity]:
-    """What is known of these entities, by path. Raises RedisError."""
+    """The state of these entities, by path. Raises RedisError."""
     known, wanted = shared.health(), frozenset(paths)
     rows = EntityHealth.objects.filter(pair=pair, state="failed_over")
     stored = {row.path: _as_shared(row) for row in rows if row.path in wanted}
@@ -60,9 +60,9 @@ def read_entities(shared: SharedState, pair: Pair, paths: Collection[str]) -> di
 
 
 def restore(shared: SharedState, known: Mapping[str, KnownEntity]) -> bool:
-    """Write the failovers among these that Redis has forgotten back to it, as a process that remembers them does.
+    """Write the failovers that Redis has lost back to it, as processes that remember them do.
 
-    Where no process does, nobody else could end them. Whether there were any.
+    If no process remembers a failover, it could not be ended otherwise. Returns whether there were any.
     """
     forgotten = [one.stored for one in known.values() if one.is_forgotten and one.stored is not None]
     for health in forgotten:
@@ -71,7 +71,7 @@ def restore(shared: SharedState, known: Mapping[str, KnownEntity]) -> bool:
 
 
 def read_syphon(shared: SharedState, pair: Pair, target: str) -> KnownSyphon:
-    """What is known of the syphon of a target; `*` is the whole pair. Raises RedisError."""
+    """The state of the syphon of a target; `*` is the whole pair. Raises RedisError."""
     pace, rows = shared.paces().get(target), SyphonPace.objects.filter(pair=pair, target=target)
     return KnownSyphon(
         is_pause_stored=SyphonPause.objects.filter(pair=pair, queue=target).exists(),
@@ -82,7 +82,7 @@ def read_syphon(shared: SharedState, pair: Pair, target: str) -> KnownSyphon:
 
 
 def first(rates: Iterable[float]) -> float | None:
-    """The first of these; None where there is none."""
+    """The first item, or None."""
     return next(iter(rates), None)
 
 

@@ -1,5 +1,5 @@
-"""Alerts: what somebody should know of, and how it reaches them.
+"""Alerts: conditions that need attention, and their notifications.
 
-`watch` reads conditions from the database, `rounds` compares them with the alerts that are open, `rules` decides who is
-told when, `notices` writes that down in the same transaction, and `delivery` sends it through one of `channels`.
+`conditions_now` reads conditions from the database, `rounds` compares them with the open alerts, `rules` decides who is
+notified when, `notices` stores that in the same transaction, and `delivery` sends it through one of `channels`.
 """

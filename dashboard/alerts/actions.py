@@ -1,4 +1,4 @@
-"""The actions on alerts, their rules and their channels, declared. Permission-checked, audited, done once."""
+"""The declarations of the actions on alerts, rules and channels: permission-checked, audited, idempotent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dashboard.alerts.config import load_channels
 from dashboard.models import Alert, AlertRule, AuditEntry, ChannelState
 
 EVERYWHERE = "*"
-"""The pair of what concerns no single one."""
+"""The pair of actions that do not concern a single pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Who asks for what, and when. The same `request_id` sent twice is one action."""
+    """The operator, the input and the time. Sending the same `request_id` twice is one action."""
 
     user: Person
     at: datetime
@@ -36,10 +36,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertAction(Action):
-    """An action that is about no pair's shared state. Its answer is one sentence."""
+    """An action that does not change the shared state of a pair. Its answer is one sentence."""
 
     def perform(self, request: Request, pair: str, target: str, run: Callable[[], str]) -> str:
-        """Carry it out on the audited path."""
+        """Execute the action on the audited path."""
         entry = AuditEntry(
             request_id=request.request_id or uuid.uuid4().hex,
             at=request.at,
@@ -55,7 +55,7 @@ class AlertAction(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgeAlert(AlertAction):
-    """Says that somebody looks after an open alert, or all of them: nobody further is notified."""
+    """Acknowledges one or all open alerts: nobody further is notified."""
 
     operation_of_all: Operation
 
@@ -63,37 +63,37 @@ class AcknowledgeAlert(AlertAction):
         """One alert."""
 
         def run() -> str:
-            return "Acknowledged: nobody further is told." if _acknowledge(request, pk=key) else ACKNOWLEDGED
+            return "Acknowledged: nobody further is notified." if _acknowledge(request, pk=key) else ACKNOWLEDGED
 
         alert = Alert.objects.filter(pk=key).first()
         if alert is None:
-            raise ActionError("There is no such alert any more.")
+            raise ActionError("The alert no longer exists.")
         return self.perform(request, alert.pair, alert.key, run)
 
     def run_on_all(self, request: Request) -> str:
-        """All that are open."""
+        """Acknowledge all open alerts."""
 
         def run() -> str:
             count = _acknowledge(request)
-            return f"{count:,} acknowledged." if count else "There was none to acknowledge."
+            return f"{count:,} acknowledged." if count else "There were no alerts to acknowledge."
 
         return self.perform(request, EVERYWHERE, "all open alerts", run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveRule(AlertAction):
-    """Makes a rule, or changes it."""
+    """Creates or changes a rule."""
 
     def run(self, request: Request, rule: AlertRule) -> str:
         def run() -> str:
             if rule.pk and not AlertRule.objects.select_for_update().filter(pk=rule.pk).exists():
-                raise ActionError(f"Rule {rule.name} was deleted meanwhile, so nothing was saved. Make a new one.")
+                raise ActionError(f"Rule {rule.name} was deleted in the meantime. Create a new one.")
             rule.changed_by, rule.changed_at = request.user.get_username(), request.at
             try:
                 with transaction.atomic():
                     rule.save()
             except IntegrityError:
-                raise ActionError(f"There is a rule {rule.name} already.") from None
+                raise ActionError(f"A rule {rule.name} already exists.") from None
             return f"Rule {rule.name}: {describe(rule)}"
 
         return self.perform(request, rule.pair, rule.name, run)
@@ -101,21 +101,21 @@ class SaveRule(AlertAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRule(AlertAction):
-    """Takes a rule away. What it has put into the outbox is still sent."""
+    """Deletes a rule. Its messages in the outbox are still sent."""
 
     def run(self, request: Request, rule: AlertRule) -> str:
         said = describe(rule)
 
         def run() -> str:
             rule.delete()
-            return f"Rule {rule.name} is gone. It was: {said}"
+            return f"Rule {rule.name} is deleted. It was: {said}"
 
         return self.perform(request, rule.pair, rule.name, run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelAction(AlertAction):
-    """An action on one channel. `choice` is what the page's address calls it."""
+    """An action on one channel. `choice` is its name in the URL."""
 
     choice: str
     change: Callable[[Request, str], str]
@@ -124,7 +124,7 @@ class ChannelAction(AlertAction):
         return self.perform(request, EVERYWHERE, channel, lambda: self.change(request, channel))
 
 
-ACKNOWLEDGED = "It was acknowledged or over already."
+ACKNOWLEDGED = "It was already acknowledged or over."
 
 
 def _acknowledge(request: Request, **which: int) -> int:
@@ -136,14 +136,14 @@ def _try_channel(request: Request, channel: str) -> str:
     if channel not in load_channels():
         raise ActionError(f"CHANNELS_FILE has no channel {channel}.")
     notices.write_test(channel, request.user.get_username(), request.at)
-    return f"A test is on its way to {channel}. What came of it is under Deliveries."
+    return f"A test message to {channel} is queued. Its result appears under Deliveries."
 
 
 def _enable_channel(_: Request, channel: str) -> str:
     disabled = ChannelState.objects.filter(channel=channel, disabled_at__isnull=False)
     if disabled.update(disabled_at=None, failing_since=None, reason=""):
         return f"{channel} is used again."
-    return f"{channel} was in use already."
+    return f"{channel} was already in use."
 
 
 def describe(rule: AlertRule) -> str:
@@ -159,22 +159,22 @@ def describe(rule: AlertRule) -> str:
 ACKNOWLEDGE_ALERT = AcknowledgeAlert(
     name="acknowledge_alert",
     label="Acknowledge alert",
-    command=Command("acknowledge", "say that you look after an alert: nobody further is told"),
+    command=Command("acknowledge", "acknowledge an alert: nobody further is notified"),
     operation=Operation(
         "/alerts/{alert}/acknowledge",
         "acknowledge_alert",
-        "Say that somebody looks after an open alert: nobody further is told.",
+        "Acknowledge an open alert: nobody further is notified.",
         "Acknowledge",
     ),
     operation_of_all=Operation(
-        "/alerts/acknowledge-all", "acknowledge_alerts", "The same for all that are open.", "Acknowledge All"
+        "/alerts/acknowledge-all", "acknowledge_alerts", "Acknowledge all open alerts.", "Acknowledge All"
     ),
 )
 TRY_CHANNEL = ChannelAction(
     name="try_alert_channel",
     label="Try alert channel",
-    command=Command("try-channel", "send a test through a channel"),
-    operation=Operation("/alerts/channels/{channel}/try", "try_channel", "Send a test through a channel."),
+    command=Command("try-channel", "send a test message through a channel"),
+    operation=Operation("/alerts/channels/{channel}/try", "try_channel", "Send a test message through a channel."),
     choice="test",
     change=_try_channel,
 )
@@ -182,11 +182,11 @@ ENABLE_CHANNEL = ChannelAction(
     name="enable_alert_channel",
     label="Enable alert channel",
     right=Right.ADMINISTER,
-    command=Command("enable-channel", "use a channel again that said it is gone for good"),
+    command=Command("enable-channel", "enable a channel that was disabled because its target was gone"),
     operation=Operation(
         "/alerts/channels/{channel}/enable",
         "enable_channel",
-        "Use a channel again that said it is gone for good.",
+        "Enable a channel that was disabled because its target was gone.",
     ),
     choice="enable",
     change=_enable_channel,
@@ -197,7 +197,7 @@ MAKE_RULE = SaveRule(
     label="Make alert rule",
     undo="Delete alert rule",
     right=Right.ADMINISTER,
-    operation=Operation("/alerts/rules", "make_alert_rule", "Make a rule.", "Make Rule"),
+    operation=Operation("/alerts/rules", "make_alert_rule", "Create a rule.", "Make Rule"),
 )
 CHANGE_RULE = SaveRule(
     name="change_alert_rule",
@@ -206,7 +206,7 @@ CHANGE_RULE = SaveRule(
     operation=Operation(
         "/alerts/rules/{rule}/change",
         "change_alert_rule",
-        "Put a rule in the place of another; what is left out is as in a new one.",
+        "Replace a rule; omitted fields get their defaults.",
         "Change Rule",
     ),
 )
@@ -217,7 +217,7 @@ DELETE_RULE = DeleteRule(
     operation=Operation(
         "/alerts/rules/{rule}/delete",
         "delete_alert_rule",
-        "Take a rule away. What it has put into the outbox is still sent.",
+        "Delete a rule. Its messages in the outbox are still sent.",
         "Delete Rule",
     ),
 )
@@ -225,5 +225,5 @@ ACTIONS = (ACKNOWLEDGE_ALERT, *CHANNEL_ACTIONS, MAKE_RULE, CHANGE_RULE, DELETE_R
 
 
 def save_rule(request: Request, rule: AlertRule) -> str:
-    """Make a rule that is new, change one that is not."""
+    """Create a new rule, or change an existing one."""
     return (CHANGE_RULE if rule.pk else MAKE_RULE).run(request, rule)

@@ -1,4 +1,4 @@
-"""Which addresses a message may be sent to: the public internet's, and what ALERT_ALLOWED_NETWORKS lists. Pure."""
+"""The addresses to which messages may be sent: public ones, and those of ALERT_ALLOWED_NETWORKS. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from django.core.exceptions import ImproperlyConfigured
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 NOBODYS = [ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24")]
-"""Public by their numbers, yet what answers there is the host beneath a virtual machine, a relay, or nobody."""
+"""Globally routable by definition, but served by the host of a virtual machine, a relay, or unassigned."""
 TRANSLATED = ip_network("64:ff9b::/96")
 EMBEDDING = [
     ip_network(text) for text in ("64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "fec0::/10", "3fff::/20")
 ]
-"""IPv6 in which somebody else's IPv4 may hide, or that is nobody's."""
+"""IPv6 networks that can embed an IPv4 address, or are unassigned."""
 
 
 def is_allowed(address: Address, allowed: Iterable[Network]) -> bool:
-    """Whether a message may go there. An IPv4 address inside an IPv6 one counts as what it is."""
+    """Whether messages may be sent there. An IPv4 address embedded in an IPv6 one is judged as IPv4."""
     real = unwrapped(address)
     if any(real in network for network in allowed if network.version == real.version):
         return True
@@ -31,7 +31,7 @@ def is_allowed(address: Address, allowed: Iterable[Network]) -> bool:
 
 
 def unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one maps or translates; else the address."""
+    """The IPv4 address that an IPv6 address maps or translates; otherwise the address itself."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped

@@ -1,4 +1,4 @@
-"""What a look at the conditions came to, and the rows of alerts."""
+"""The changes of alerts after an evaluation of the conditions, and their rows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dashboard.site.fitting import fitted
 CHANGING = ("title", "detail", "severity")
 PAIR, KEY, ENTITY, TITLE = 63, 420, 300, 300
 AT_ONCE = 2_000
-"""Rows of one question or statement: a pair that fails over with ten thousand entities takes few of them."""
+"""Rows per query or statement, so that a pair with ten thousand failed-over entities needs few of them."""
 Item = TypeVar("Item")
 
 
 @dataclass(slots=True)
 class Changes:
-    """Alerts that were opened and resolved; one that came and went between two looks is in both.
+    """Opened and resolved alerts; one that started and ended between two evaluations is in both.
 
-    One that became more severe is `replaced` by one that was opened.
+    An alert that became more severe is `replaced` by an opened one.
     """
 
     opened: list[Alert] = field(default_factory=list)
@@ -36,12 +36,12 @@ class Changes:
 
 
 def open_alerts() -> QuerySet[Alert]:
-    """Those that are not over."""
+    """The open alerts."""
     return Alert.objects.filter(resolved_at__isnull=True)
 
 
 def fit(condition: Condition) -> Condition:
-    """The condition with texts that columns can hold."""
+    """The condition with texts that fit the columns."""
     return replace(
         condition,
         key=fitted(condition.key, KEY),
@@ -53,7 +53,7 @@ def fit(condition: Condition) -> Condition:
 
 
 def alert_of(condition: Condition, now: datetime) -> Alert:
-    """A row that is not saved yet."""
+    """An unsaved row."""
     return Alert(
         key=condition.key,
         kind=condition.kind,
@@ -68,13 +68,13 @@ def alert_of(condition: Condition, now: datetime) -> Alert:
 
 
 def save(alerts: Sequence[Alert], *columns: str) -> None:
-    """Write these columns of alerts that are there already, in statements that do not grow with each of them."""
+    """Update these columns of existing alerts, in statements of bounded size."""
     Alert.objects.bulk_create(
         alerts, batch_size=AT_ONCE, update_conflicts=True, unique_fields=("pk",), update_fields=columns
     )
 
 
 def parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """The items, as many at a time as go into one question."""
+    """The items in chunks for one query each."""
     for start in range(0, len(items), AT_ONCE):
         yield items[start : start + AT_ONCE]

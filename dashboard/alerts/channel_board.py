@@ -1,4 +1,4 @@
-"""The channels of CHANNELS_FILE and how they fare, for programs. No address and no secret is in it."""
+"""The channels of CHANNELS_FILE and their states, for programs; without addresses and secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dashboard.models import ChannelState
 
 
 def told() -> list[dict[str, Any]]:
-    """One for each, in the file's order. Raises ChannelsFileError."""
+    """One entry per channel, in file order. Raises ChannelsFileError."""
     states = {row.channel: row for row in ChannelState.objects.all()}
     return [_told(channel, states.get(name)) for name, channel in load_channels().items()]
 
@@ -27,7 +27,7 @@ def _told(channel: Channel, row: ChannelState | None) -> dict[str, Any]:
 
 
 def state_of(channel: Channel, row: ChannelState | None) -> str:
-    """`not ready` (something is missing), `disabled` (it is gone for good), `failing`, `works` or `never used`."""
+    """`not ready` (incomplete), `disabled` (its target is gone), `failing`, `works` or `never used`."""
     if channel.problem():
         return "not ready"
     if row is None:

@@ -1,4 +1,4 @@
-"""The commands about alerts: what is so now, acknowledging it, and whether channels work."""
+"""The commands for alerts and channels."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,16 +33,16 @@ COLUMNS = ("id", "severity", "since", "where", "acknowledged_by", "title")
 
 def add(commands: Subcommands) -> None:
     """Declare them."""
-    alerts = add_subcommand(commands, "alerts", "what needs somebody's attention, the newest first", _listing)
-    alerts.add_argument("pair", nargs="?", help="only this pair's")
+    alerts = add_subcommand(commands, "alerts", "alerts, newest first", _listing)
+    alerts.add_argument("pair", nargs="?", help="only alerts of this pair")
     alerts.add_argument("--state", choices=("open", "over", "all"), default="open", help="default: open")
-    alerts.add_argument("--most", type=int, default=100, help="so many at most (default: 100)")
-    alerts.add_argument("--exit-code", action="store_true", help=f"exit with {NOT_WELL} where one is open")
+    alerts.add_argument("--most", type=int, default=100, help="maximum number of alerts (default: 100)")
+    alerts.add_argument("--exit-code", action="store_true", help=f"exit with {NOT_WELL} if an alert is open")
     acknowledge = declared(commands, ACKNOWLEDGE_ALERT, _acknowledge)
     acknowledge.add_argument("alert", metavar="ALERT", help=f"its number, or {ALL}")
     add_why(acknowledge)
-    add_subcommand(commands, "channels", "the ways to tell people, and how each fares", _channels)
-    add_subcommand(commands, "alert-rules", "who is told of which alerts", _rules)
+    add_subcommand(commands, "channels", "notification channels and their states", _channels)
+    add_subcommand(commands, "alert-rules", "rules of notifications", _rules)
     for action in CHANNEL_ACTIONS:
         parser = declared(commands, action, partial(_on_channel, action))
         parser.add_argument("channel", help="its name in CHANNELS_FILE")
@@ -58,7 +58,7 @@ def _listing(options: Options) -> Answer:
     found = [_as_json(row) for row in rows[: max(1, options["most"])]]
     lines = table(COLUMNS, [[one_line(str(row[name] or "")) for name in COLUMNS] for row in found])
     is_open = any(row["ended_at"] is None for row in found)
-    return Answer(found, lines if found else ["There is none."], NOT_WELL if options["exit_code"] and is_open else 0)
+    return Answer(found, lines if found else ["No alerts."], NOT_WELL if options["exit_code"] and is_open else 0)
 
 
 def _as_json(row: Alert) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _acknowledge(options: Options) -> Answer:
     if which == ALL:
         return _perform(options, ACKNOWLEDGE_ALERT.run_on_all)
     if not (which.isascii() and which.isdigit() and len(which) < 19):
-        raise CommandError(f"{which} is no number of an alert; `pairing alerts` lists them.")
+        raise CommandError(f"{which} is not the number of an alert; `pairing alerts` lists them.")
     return _perform(options, lambda wanted: ACKNOWLEDGE_ALERT.run(wanted, int(which)))
 
 
@@ -91,7 +91,7 @@ def _on_channel(action: ChannelAction, options: Options) -> Answer:
 
 
 def _perform(options: Options, run: Callable[[Request], str]) -> Answer:
-    """Carry it out on the audited path of alerts; what cannot be done is one sentence."""
+    """Execute the action on the audited path of alerts; failures become CommandError."""
     wanted = Request(
         user=user_named(options["user"]),
         at=timezone.now(),
@@ -111,7 +111,7 @@ def _channels(options: Options) -> Answer:
         raise CommandError(str(error)) from None
     columns = ("channel", "kind", "state", "sent_at")
     lines = table(columns, [[str(row[name] or "") for name in columns] for row in found])
-    return Answer(found, lines if found else ["CHANNELS_FILE has none."])
+    return Answer(found, lines if found else ["CHANNELS_FILE has no channels."])
 
 
 def _rules(options: Options) -> Answer:
@@ -120,4 +120,4 @@ def _rules(options: Options) -> Answer:
         for row in AlertRule.objects.all()
     ]
     lines = [f"{row['id']}  {row['rule']}: {row['says']}" for row in rows]
-    return Answer(rows, lines or ["There is none, so nobody is told of anything."])
+    return Answer(rows, lines or ["No rules, so nobody is notified."])

@@ -1,4 +1,4 @@
-"""Reads from the database what may be an alert at this moment. One query or two for each kind, whatever the fleet."""
+"""Reads the current conditions from the database, with one or two queries per kind for any size of fleet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dashboard.site.money import money
 
 EXPIRES_SOON = timedelta(minutes=10)
 WARNED = timedelta(minutes=30)
-"""How long the fleet's warning that a queue will be full stands: it looks that far ahead."""
+"""How long the fleet's warning of a filling queue is valid, which is also how far it looks ahead."""
 FULL_SHARE = 0.8
 POOR = 50
 REMEMBERED = timedelta(days=1)
@@ -24,7 +24,7 @@ SILENCE = timedelta(seconds=60)
 
 
 def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
-    """All that is so now, failovers left out: those have a history (failovers.py)."""
+    """All current conditions except failovers, which are followed by events (failovers.py)."""
     yield from expiring(now)
     yield from backlogs(rules, open_keys, now)
     yield from filling(now)
@@ -37,7 +37,7 @@ def conditions(rules: Iterable[Rule], open_keys: Collection[str], now: datetime)
 
 
 def expiring(now: datetime) -> Iterator[Condition]:
-    """Forced failovers whose hold ends soon: from then on an accepted ping brings the entity back."""
+    """Forced failovers whose hold ends soon: afterwards an accepted ping ends the failover."""
     rows = EntityHealth.objects.filter(
         state="failed_over", held_by__isnull=False, expires__gt=now, expires__lte=now + EXPIRES_SOON
     ).select_related("pair")
@@ -50,13 +50,13 @@ def expiring(now: datetime) -> Iterator[Condition]:
             pair=row.pair.name,
             entity=row.path,
             title=f"The failover of {row.path} that {row.held_by} forced ends at {until}",
-            detail="From then on the first accepted ping brings it back. Hold it again if it is to stay away.",
+            detail="Then the first accepted ping ends it. Hold the entity again if it is to stay failed over.",
             began_at=now,
         )
 
 
 def backlogs(rules: Iterable[Rule], open_keys: Collection[str], now: datetime) -> Iterator[Condition]:
-    """Backlogs over the threshold of a rule: of whole pairs, or of the entities the rule names."""
+    """Backlogs over the threshold of a rule: of whole pairs, or of the entities that the rule names."""
     asked = thresholds(rules)
     if not asked:
         return
@@ -107,7 +107,7 @@ def _waiting() -> list[tuple[str, str, int]]:
 
 
 def filling(now: datetime) -> Iterator[Condition]:
-    """Backlog queues that are nearly full, or of which the fleet said that they soon will be."""
+    """Backlog queues that are nearly full, or for which the fleet has warned that they soon will be."""
     warned = dict(
         FailoverEvent.objects.filter(kind="capacity_warning", time__gt=now - WARNED)
         .order_by()
@@ -139,7 +139,7 @@ def filling(now: datetime) -> Iterator[Condition]:
 
 
 def stalled(now: datetime) -> Iterator[Condition]:
-    """Backlog queues whose syphon receives but delivers nothing, though what they hold could go and nobody paused."""
+    """Backlog queues whose syphon delivers nothing, although messages are deliverable and it is not paused."""
     for queue in ledgers.stalled(now).select_related("pair"):
         yield Condition(
             key=key_of("stalled", queue.pair.name, queue.path),
@@ -148,13 +148,13 @@ def stalled(now: datetime) -> Iterator[Condition]:
             pair=queue.pair.name,
             entity=queue.path,
             title=f"The syphon of {queue.path} is stalled",
-            detail="Messages for healthy entities wait in it, and none has come home for two minutes.",
+            detail="Messages for healthy entities wait in it, and none has been drained for two minutes.",
             began_at=now,
         )
 
 
 def unbalanced(now: datetime) -> Iterator[Condition]:
-    """Books that were closed within a day and do not account for every message."""
+    """Ledgers closed within the last day that do not account for every message."""
     closed = SyphonLedger.objects.filter(ended_at__gt=now - REMEMBERED, missing__isnull=False).exclude(missing=0)
     for row in closed.select_related("pair"):
         missing = row.missing or 0
@@ -165,14 +165,14 @@ def unbalanced(now: datetime) -> Iterator[Condition]:
             severity="critical",
             pair=row.pair.name,
             entity=row.queue,
-            title=f"The books of {row.queue} do not add up",
-            detail=more if missing > 0 else f"{-missing:,} messages more than came in are in them.",
+            title=f"The ledger of {row.queue} does not balance",
+            detail=more if missing > 0 else f"{-missing:,} messages more than were enqueued are in it.",
             began_at=row.ended_at or now,
         )
 
 
 def dead_letters(now: datetime) -> Iterator[Condition]:
-    """Backlog queues with dead letters: messages that the syphon could not bring home."""
+    """Backlog queues with dead letters: messages that the syphon could not deliver."""
     for queue in BacklogQueue.objects.filter(is_gone=False, dead_lettered__gt=0).select_related("pair"):
         count = queue.dead_lettered
         yield Condition(
@@ -182,13 +182,13 @@ def dead_letters(now: datetime) -> Iterator[Condition]:
             pair=queue.pair.name,
             entity=queue.path,
             title=f"Dead letters in {queue.path}",
-            detail=f"{count:,} {'message' if count == 1 else 'messages'} could not be brought home.",
+            detail=f"{count:,} {'message' if count == 1 else 'messages'} could not be delivered.",
             began_at=now,
         )
 
 
 def budgets(now: datetime) -> Iterator[Condition]:
-    """Budgets of this month or the last that were reached."""
+    """Reached budgets of this and the last month."""
     months = {f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))}
     for row in BudgetAlert.objects.filter(month__in=months):
         whose = "everything" if row.pair == ANY else row.pair
@@ -204,7 +204,7 @@ def budgets(now: datetime) -> Iterator[Condition]:
 
 
 def less_ready(now: datetime) -> Iterator[Condition]:
-    """Pairs of which some entities are less ready to fail over than they were; one for each pair."""
+    """Pairs with entities whose readiness fell; one condition per pair."""
     fell: dict[str, list[Readiness]] = defaultdict(list)
     for row in Readiness.objects.filter(fell_at__isnull=False).select_related("pair").order_by("score", "entity"):
         fell[row.pair.name].append(row)
@@ -224,7 +224,7 @@ def less_ready(now: datetime) -> Iterator[Condition]:
 
 
 def missing_workers(now: datetime) -> Iterator[Condition]:
-    """Work that nobody does any more: no worker that serves its queue was heard of for a minute."""
+    """Task queues without a worker: no worker that serves them has sent a heartbeat for a minute."""
     heard: dict[str, datetime] = {}
     for role, seen_at in Heartbeat.objects.values_list("role", "seen_at"):
         for queue in filter(None, (name.strip() for name in role.split(","))):
@@ -236,7 +236,7 @@ def missing_workers(now: datetime) -> Iterator[Condition]:
                 kind="workers",
                 severity="critical",
                 pair=ANY,
-                title=f"No worker does {queue}",
-                detail=f"The last one that did was heard of at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
+                title=f"No worker serves {queue}",
+                detail=f"The last heartbeat of one that did was at {seen_at:%Y-%m-%d %H:%M:%S} UTC.",
                 began_at=seen_at,
             )

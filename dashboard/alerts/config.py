@@ -1,4 +1,4 @@
-"""The channels an installation has, read from CHANNELS_FILE (TOML). What works as a key is named there, never written.
+"""The channels of an installation, from CHANNELS_FILE (TOML), which names variables with credentials.
 
 ```toml
 [channels.on-call]
@@ -29,21 +29,21 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ChannelsFileError(ImproperlyConfigured):
-    """CHANNELS_FILE cannot be used; the sentence names the file, the key and what to write."""
+    """CHANNELS_FILE is invalid; the text names the file, the key and the expected value."""
 
 
 class NotReady(Exception):
-    """The channel cannot be used now; the sentence says what is missing, and no secret."""
+    """The channel cannot be used now; the text names what is missing, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One way to tell people. Its secrets are read when a message is sent."""
+    """A notification channel. Its secrets are read when a message is sent."""
 
     name: str
     integration: Integration
     variables: Mapping[str, str] = field(default_factory=dict)
-    """The names of environment variables, by what they hold: `url`, `secrets`."""
+    """The names of environment variables by content: `url`, `secrets`."""
     to: tuple[str, ...] = ()
     sender: str = ""
 
@@ -52,7 +52,7 @@ class Channel:
         return self.integration.kind
 
     def target(self, environment: Mapping[str, str] | None = None) -> Target:
-        """Where to send it and how to sign it, from the environment at this moment. Raises NotReady."""
+        """URL and secrets, read from the environment. Raises NotReady."""
         known = {name: self._value(variable, environment) for name, variable in self.variables.items()}
         target = Target(
             url=known.get("url", ""), secrets=tuple(known.get("secrets", "").split()), to=self.to, sender=self.sender
@@ -62,7 +62,7 @@ class Channel:
         return target
 
     def problem(self, environment: Mapping[str, str] | None = None) -> str:
-        """What keeps it from being used; empty where nothing does."""
+        """Why it cannot be used; empty if it can."""
         try:
             self.target(environment)
         except NotReady as error:
@@ -80,7 +80,7 @@ class Channel:
 
 
 def load_channels(file: Path | None = None) -> dict[str, Channel]:
-    """The channels of CHANNELS_FILE by name, in its order; none without such a file. Raises ChannelsFileError."""
+    """The channels of CHANNELS_FILE by name, in file order; empty without a file. Raises ChannelsFileError."""
     file = settings.CHANNELS_FILE if file is None else file
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Sends what is due, a channel at a time, under a claim that lapses: killed anywhere, it is sent again with its id."""
+"""Sends due messages per channel under an expiring claim: after a crash, a message is sent again with its id."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from dashboard.alerts.transport import Answer
 from dashboard.models import ChannelState, Notice, NoticeItem
 
 CLAIM_S = 120.0
-"""Longer than any attempt lasts: a mail server is given ten seconds for each word of its own."""
+"""Longer than any attempt: a mail server has ten seconds for each of its responses."""
 log = structlog.get_logger(__name__)
 Send = Callable[[Request], Answer]
 
 
 def due_channels(now: datetime) -> list[str]:
-    """The channels that have something to send now."""
+    """The channels with due messages."""
     return sorted(set(_due(now).order_by().values_list("channel", flat=True)))
 
 
 def deliver(channel: str, now: Callable[[], datetime] = timezone.now, send: Send | None = None) -> int:
-    """Sends what one channel has due, the oldest first; how many were tried."""
+    """Send the due messages of one channel, oldest first. Returns the number of attempts."""
     tried = 0
     known = set[int]()
     while notice := _due(now()).filter(channel=channel).exclude(pk__in=known).order_by("due_at", "pk").first():
@@ -46,7 +46,7 @@ def deliver(channel: str, now: Callable[[], datetime] = timezone.now, send: Send
 
 
 def _due(now: datetime) -> QuerySet[Notice]:
-    """What may be sent: a later word about an alert waits until the earlier one is through, or was given up."""
+    """The messages to send: a later message about an alert waits until the earlier one is sent or given up."""
     same_alerts = NoticeItem.objects.filter(notice=OuterRef(OuterRef("pk"))).values("alert")
     earlier = Notice.open_ones().filter(
         channel=OuterRef("channel"), pk__lt=OuterRef("pk"), items__alert__in=same_alerts
@@ -55,17 +55,17 @@ def _due(now: datetime) -> QuerySet[Notice]:
 
 
 def attempt(notice: Notice, now: Callable[[], datetime], send: Send) -> None:
-    """One attempt for a claimed notice: written, sent, and what came of it kept."""
+    """One attempt for a claimed notice: compose it, send it, store the result."""
     message = _sealed(notice, now())
     if message is None:
-        notice.keep(state=Notice.State.DROPPED, ended_at=now(), reason="Nothing was left to tell.")
+        notice.keep(state=Notice.State.DROPPED, ended_at=now(), reason="There was nothing left to report.")
         return
     answer = _answer(notice, message, now(), send)
     _record(notice, answer, now())
 
 
 def _sealed(notice: Notice, now: datetime) -> Message | None:
-    """What it says, decided before the first attempt: from then on no alert joins it. None: nothing."""
+    """The content, fixed before the first attempt: from then on no alert is added. None if there is none."""
     with transaction.atomic():
         locked = Notice.objects.select_for_update().get(pk=notice.pk)
         if locked.message is None:
@@ -102,13 +102,13 @@ def _test(notice: Notice, now: datetime) -> Message:
 
 
 def page() -> str:
-    """The address of the alerts, where PUBLIC_URL tells the control plane's own; else empty."""
+    """The URL of the alerts, if PUBLIC_URL is set; otherwise empty."""
     return settings.PUBLIC_URL.rstrip("/") + reverse("alerts") if settings.PUBLIC_URL else ""
 
 
 def _answer(notice: Notice, message: Message, now: datetime, send: Send) -> Answer:
     if ChannelState.objects.filter(channel=notice.channel, disabled_at__isnull=False).exists() and not _is_test(notice):
-        return Answer(410, "The channel is disabled: it said that it is gone for good.", is_permanent=True)
+        return Answer(410, "The channel is disabled: its target answered that it is gone.", is_permanent=True)
     try:
         channel = _channel(notice.channel)
         return send(channel.integration.build(channel.target(), message, now))
@@ -148,7 +148,7 @@ def _record(notice: Notice, answer: Answer, now: datetime) -> None:
 
 
 def _first_due(notice: Notice) -> datetime:
-    """When it could first be sent; `due_at` moves with each attempt. Quiet hours do not use up a message's day."""
+    """The first possible time of sending; `due_at` moves with each attempt. Quiet hours do not count as attempts."""
     return notice.created_at + (timedelta(hours=25) if notice.is_quiet else timedelta(0))
 
 
@@ -189,6 +189,6 @@ def _mail(mail: Mail) -> Answer:
 
 
 def _refused(code: int) -> Answer:
-    """What SMTP says with 5xx is for good, but for a login: that is mended in the settings, and the mail still goes."""
+    """SMTP errors 5xx are permanent, except for failed logins, which can be corrected in the settings."""
     is_permanent = 500 <= code < 600 and code not in (530, 534, 535, 538)
     return Answer(problem=f"The mail server refused it with {code}.", is_permanent=is_permanent)

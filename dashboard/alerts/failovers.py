@@ -1,7 +1,7 @@
-"""When an entity's failover became an alert and when it was over: from events and the state it is in. Pure.
+"""Start and end of an entity's failover alert, from its events and its state. Pure.
 
-Events tell of failovers that came and went between two looks; the state tells of those whose event was lost. Both may
-be late, told by several processes, and by clocks that differ a little.
+Events cover failovers that started and ended between two evaluations; the state covers lost events. Both can be late,
+reported by several processes, and by clocks that differ slightly.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from dashboard.fleet.outages import Fold, Turn
 
 SETTLED = timedelta(seconds=60)
-"""From then on the state counts, whatever the times say: the projection runs every five seconds."""
+"""Age from which the state counts regardless of times: the projection runs every five seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An event about the entity: away, or back."""
+    """An event of the entity: away, or back."""
 
     at: datetime
     is_away: bool
@@ -28,7 +28,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of the entity now. `known_at` is when the control plane wrote that down."""
+    """The current state of the entity. `known_at` is when the control plane stored it."""
 
     is_away: bool
     since: datetime | None
@@ -39,7 +39,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """An alert is to be opened."""
+    """Open an alert."""
 
     at: datetime
     reason: str
@@ -48,7 +48,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The open alert is over."""
+    """Close the open alert."""
 
     at: datetime
 
@@ -56,9 +56,9 @@ class Ended:
 def follow(
     began: datetime | None, ended: datetime | None, told: Iterable[Report], state: State | None, now: datetime
 ) -> list[Began | Ended]:
-    """What to do, in order: `began` is when the open alert began (None: none is open), `ended` when the last was over.
+    """The steps, in order. `began`: start of the open alert (None: none is open); `ended`: end of the last one.
 
-    Whatever came of them, one alert is opened for each failover and ended once.
+    Each failover opens exactly one alert, which ends once.
     """
     fold = Fold(began, ended)
     steps: list[Began | Ended] = []

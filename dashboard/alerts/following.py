@@ -1,4 +1,4 @@
-"""Failovers, which have a history: alerts of them follow the events of an entity and the state it is in."""
+"""Alerts of failovers, which follow the events and the state of an entity."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Where = tuple[str, str]
 
 
 def follow_failovers(changes: Changes, now: datetime) -> None:
-    """Open and resolve alerts of failovers, and mark the events as looked at. To be called in a transaction.
+    """Open and resolve alerts of failovers, and mark the events as processed. Call in a transaction.
 
-    Entities that are as the alerts say cost two columns each.
+    Entities whose state matches their alerts need only two columns.
     """
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
     events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
@@ -55,7 +55,7 @@ def _take(
 
 
 def _write(changes: Changes) -> None:
-    """One that began and ended between two looks is one row, with both times."""
+    """A failover that started and ended between two evaluations is one row with both times."""
     Alert.objects.bulk_create(changes.opened, batch_size=AT_ONCE)
     fresh = {id(alert) for alert in changes.opened}
     save([alert for alert in changes.resolved if id(alert) not in fresh], "ended_at", "resolved_at")
@@ -83,7 +83,7 @@ def _reports(events: Iterable[FailoverEvent]) -> dict[str, list[tuple[FailoverEv
 
 
 def _states(wheres: Mapping[str, Where]) -> dict[str, State]:
-    """What is known of entities now, by the key of their alert."""
+    """The current state of entities, by the key of their alert."""
     keys = {where: key for key, where in wheres.items()}
     columns = ("pair__name", "path", "state", "since", "applied_at", "reason", "origin", "held_by")
     found: dict[str, State] = {}

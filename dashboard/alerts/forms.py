@@ -12,8 +12,8 @@ from dashboard.models import Alert, AlertRule, Severity
 MOST_MINUTES, MOST_SECONDS = 7 * 24 * 60, 3600
 
 
-class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # it takes none when it runs
-    """What an administrator writes down. Channels are those of CHANNELS_FILE, and those the rule names already."""
+class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """The fields of a rule. Channels are those of CHANNELS_FILE, and those that the rule already names."""
 
     kinds = forms.MultipleChoiceField(required=False, choices=Alert.Kind.choices, widget=forms.CheckboxSelectMultiple)
     channels = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
@@ -79,14 +79,14 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # it takes none when
         if (said.get("quiet_from") is None) != (said.get("quiet_until") is None):
             self.add_error("quiet_until", "Quiet hours need a beginning and an end.")
         if said.get("threshold") is None and said.get("kinds") == [Alert.Kind.BACKLOG]:
-            self.add_error("threshold", "Say from how many messages on a backlog is an alert.")
+            self.add_error("threshold", "Enter the number of messages from which a backlog is an alert.")
         if said.get("threshold") == 0:
             self.add_error("threshold", "Write at least 1.")
         return said
 
 
 class HistoryFilter(forms.Form):
-    """Which alerts that are over. What makes no sense is ignored."""
+    """Filters of closed alerts. Invalid values are ignored."""
 
     pair = forms.CharField(required=False, max_length=63)
     kind = forms.ChoiceField(required=False, choices=[("", "any kind"), *Alert.Kind.choices])

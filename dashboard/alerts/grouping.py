@@ -1,4 +1,4 @@
-"""Which alerts are told in one message: those of one kind of a pair, to one channel, by one rule. Pure."""
+"""Grouping of alerts into messages: one message per kind, pair, channel and rule. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dashboard.alerts.rules import Due
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Alerts with the same of all these go into one message."""
+    """Alerts with equal groups share one message."""
 
     channel: str
     rule: int
@@ -23,7 +23,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One alert, by its key, that is to be told."""
+    """One alert to notify, by its key."""
 
     alert: int
     group: Group
@@ -31,7 +31,7 @@ class Notification:
 
 
 def grouped(notifications: Iterable[Notification]) -> dict[Group, list[Notification]]:
-    """What goes into one message each. A channel is told of a phase of an alert once: the earliest counts."""
+    """The alerts of each message. A channel is notified once per phase of an alert; the earliest time counts."""
     once: dict[tuple[int, str, str], Notification] = {}
     for one in notifications:
         key = (one.alert, one.group.channel, one.group.phase)

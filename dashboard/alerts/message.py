@@ -1,4 +1,4 @@
-"""What is told, in words: the same for every channel, which only puts it into its own form. Pure."""
+"""The content of messages: equal for all channels, which only format it. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message about one alert or several of a kind. Written down before it is first sent, so it never changes."""
+    """One message about one or several alerts of a kind. Stored before it is first sent, and never changed."""
 
     id: str
     phase: str
@@ -41,12 +41,12 @@ class Message:
     at: str
 
     def to_json(self) -> dict[str, Any]:
-        """As the database keeps it and webhooks carry it."""
+        """The JSON of the database and of webhooks."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Message:
-        """The message that `to_json` wrote."""
+        """Parse the output of `to_json`."""
         lines = tuple(Line(**line) for line in told["lines"])
         return cls(**{**told, "lines": lines})
 
@@ -57,14 +57,14 @@ class Message:
 
     @property
     def sentences(self) -> list[str]:
-        """One for each alert, and how many more there are."""
+        """One sentence per alert, and the number of further alerts."""
         said = [sentence(line) for line in self.lines]
         return [*said, f"… and {self.more:,} more."] if self.more else said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a message is made of: an alert's fields."""
+    """The fields of an alert that a message uses."""
 
     pair: str
     entity: str
@@ -77,7 +77,7 @@ class Known:
 
 
 def compose(identity: str, phase: str, alerts: Sequence[Known], url: str, now: datetime) -> Message:
-    """The message about these alerts, the worst and oldest first; at least one."""
+    """The message about these alerts (at least one), most severe and oldest first."""
     ranks = ("critical", "warning", "info")
     ordered = sorted(alerts, key=lambda one: (ranks.index(one.severity), one.began_at, one.entity))
     first = ordered[0]
@@ -100,11 +100,11 @@ MANY = {
     "forced_expiring": "{count:,} forced failovers of {pair} are about to end",
     "backlog": "{count:,} backlogs of {pair} are over their threshold",
     "capacity": "{count:,} backlog queues of {pair} are filling up",
-    "books": "the books of {count:,} backlog queues of {pair} do not add up",
+    "books": "the ledgers of {count:,} backlog queues of {pair} do not balance",
     "dead_letters": "{count:,} backlog queues of {pair} have dead letters",
     "budget": "{count:,} budgets are reached",
     "readiness": "{count:,} entities of {pair} are less ready to fail over",
-    "workers": "{count:,} kinds of work are done by no worker",
+    "workers": "{count:,} task queues have no worker",
 }
 
 
@@ -129,7 +129,7 @@ def _line(one: Known) -> Line:
 
 
 def sentence(line: Line) -> str:
-    """`Title, since 2026-11-02 03:00 UTC. Detail`, or how long it lasted where it is over."""
+    """`Title, since 2026-11-02 03:00 UTC. Detail`, or the duration if it is over."""
     began = datetime.fromisoformat(line.began_at)
     since = f"since {began:%Y-%m-%d %H:%M} UTC"
     if line.ended_at:
@@ -148,6 +148,6 @@ def lasting(span: timedelta) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and whatever else steers a display, at most LONGEST characters."""
+    """The text without control characters, truncated to LONGEST characters."""
     clean = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"

@@ -1,4 +1,4 @@
-"""The outbox: what is to be told, written in the transaction in which it becomes known. delivery.py sends it."""
+"""The outbox: notices are stored in the transaction that creates them. delivery.py sends them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dashboard.models import Alert, Notice, NoticeItem
 
 Phase = Notice.Phase
 OVER = "It was over before quiet hours ended."
-WORSE = "It became more severe before it was sent, which another message tells."
+WORSE = "It became more severe before it was sent; another message reports that."
 
 
 def subject(alert: Alert) -> Subject:
-    """What rules look at of it."""
+    """The fields that rules evaluate."""
     return Subject(
         kind=alert.kind,
         severity=alert.severity,
@@ -32,7 +32,7 @@ def subject(alert: Alert) -> Subject:
 
 
 def notify(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
-    """Write down who is to be told of alerts that were opened and resolved; of one that was replaced, nobody more."""
+    """Store notices of opened and resolved alerts; notices of replaced alerts are dropped."""
     if changes.replaced:
         _drop(changes.replaced, now, Notice.open_ones(), WORSE)
     write(list(_of_opened(changes.opened, rules, now)), now)
@@ -49,7 +49,7 @@ def _of_opened(alerts: Iterable[Alert], rules: Sequence[Rule], now: datetime) ->
 
 
 def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) -> Iterator[Notification]:
-    """To those who were told, or are about to be, that it began."""
+    """Notify those who were, or are about to be, notified of the start."""
     by_key = {rule.pk: rule for rule in rules}
     told: dict[int, dict[str, int | None]] = defaultdict(dict)
     for items in _items(alerts):
@@ -63,7 +63,7 @@ def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) 
 
 
 def _drop(alerts: Sequence[Alert], now: datetime, unsent: QuerySet[Notice], reason: str) -> None:
-    """Nobody is woken, or told in the morning, of what is not so any more: it leaves what is unsent of these."""
+    """Remove ended alerts from unsent messages, so that nobody is notified of them."""
     waiting = unsent.filter(message__isnull=True)
     if not waiting.exists():
         return
@@ -81,7 +81,7 @@ def _items(alerts: Sequence[Alert]) -> Iterator[QuerySet[NoticeItem]]:
 
 
 def escalate(rules: Sequence[Rule], now: datetime) -> None:
-    """Write down who is to be told next of alerts that nobody has acknowledged."""
+    """Store notices of the next escalation of alerts that are not acknowledged."""
     stepped = [rule for rule in rules if rule.escalation]
     if not stepped:
         return
@@ -94,7 +94,7 @@ def escalate(rules: Sequence[Rule], now: datetime) -> None:
         about = subject(alert)
         for rule in (rule for rule in stepped if matches(rule, about)):
             if not first.get(alert.pk, set()) & {rule.pk, *rule.channels}:
-                continue  # the rule is newer than the alert: nobody is told that others did not acknowledge
+                continue  # the rule is newer than the alert, so there is nothing to escalate
             due = steps_due(rule, alert.severity, alert.opened_at, gave_up.get(alert.pk, ()), now)
             fresh = [one for one in rule.escalation[:due] if (alert.pk, one) not in known]
             if fresh:
@@ -104,7 +104,7 @@ def escalate(rules: Sequence[Rule], now: datetime) -> None:
 
 
 def _unacknowledged(stepped: Sequence[Rule], now: datetime) -> QuerySet[Alert]:
-    """Alerts of which somebody further may be due to know; not those of which all know already."""
+    """Alerts with further escalations."""
     items = NoticeItem.objects.filter(alert=OuterRef("pk"))
     old = Q(opened_at__lte=now - min(rule.escalate_after for rule in stepped))
     old |= Q(Exists(items.filter(notice__state=Notice.State.GIVEN_UP)))
@@ -124,7 +124,7 @@ def _gave_up() -> dict[int, set[str]]:
 
 
 def _first_notified() -> dict[int, set[int | str]]:
-    """By which rules, and through which channels, it was told of each open alert that it began."""
+    """The rules and channels that reported the start of each open alert."""
     found: dict[int, set[int | str]] = defaultdict(set)
     rows = NoticeItem.objects.filter(alert__resolved_at__isnull=True, phase=Phase.OPENED)
     for alert, channel, rule in rows.values_list("alert_id", "channel", "notice__rule_id"):
@@ -138,7 +138,7 @@ def _escalated() -> set[tuple[int, str]]:
 
 
 def write(notifications: Sequence[Notification], now: datetime) -> None:
-    """Into the outbox: with those of the same group that are still gathering, else as a new message."""
+    """Add to the outbox: to a message of the same group that is still open, otherwise to a new one."""
     for group, members in grouped(notifications).items():
         due = Due(min(one.due.at for one in members), is_quiet=group.is_quiet)
         notice = _gathering(group, due, now) or _fresh(group, due, now)
@@ -149,13 +149,13 @@ def write(notifications: Sequence[Notification], now: datetime) -> None:
 
 
 def notification(alert: Alert, channel: str, rule: Rule, phase: str, due: Due) -> Notification:
-    """That a channel is to be told of an alert."""
+    """Add an alert to the messages of a channel."""
     group = Group(channel, rule.pk, alert.pair, alert.kind, phase, is_quiet=due.is_quiet)
     return Notification(alert.pk, group, due)
 
 
 def _gathering(group: Group, due: Due, now: datetime) -> Notice | None:
-    """A message of the group that is not written yet. Its row is locked, so that it cannot be written meanwhile."""
+    """An open message of the group. Its row is locked, so that it cannot be composed in the meantime."""
     found = Notice.open_ones().filter(
         channel=group.channel,
         rule_id=group.rule or None,
@@ -184,5 +184,5 @@ def _fresh(group: Group, due: Due, now: datetime) -> Notice:
 
 
 def write_test(channel: str, person: str, now: datetime) -> Notice:
-    """A message that says it is a test, due at once."""
+    """Add a test message that is due immediately."""
     return Notice.objects.create(channel=channel, phase=Phase.TEST, kind="test", created_at=now, due_at=now, by=person)

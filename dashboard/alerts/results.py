@@ -1,4 +1,4 @@
-"""What becomes of a message and its channel after an attempt. Pure."""
+"""The state of a message and its channel after an attempt. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fare = Literal["well", "as before", "failing", "disabled"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`state` of the message from now on; `due_at` where it is tried again. `fare` of the channel."""
+    """The new `state` of the message, `due_at` of the next attempt, and the `fare` of the channel."""
 
     state: str
     fare: Fare
@@ -25,10 +25,10 @@ class Result:
 
 
 def judge(answer: Answer, attempts: int, due_since: datetime, now: datetime) -> Result:
-    """After so many attempts, this one included, for a message that was first due at `due_since`.
+    """The result after this many attempts, including this one, for a message first due at `due_since`.
 
-    Refused for good: given up, and the channel is failing; gone (410): the channel is not used any more. All else is
-    tried again, later and later, for a day.
+    A permanent error ends the message and marks the channel as failing; gone (410) disables the channel. Other errors
+    are retried with increasing delays for a day.
     """
     if not answer.problem:
         return Result("sent", "well")
@@ -40,6 +40,6 @@ def judge(answer: Answer, attempts: int, due_since: datetime, now: datetime) -> 
 
 
 def backoff(attempts: int, asked_s: float | None = None) -> timedelta:
-    """How long to wait after so many attempts: doubled each time, and at least what the other side asks for."""
+    """The delay after this many attempts: doubled each time, and at least the delay that the server requests."""
     doubled = min(LONGEST, FIRST * float(2 ** min(attempts - 1, 20)))
     return max(doubled, timedelta(seconds=asked_s or 0))

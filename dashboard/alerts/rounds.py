@@ -1,4 +1,4 @@
-"""A look at all conditions: alerts are opened and resolved, and what is to be told is written with them."""
+"""The evaluation of all conditions: opens and resolves alerts and stores their notices."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dashboard.models import Alert, AlertRound, AlertRule
 
 
 def look(now: datetime) -> Changes:
-    """Bring the alerts up to what is so now. Safe to repeat, and to be killed in: all of it happens, or nothing.
+    """Update the alerts to the current conditions, in one transaction; can be repeated safely.
 
-    Two looks at once wait for each other.
+    Concurrent evaluations wait for each other.
     """
     with transaction.atomic():
         AlertRound.objects.get_or_create(pk=1, defaults={"ran_at": now})
@@ -35,7 +35,7 @@ def look(now: datetime) -> Changes:
 
 
 def rule_of(row: AlertRule) -> Rule:
-    """The rule as decisions take it."""
+    """The rule for `rules.py`."""
     return Rule(
         pk=row.pk,
         pair=row.pair,
@@ -67,7 +67,7 @@ def _compare(changes: Changes, rules: Sequence[Rule], now: datetime) -> None:
 
 
 def _renew_all(going_on: Iterable[tuple[Alert, Condition]]) -> None:
-    """What an open alert says is what is so now: a page shows how many dead letters there are, not were."""
+    """Update the text of open alerts to the current values, for example the number of dead letters."""
     altered = []
     for alert, condition in going_on:
         said = {name: getattr(condition, name) for name in CHANGING}

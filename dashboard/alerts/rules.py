@@ -1,4 +1,4 @@
-"""Who is told of an alert and when: rules, quiet hours and escalation. Pure: no database, no clock."""
+"""Who is notified of an alert and when: rules, quiet hours and escalation. Pure: no database, no clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEVERITIES = ("info", "warning", "critical")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What an operator wrote down. `*` in patterns stands for any characters; no kinds are all kinds."""
+    """A rule. `*` in patterns matches any characters; no kinds means all kinds."""
 
     pk: int = 0
     pair: str = "*"
@@ -33,7 +33,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a rule looks at of an alert."""
+    """The fields of an alert that rules evaluate."""
 
     kind: str
     severity: str
@@ -44,14 +44,14 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When something is told, and whether quiet hours put it off till then."""
+    """When a notice is sent, and whether quiet hours delay it."""
 
     at: datetime
     is_quiet: bool = False
 
 
 def matches(rule: Rule, subject: Subject) -> bool:
-    """Whether the rule is about such an alert. A backlog is only the business of rules with just that threshold."""
+    """Whether the rule matches the alert. A backlog matches only rules with exactly its threshold."""
     return (
         (not rule.kinds or subject.kind in rule.kinds)
         and rank(subject.severity) >= rank(rule.least_severity)
@@ -62,9 +62,9 @@ def matches(rule: Rule, subject: Subject) -> bool:
 
 
 def fits(pattern: str, name: str) -> bool:
-    """Whether a name is one of those meant: `*` stands for any characters, case does not count.
+    """Whether a name matches: `*` matches any characters, case is ignored.
 
-    What concerns all pairs or all entities (`*`) is meant by every pattern that is not a single name.
+    The name `*` (all pairs or all entities) matches every pattern that is not a single name.
     """
     if name == "*":
         return "*" in pattern
@@ -76,7 +76,7 @@ def fits(pattern: str, name: str) -> bool:
     if not rest.startswith(first) or len(rest) < len(first) + len(last) or not rest.endswith(last):
         return False
     rest = rest[len(first) : len(rest) - len(last)]
-    for part in middle:  # each as early as it is found: no pattern takes longer than its length times the name's
+    for part in middle:  # leftmost match of each part, so that the time is bounded by pattern length times name length
         _, found, rest = rest.partition(part) if part else ("", "*", rest)
         if not found:
             return False
@@ -84,12 +84,12 @@ def fits(pattern: str, name: str) -> bool:
 
 
 def rank(severity: str) -> int:
-    """0 for the mildest."""
+    """0 for the least severe."""
     return SEVERITIES.index(severity)
 
 
 def when(rule: Rule, severity: str, now: datetime) -> Due:
-    """When an alert noticed now is told: once others had time to join it, and not in quiet hours if it can wait."""
+    """When a new alert is sent: after the grouping time, and after quiet hours unless it is severe enough."""
     at = now + rule.gathers
     if rank(severity) >= rank(rule.wakes_from):
         return Due(at)
@@ -98,9 +98,9 @@ def when(rule: Rule, severity: str, now: datetime) -> Due:
 
 
 def quiet_end(rule: Rule, at: datetime) -> datetime | None:
-    """When the quiet hours that this moment lies in are over; None where it lies in none.
+    """End of the quiet hours that contain this time; None outside quiet hours.
 
-    Quiet hours are what a clock on the wall shows, so they are an hour longer or shorter when it is changed.
+    Quiet hours are in local time, so they are an hour longer or shorter at changes of daylight saving time.
     """
     if rule.quiet_from is None or rule.quiet_until is None or not _is_quiet(rule, at):
         return None
@@ -109,7 +109,7 @@ def quiet_end(rule: Rule, at: datetime) -> datetime | None:
     day = local.date() if local.time() < rule.quiet_until else local.date() + timedelta(days=1)
     ends = [datetime.combine(day, rule.quiet_until.replace(fold=fold), zone).astimezone(UTC) for fold in (0, 1)]
     end = next((end for end in sorted(ends) if end > at and not _is_quiet(rule, end)), max(ends))
-    if end.astimezone(zone).time().replace(fold=0) != rule.quiet_until:  # the clock was put forward over it
+    if end.astimezone(zone).time().replace(fold=0) != rule.quiet_until:  # skipped by the change to daylight saving time
         end = _first_not_quiet(rule, min(ends), end)
     return end
 
@@ -129,10 +129,10 @@ def _first_not_quiet(rule: Rule, low: datetime, high: datetime) -> datetime:
 
 
 def steps_due(rule: Rule, severity: str, opened_at: datetime, gave_up: Collection[str], now: datetime) -> int:
-    """How many of the rule's escalation channels should know by now of an alert that nobody acknowledges.
+    """Number of escalation channels that are due for an alert that is not acknowledged.
 
-    One after another each `escalate_after`, counted from when the first were told; at once where all channels of the
-    step before gave up.
+    One channel per `escalate_after`, counted from the first notification; immediately if all channels of the previous
+    step gave up.
     """
     waited = now - when(rule, severity, opened_at).at
     due = max(0, waited // rule.escalate_after) if rule.escalate_after else 0
@@ -144,5 +144,5 @@ def steps_due(rule: Rule, severity: str, opened_at: datetime, gave_up: Collectio
 
 
 def thresholds(rules: Iterable[Rule]) -> list[Rule]:
-    """The rules that ask for a look at the backlog."""
+    """The rules with a backlog threshold."""
     return [rule for rule in rules if rule.threshold is not None and (not rule.kinds or "backlog" in rule.kinds)]

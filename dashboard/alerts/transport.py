@@ -1,7 +1,7 @@
-"""The one place from which messages leave over HTTP: only to addresses that were looked at, within limits.
+"""The HTTP transport of messages: only to checked addresses, within limits.
 
-The name is resolved once, its addresses are checked, and the connection goes to one of those: a name that changes its
-mind in between leads nowhere else. Redirects are not followed and proxies not asked.
+The name is resolved once, its addresses are checked, and the connection goes to one of these addresses, which prevents
+DNS rebinding. Redirects are not followed and proxies are not used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Resolve = Callable[[str, int], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of an attempt. `problem` is a sentence without any secret; empty where it was taken."""
+    """The result of an attempt. `problem` is a sentence without secrets; empty if the message was accepted."""
 
     status: int | None = None
     problem: str = ""
@@ -37,7 +37,7 @@ class Answer:
 
 
 class Refused(Exception):
-    """The destination is none that messages may go to."""
+    """The destination is not allowed."""
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -54,7 +54,7 @@ def post(
     resolver: Resolve = resolve,
     limit_s: float = LIMIT_S,
 ) -> Answer:
-    """Send it, once. Never raises for what the network or the other side does."""
+    """Send the request once. Does not raise for errors of the network or the server."""
     until = time.monotonic() + limit_s
     parts = urlsplit(request.url)
     try:
@@ -65,11 +65,11 @@ def post(
     except ssl.SSLCertVerificationError as error:
         return Answer(problem=f"The certificate of {parts.hostname} is not accepted: {error.verify_message}.")
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return Answer(problem=f"{parts.hostname} did not answer as it should: {_named(error)}.")
+        return Answer(problem=f"Invalid response from {parts.hostname}: {_named(error)}.")
 
 
 def destinations(parts: SplitResult, allowed: Sequence[Network], resolver: Resolve) -> list[str]:
-    """The addresses to which a message may go. Raises Refused where there is none, OSError for an unknown name."""
+    """The allowed addresses of the host. Raises Refused if there are none, OSError for an unknown name."""
     host, port = parts.hostname or "", _port(parts)
     found = resolver(host, port)
     places = [text for text in found if is_allowed(address_of(text), allowed)]
@@ -90,7 +90,7 @@ def _sent(
     request: Post, parts: SplitResult, places: Sequence[str], context: ssl.SSLContext | None, until: float
 ) -> Answer:
     connection = _connected(parts, places, context, until)
-    # Each read has a limit of its own; a server that trickles is cut off when the time is over.
+    # Each read has its own timeout; a slow response is cut off at the total limit.
     knife = threading.Timer(max(0.0, until - time.monotonic()), _cut, (connection,))
     knife.daemon = True
     knife.start()
@@ -111,20 +111,20 @@ def _judged(status: int, retry_after: str | None) -> Answer:
     if 200 <= status < 300:
         return Answer(status)
     if 300 <= status < 400:
-        return Answer(status, f"It answered {status}, a redirect, and those are not followed.", is_permanent=True)
+        return Answer(status, f"It answered {status}, a redirect. Redirects are not followed.", is_permanent=True)
     is_permanent = 400 <= status < 500 and status not in (408, 429)
     return Answer(status, f"It answered {status}.", is_permanent=is_permanent, retry_after_s=_seconds(retry_after))
 
 
 def _seconds(text: str | None) -> float | None:
-    """Of Retry-After, where it is a number; at most an hour."""
+    """The seconds of Retry-After, if it is a number; at most an hour."""
     return min(float(text), LONGEST_WAIT_S) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _connected(
     parts: SplitResult, places: Sequence[str], context: ssl.SSLContext | None, until: float
 ) -> http.client.HTTPConnection:
-    """A connection to the first of the addresses that takes one, under the name of the host."""
+    """A connection to the first reachable address, with the name of the host."""
     host, port = parts.hostname or "", _port(parts)
     failure: OSError = OSError("no address")
     for place in places:
@@ -168,7 +168,7 @@ def _cut(connection: http.client.HTTPConnection) -> None:
 
 
 def _named(error: Exception) -> str:
-    """What went wrong, without anything of the request in it."""
+    """The error, without parts of the request."""
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, OSError) and error.strerror:

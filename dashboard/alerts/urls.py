@@ -1,4 +1,4 @@
-"""Alerts, rules, channels."""
+"""The URLs of alerts, rules and channels."""
 
 from django.urls import path
 

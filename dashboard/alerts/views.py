@@ -1,4 +1,4 @@
-"""Alerts: what is so now, what was, what was sent; and the rules and channels behind it."""
+"""The pages of alerts, deliveries, rules and channels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STALE_S = 60
 
 @require_GET
 def current(request: HttpRequest) -> HttpResponse:
-    """What is so now, the worst first; then what was."""
+    """Open alerts, most severe first; then closed alerts."""
     form = HistoryFilter(request.GET)
     now_so = _open_ones()
     past = Alert.objects.filter(resolved_at__isnull=False, **form.given)
@@ -61,7 +61,7 @@ def current(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def deliveries(request: HttpRequest) -> HttpResponse:
-    """What was sent to whom, what came of it, and why not."""
+    """The deliveries with their results."""
     wanted = {name: request.GET[name] for name in ("channel", "state") if request.GET.get(name)}
     rows = Notice.objects.filter(**wanted).select_related("rule").prefetch_related("alerts")
     context = {
@@ -76,7 +76,7 @@ def deliveries(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def rules(request: HttpRequest) -> HttpResponse:
-    """Who is told, and how."""
+    """The rules and channels."""
     context = {
         "rules": AlertRule.objects.all(),
         "channels": _channels(),
@@ -90,7 +90,7 @@ def rules(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
-    """One rule, to be read and changed by administrators; without a number a new one."""
+    """One rule, which administrators can change; without a number, a new one."""
     require(request.user, MAKE_RULE.right)
     row = get_object_or_404(AlertRule, pk=rule) if rule else None
     known = tuple(channel["name"] for channel in _channels())
@@ -113,18 +113,18 @@ def rule(request: HttpRequest, rule: int | None = None) -> HttpResponse:
 
 @require_POST
 def delete_rule(request: HttpRequest, rule: int) -> HttpResponse:
-    """Take a rule away."""
+    """Delete a rule."""
     require(request.user, DELETE_RULE.right)
     if row := AlertRule.objects.filter(pk=rule).first():
         messages.success(request, DELETE_RULE.run(_wanted(request), row))
     else:
-        messages.info(request, "That rule is gone already.")
+        messages.info(request, "The rule no longer exists.")
     return redirect("alert-rules")
 
 
 @require_POST
 def acknowledge(request: HttpRequest, alert: int | None = None) -> HttpResponse:
-    """One alert, or all that are open."""
+    """Acknowledge one alert, or all open ones."""
     wanted = _wanted(request)
     if alert is not None and not Alert.objects.filter(pk=alert).exists():
         require(request.user, ACKNOWLEDGE_ALERT.right)
@@ -167,7 +167,7 @@ def _is_stale(now: datetime) -> bool:
 
 
 def _channels() -> list[dict[str, Any]]:
-    """The channels of the file with how they fare; those that are gone from it but still fail are left out."""
+    """The channels of the file with their states; failing channels that were removed from it are omitted."""
     try:
         found = load_channels()
     except ChannelsFileError:

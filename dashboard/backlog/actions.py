@@ -1,4 +1,4 @@
-"""The actions on backlog queues and on dead letters, declared."""
+"""The declarations of the actions on backlog queues and dead letters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from pairing.fleet.coordination import SharedState
 class QueueAction(Action):
     """An action on one backlog queue.
 
-    `check` decides from what was read, without a side effect: the outcome where it is so already, ActionError where it
-    must not be, None where `change` is to do it.
+    `check` decides from the current state, without side effects. It returns an outcome if there is nothing to do, None
+    if `change` is to be called, and raises ActionError if the action is not allowed.
     """
 
     check: Callable[[Look], Outcome | None]
     change: Callable[..., Outcome]
     proves: bool = True
-    """It begins with a look at the queue in its namespace, which the question shows."""
+    """Whether the queue is read from its namespace first, for the preview."""
     hinders: Callable[[Look, bool], str] = lambda look, is_administrator: ""
-    """Why the question offers no button, beside what `check` says."""
+    """Why the preview offers no button, in addition to the result of `check`."""
     is_atomic: bool = False
 
     def run(self, request: Request, *, typed: str = "", confirmed: str = "") -> Outcome:
-        """Carry it out for the queue that is the request's target."""
+        """Execute the action for the queue that is the request's target."""
         more = {"typed": typed, "confirmed": confirmed} if Argument.CONFIRMATION in self.arguments else {}
         step = self._proven if self.proves else self._unproven
 
@@ -39,7 +39,7 @@ class QueueAction(Action):
         return audited.perform(self.name, request, run, right=self.right, atomic=self.is_atomic)
 
     def hindrance(self, look: Look, *, is_administrator: bool) -> str:
-        """Why it cannot be done now; empty where it can, or is so already."""
+        """Why the action cannot be executed now; empty if it can, or if there is nothing to do."""
         if look.trouble:
             return look.trouble
         if special := self.hinders(look, is_administrator):
@@ -51,7 +51,7 @@ class QueueAction(Action):
         return ""
 
     def would_change(self, look: Look) -> bool:
-        """Whether it would change anything, of a look that nothing hinders."""
+        """Whether the action would change anything, if it can be executed."""
         return self.check(look) is None
 
     def _proven(self, request: Request, more: dict[str, str]) -> Outcome:
@@ -69,34 +69,34 @@ class QueueAction(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterAction(Action):
-    """An action on dead letters. `prepare` raises ActionError where the request makes no sense."""
+    """An action on dead letters. `prepare` raises ActionError for an invalid request."""
 
     choice: str
-    """What the page's form calls it."""
+    """Its value in the page's form."""
     prepare: Callable[[Request, Sequence[int], str], dead_letters.Run]
     is_atomic: bool = False
 
     def run(self, request: Request, *, numbers: Sequence[int] = (), destination: str = "") -> Outcome:
-        """Carry it out for the dead letters of the request's target: these, or all there are."""
+        """Execute the action for these dead letters of the request's target, or for all."""
         run = self.prepare(request, numbers, destination)
         return audited.perform(self.name, request, run, right=self.right, atomic=self.is_atomic)
 
 
 def _is_used(look: Look, _: bool) -> str:
-    return f"{look.use.belongs} So it is no orphan." if look.use.belongs else ""
+    return f"{look.use.belongs} So it is not an orphan." if look.use.belongs else ""
 
 
 def _hinders_drain(look: Look, is_administrator: bool) -> str:
     if look.proof and not look.proof.to_bring_home and not look.use.belongs:
-        return "It holds nothing that could be brought home."
+        return "It holds nothing that can be drained."
     return _is_used(look, is_administrator)
 
 
 def _hinders_deletion(look: Look, is_administrator: bool) -> str:
     if look.use.served and not look.use.belongs:
-        return f"{look.use.served} Wait for it, or stop the drain."
+        return f"{look.use.served} Wait until it is empty, or stop the drain."
     if look.proof and not look.proof.is_empty and not is_administrator and not look.use.belongs:
-        return "It holds messages. Drain them home first, or ask an administrator to delete it with them."
+        return "It holds messages. Drain it first, or ask an administrator to delete it with its messages."
     return _is_used(look, is_administrator)
 
 
@@ -104,15 +104,15 @@ QUARANTINE_QUEUE = QueueAction(
     name="quarantine_queue",
     label="Quarantine",
     preview=(
-        "Nobody can send to it any more; a process that still tries takes it out of its rotation and uses another. "
-        "What it holds stays, and can be received and drained."
+        "Sends to it fail; a process that still tries pulls it from its rotation and uses another queue. "
+        "Its messages stay, and can be received and drained."
     ),
     undo="End quarantine",
-    command=Command("quarantine", "let an orphan take no more messages; what is in it stays"),
+    command=Command("quarantine", "stop sends to an orphan; its messages stay"),
     operation=Operation(
         "/pairs/{pair}/quarantine-queue",
         "quarantine_queue",
-        "Let an orphan take no more messages; what is in it stays.",
+        "Stop sends to an orphan; its messages stay.",
     ),
     check=cleanup.check_quarantine,
     change=cleanup.quarantine,
@@ -122,7 +122,7 @@ REOPEN_QUEUE = QueueAction(
     name="reopen_queue",
     label="End quarantine",
     title="End the quarantine",
-    preview="It takes messages again.",
+    preview="It accepts messages again.",
     undo="Quarantine",
     asks_reason=False,
     command=Command("reopen", "end a quarantine"),
@@ -134,12 +134,12 @@ DRAIN_QUEUE = QueueAction(
     name="drain_queue",
     label="Drain home",
     preview=(
-        "A worker brings its messages home, each to the entity it was meant for, and never loses one. Entities that "
-        "are failed over are waited for. Dead letters stay: they are resubmitted or discarded by hand."
+        "A worker drains it: each message is sent to its entity, and none is lost. The drain waits for entities that "
+        "are failed over. Dead letters stay; resubmit or discard them separately."
     ),
     undo="Stop drain",
-    command=Command("drain", "let a worker bring home what an orphan holds"),
-    operation=Operation("/pairs/{pair}/drain-queue", "drain_queue", "Let a worker bring home what an orphan holds."),
+    command=Command("drain", "let a worker drain an orphan"),
+    operation=Operation("/pairs/{pair}/drain-queue", "drain_queue", "Let a worker drain an orphan."),
     check=cleanup.check_drain,
     change=cleanup.drain,
     hinders=_hinders_drain,
@@ -149,14 +149,14 @@ STOP_DRAIN = QueueAction(
     label="Stop drain",
     title="Stop the drain",
     button="Stop",
-    preview="Within seconds no message is brought home any more; what is left stays in the queue.",
+    preview="The drain stops within seconds; the remaining messages stay in the queue.",
     undo="Drain home",
     asks_reason=False,
-    command=Command("stop-drain", "let the drain of an orphan end"),
+    command=Command("stop-drain", "stop the drain of an orphan"),
     operation=Operation(
         "/pairs/{pair}/stop-drain",
         "stop_drain",
-        "Let the drain of an orphan end; what was not brought home stays in it.",
+        "Stop the drain of an orphan; the remaining messages stay in it.",
     ),
     check=cleanup.check_stop_drain,
     change=cleanup.stop_drain,
@@ -166,12 +166,12 @@ STOP_DRAIN = QueueAction(
 TAKE_BACK = QueueAction(
     name="take_back",
     label="Take back",
-    title="Take the deletion back",
+    title="Cancel the deletion",
     preview="The queue is not deleted; its quarantine ends.",
     undo="Delete",
     asks_reason=False,
-    command=Command("take-back", "take a deletion back while its undo window lasts"),
-    operation=Operation("/pairs/{pair}/take-back", "take_back", "Take a deletion back while its undo window lasts."),
+    command=Command("take-back", "cancel a deletion during its undo window"),
+    operation=Operation("/pairs/{pair}/take-back", "take_back", "Cancel a deletion during its undo window."),
     check=cleanup.check_take_back,
     change=cleanup.take_back,
     proves=False,
@@ -179,12 +179,12 @@ TAKE_BACK = QueueAction(
 REPAIR_QUEUE = QueueAction(
     name="repair_queue",
     label="Repair",
-    preview="It gets the properties that every backlog queue has. Its messages are not touched.",
-    command=Command("repair", "give a backlog queue the properties it should have"),
+    preview="Its properties are set to those of a backlog queue. Its messages are not changed.",
+    command=Command("repair", "set the properties of a backlog queue to their expected values"),
     operation=Operation(
         "/pairs/{pair}/repair-queue",
         "repair_queue",
-        "Give a queue the properties that every backlog queue has, as far as an update can.",
+        "Set the properties of a queue to those of a backlog queue, as far as an update can.",
     ),
     check=cleanup.check_repair,
     change=cleanup.repair,
@@ -197,11 +197,11 @@ DELETE_QUEUE = QueueAction(
     undo="Take back",
     arguments=(Argument.CONFIRMATION,),
     is_severe=True,
-    command=Command("delete", "quarantine an orphan, and delete it after the undo window"),
+    command=Command("delete", "quarantine an orphan and delete it after the undo window"),
     operation=Operation(
         "/pairs/{pair}/delete-queue",
         "delete_queue",
-        "Quarantine an orphan at once, and delete it once the undo window is over if nothing has changed by then.",
+        "Quarantine an orphan immediately, and delete it after the undo window if it has not changed.",
     ),
     check=cleanup.check_delete,
     change=cleanup.delete,
@@ -222,11 +222,11 @@ RESUBMIT = LetterAction(
     label="Resubmit dead letters",
     preview="A worker would send them to {it}.",
     arguments=(Argument.DESTINATION, Argument.NUMBERS),
-    command=Command("resubmit", "let a worker send dead letters again"),
+    command=Command("resubmit", "let a worker resubmit dead letters"),
     operation=Operation(
         "/pairs/{pair}/resubmit-dead-letters",
         "resubmit",
-        "Let a worker send dead letters again, each to its own entity or all to one.",
+        "Let a worker resubmit dead letters, each to its own entity or all to one.",
     ),
     choice="resubmit",
     prepare=dead_letters.resubmit,
@@ -234,15 +234,15 @@ RESUBMIT = LetterAction(
 DISCARD = LetterAction(
     name="discard_dead_letters",
     label="Discard dead letters",
-    preview="A worker would discard them for good.",
+    preview="A worker would discard them permanently.",
     right=Right.ADMINISTER,
     arguments=(Argument.NUMBERS, Argument.CONFIRMATION),
     is_severe=True,
-    command=Command("discard", "let a worker take dead letters out for good"),
+    command=Command("discard", "let a worker discard dead letters permanently"),
     operation=Operation(
         "/pairs/{pair}/discard-dead-letters",
         "discard",
-        "Let a worker take dead letters out of their queue for good. What they were is kept, not what they said.",
+        "Let a worker discard dead letters permanently. A record of each is kept, without its body.",
     ),
     choice="discard",
     prepare=dead_letters.discard,

@@ -1,4 +1,4 @@
-"""Deleting several orphans from Django's admin: a page that says what becomes of each, asks why, and deletes."""
+"""Deletion of several orphans from Django's admin: the page lists the effect on each and asks for a reason."""
 
 import uuid
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from dashboard.backlog.deletions import undo_window
 from dashboard.models import BacklogQueue
 
 MOST = 50
-"""Queues at once: each is proved empty by questions to its namespace."""
+"""Queues per request: each is proved empty with requests to its namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What would become of a queue, as far as the last look shows."""
+    """The expected effect on a queue, from its last sample."""
 
     queue: BacklogQueue
     hindrance: str
@@ -35,21 +35,21 @@ class Fate:
 
 
 def fate(queue: BacklogQueue) -> Fate:
-    """A guess from what the sampler saw: the action itself counts and peeks again."""
+    """An estimate from the last sample; the action itself counts and peeks again."""
     held = queue.messages + queue.dead_lettered + queue.transfer + queue.transfer_dead_lettered
     if queue.is_gone:
-        return Fate(queue, "It is gone already.")
+        return Fate(queue, "It no longer exists.")
     if not queue.is_orphan:
-        return Fate(queue, "It is no orphan: a configured pair or a living process uses it.")
+        return Fate(queue, "It is not an orphan: a configured pair or a live process uses it.")
     if held:
-        return Fate(queue, f"It holds {held:,} messages. Its own page deletes it with them, once its path is typed.")
+        return Fate(queue, f"It holds {held:,} messages. To delete them too, type its path on its own page.")
     return Fate(queue, "")
 
 
 def delete_empty_orphans(
     site: AdminSite, request: HttpRequest, queues: QuerySet[BacklogQueue]
 ) -> TemplateResponse | None:
-    """The page that asks; None once it was answered and done."""
+    """The confirmation page; None after the deletion."""
     fates = [fate(queue) for queue in queues.select_related("pair")[:MOST]]
     reason = request.POST.get("reason", "").strip()
     if "confirmed" not in request.POST or not reason:
@@ -75,7 +75,7 @@ def _ask(site: AdminSite, request: HttpRequest, fates: Sequence[Fate], *, is_ans
 
 
 def _delete(request: HttpRequest, queue: BacklogQueue, reason: str) -> None:
-    """One queue, refused with a reason where it is used or holds anything; the same form sent twice is one action."""
+    """Delete one queue. A queue in use or with messages is refused; submitting a form twice is one action."""
     click = request.POST.get("click", "")[:32]
     wanted = Request(
         request.user,

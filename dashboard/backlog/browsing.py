@@ -1,6 +1,6 @@
-"""A look into backlog queues and their dead letters by peeking: by destination, session, age, size and words.
+"""Browsing of backlog queues and their dead letters by peeking, by destination, session, age, size and text.
 
-What messages say is foreign: it is decoded leniently, cut short, and shown as text only.
+Message content is untrusted: it is decoded leniently, truncated, and shown as text only.
 """
 
 import time
@@ -26,12 +26,12 @@ MOST_WHOLE, MOST_BYTES = 1_000, 32 * 1024**2
 _PEEKED, _PEEKED_WHOLE = 250, 100
 _LONGEST_BODY, _LONGEST_VALUE, _MOST_PROPERTIES = 2_000, 200, 40
 _AT_ONCE = 4
-_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")  # shown as what they are
+_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")  # shown separately
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One message as a page shows it; every text is cut to a length."""
+    """One message as a page shows it; all texts are truncated."""
 
     queue: str
     number: int
@@ -51,7 +51,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which messages. Empty: all."""
+    """Filters of messages. Empty: all messages."""
 
     words: str = ""
     entity: str = ""
@@ -60,7 +60,7 @@ class Wanted:
     larger_than: int = 0
 
     def fits(self, one: Shown) -> bool:
-        """Whether a message is wanted: pure."""
+        """Whether a message matches. Pure."""
         said = (one.message_id, one.subject, one.reason, one.about, one.body, one.entity, *sum(one.properties, ()))
         return (
             (not self.words or any(self.words.lower() in text.lower() for text in said))
@@ -73,7 +73,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class Slice:
-    """What was found, how many messages were looked at, and where to go on; None at the end."""
+    """Matching messages, number of messages examined, and where to continue; None at the end."""
 
     messages: list[Shown] = field(default_factory=list)
     scanned: int = 0
@@ -83,7 +83,7 @@ class Slice:
 
 @dataclass(slots=True)
 class Whole:
-    """Messages with their whole bodies, and where to go on; None at the end."""
+    """Messages with their full bodies, and where to continue; None at the end."""
 
     messages: list[tuple[Shown, bytes]] = field(default_factory=list)
     goes_on_at: int | None = None
@@ -98,7 +98,7 @@ def scan(
     after: int = 0,
     now: Callable[[], float] = time.monotonic,
 ) -> Slice:
-    """The next wanted messages of one queue from a sequence number on, in bounded time. Raises NamespaceError."""
+    """The next matching messages of one queue from a sequence number, in bounded time. Raises NamespaceError."""
     found, number, until = Slice(), after, now() + SCAN_S
     while page := here.peek(queue, number, _PEEKED, dead=dead):
         for message in page:
@@ -125,7 +125,7 @@ def take(
     chosen: Sequence[int] = (),
     now: Callable[[], float] = time.monotonic,
 ) -> Whole:
-    """The next wanted messages of one queue, or the chosen ones, in bounded number, bytes and time.
+    """The next matching messages of one queue, or the selected ones, bounded in number, bytes and time.
 
     Raises NamespaceError.
     """
@@ -149,12 +149,12 @@ def take(
 
 
 def _following(chosen: Sequence[int], number: int) -> int | None:
-    """Where to look next: the numbers between two chosen ones may be millions."""
+    """The sequence number to continue at; there can be millions of numbers between two selected ones."""
     return min((one for one in chosen if one >= number), default=None) if chosen else number
 
 
 def scan_all(here: Namespace, queues: Sequence[str], wanted: Wanted, *, dead: bool) -> Slice:
-    """The first wanted messages of several queues, oldest first. A queue that cannot be peeked is told."""
+    """The first matching messages of several queues, oldest first, and the errors of queues that cannot be peeked."""
 
     def one(queue: str) -> Slice:
         try:
@@ -175,7 +175,7 @@ def scan_all(here: Namespace, queues: Sequence[str], wanted: Wanted, *, dead: bo
 
 
 def highest_number(here: Namespace, queue: str, *, dead: bool) -> int:
-    """The highest sequence number there is now, -1 in an empty queue: by bisection, some dozens of peeks."""
+    """The highest current sequence number, -1 for an empty queue; found by bisection with some dozens of peeks."""
 
     def first_from(number: int) -> int | None:
         page = here.peek(queue, number, 1, dead=dead)
@@ -187,7 +187,7 @@ def highest_number(here: Namespace, queue: str, *, dead: bool) -> int:
     step = 1
     while (further := first_from(known + step)) is not None:
         known, step = further, step * 2
-    low, high = known, known + step  # at low there is one, from high on there is none
+    low, high = known, known + step  # low has a message; from high on there is none
     while high - low > 1:
         middle = (low + high) // 2
         further = first_from(middle)
@@ -196,10 +196,10 @@ def highest_number(here: Namespace, queue: str, *, dead: bool) -> int:
 
 
 def shown(queue: str, message: ServiceBusReceivedMessage) -> Shown:
-    """A message in words; what cannot be read of it says so."""
+    """A message as text; unreadable parts are marked."""
     try:
         return _shown(queue, message)
-    except Exception as error:  # no message may hide the others
+    except Exception as error:  # one unreadable message must not hide the others
         return Shown(queue, message.sequence_number or 0, about=f"cannot be read: {type(error).__name__}")
 
 
@@ -228,7 +228,7 @@ def _shown(queue: str, message: ServiceBusReceivedMessage) -> Shown:
 
 
 def body_bytes(message: ServiceBusReceivedMessage) -> bytes:
-    """The body as bytes; of what is no data section, its text."""
+    """The body as bytes; for other than data sections, the text as UTF-8."""
     raw = message.raw_amqp_message
     if raw.body_type is AmqpMessageBodyType.DATA:
         return b"".join(raw.body)
@@ -237,7 +237,7 @@ def body_bytes(message: ServiceBusReceivedMessage) -> bytes:
 
 
 def _text(value: Any, most: int) -> str:
-    """Text of at most so many characters, without any that would steer a terminal or turn the writing round."""
+    """The text truncated to this length, without terminal control or bidirectional override characters."""
     if value is None:
         return ""
     text = value[: 4 * most].decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -247,5 +247,5 @@ def _text(value: Any, most: int) -> str:
 
 
 def older_than(minutes: int | None, now: datetime) -> datetime | None:
-    """The moment before which a message was enqueued that is so old."""
+    """The latest enqueued time of a message of this age."""
     return now - timedelta(minutes=minutes) if minutes else None

@@ -1,7 +1,7 @@
-"""What is done to single backlog queues: quarantine, drain, delete, take back, repair.
+"""Operations on single backlog queues: quarantine, drain, delete, take back, repair.
 
-A dry run and its action read the same `Look` and ask the same check, which has no side effect. What takes long is a row
-that workers carry on. The actions themselves are declared in `dashboard.backlog.actions`.
+A dry run and its action read the same `Look` and call the same check, which has no side effects. Long operations are
+rows that workers process. The actions are declared in `dashboard.backlog.actions`.
 """
 
 import uuid
@@ -22,14 +22,14 @@ from dashboard.fleet.namespaces import Namespace, NamespaceError, namespace
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain
 from dashboard.site.redis import RedisError
 
-GONE = "The namespace has no such queue any more."
-REDIS_SILENT = "Redis does not answer, so nobody knows who uses the queue. Try again when it is back."
+GONE = "The queue no longer exists in the namespace."
+REDIS_SILENT = "Redis does not answer, so the users of the queue are unknown. Try again when it is available."
 NOBODY = Use()
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was read of a queue: its proof from the namespace, who uses it, and what is wanted of it already."""
+    """The state of a queue: its proof from the namespace, its users, and pending operations on it."""
 
     pair: Pair
     path: str
@@ -38,7 +38,7 @@ class Look:
     deletion: QueueDeletion | None = None
     is_draining: bool = False
     trouble: str = ""
-    """Why nothing can be said of it."""
+    """Why the state is unknown."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -46,25 +46,25 @@ class Look:
 
     @property
     def confirmation(self) -> str:
-        """What a person confirms: the queue's identity and its counts, in one line; empty where it was not read."""
+        """What the operator confirms: the queue's identity and counts in one line; empty if it was not read."""
         return summary(self.proof) if self.proof else ""
 
 
 def known(pair: Pair, path: str) -> bool:
-    """Whether the sampler or an operator has seen such a queue; a link to another one is not followed."""
+    """Whether the queue is known to the database; unknown paths are not looked up in the namespace."""
     seen = BacklogQueue.objects.filter(pair=pair, path=path).exists()
     return seen or QueueDeletion.open_ones().filter(pair=pair, path=path).exists()
 
 
 def read_rows(pair: Pair, path: str) -> Look:
-    """What the database knows of a queue; no namespace is asked."""
+    """The state of a queue from the database alone."""
     deletion = QueueDeletion.open_ones().filter(pair=pair, path=path).select_related("pair").first()
     is_draining = QueueDrain.open_ones().filter(pair=pair, path=path).exists()
     return Look(pair, path, deletion=deletion, is_draining=is_draining)
 
 
 def read_with(here: Namespace, pair: Pair, path: str) -> Look:
-    """What the namespace and the fleet say of a queue now, too. Raises NamespaceError and RedisError."""
+    """The current state of a queue from database, namespace and fleet. Raises NamespaceError and RedisError."""
     rows, proof = read_rows(pair, path), orphans.look(here, path)
     if proof is None:
         return Look(pair, path, deletion=rows.deletion, is_draining=rows.is_draining, trouble=GONE)
@@ -72,7 +72,7 @@ def read_with(here: Namespace, pair: Pair, path: str) -> Look:
 
 
 def read(pair: Pair, path: str) -> Look:
-    """The same, and nothing is written; `trouble` says why nothing can be said if so."""
+    """The current state, without writing anything; errors are reported in `trouble`."""
     try:
         with namespace(pair.name) as here:
             return read_with(here, pair, path)
@@ -83,7 +83,7 @@ def read(pair: Pair, path: str) -> Look:
 
 
 def read_and_remember(pair: Pair, path: str) -> Look:
-    """The same, and the list of queues is brought up to date with it."""
+    """The current state; the list of queues is updated with it."""
     look = read(pair, path)
     if look.proof is not None:
         orphans.remember(pair, look.proof)
@@ -92,7 +92,7 @@ def read_and_remember(pair: Pair, path: str) -> Look:
 
 @contextmanager
 def reached(pair: Pair) -> Iterator[Namespace]:
-    """The secondary namespace of a pair; what it cannot do is an ActionError."""
+    """The secondary namespace of a pair; its errors become ActionError."""
     try:
         with namespace(pair.name) as here:
             yield here
@@ -103,16 +103,16 @@ def reached(pair: Pair) -> Iterator[Namespace]:
 
 
 def summary(proof: Proof) -> str:
-    """What a person confirms: the queue's identity and its counts, in one line."""
+    """What the operator confirms: the queue's identity and counts in one line."""
     return f"{proof.created_at} " + " ".join(f"{name}={count}" for name, count in proof.counts.items())
 
 
-# Checks: the outcome where it is so already, None where it is to be done; ActionError where it must not be ------------
+# Checks: an outcome if there is nothing to do, None to proceed; ActionError if not allowed ----------------------------
 
 
 def check_quarantine(look: Look) -> Outcome | None:
     if look.proof and look.proof.is_quarantined:
-        return unchanged(f"{look.path} was in quarantine already.")
+        return unchanged(f"{look.path} was already in quarantine.")
     _require_nobody(look.use.belongs)
     return None
 
@@ -121,7 +121,7 @@ def check_reopen(look: Look) -> Outcome | None:
     if look.proof and not look.proof.is_quarantined:
         return unchanged(f"{look.path} is not in quarantine.")
     if look.deletion is not None:
-        raise ActionError(f"{look.path} is about to be deleted. Take the deletion back: that ends both.")
+        raise ActionError(f"{look.path} is about to be deleted. Take the deletion back: that also ends the quarantine.")
     return None
 
 
@@ -129,7 +129,7 @@ def check_repair(look: Look) -> Outcome | None:
     if look.deletion is not None:
         raise ActionError(f"{look.path} is about to be deleted. Take the deletion back first.")
     if look.proof and not any(name in REPAIRABLE for name in look.proof.deviations):
-        return unchanged(f"There was nothing to repair at {look.path}.{_rest(list(look.proof.deviations))}")
+        return unchanged(f"{look.path} needs no repair.{_rest(list(look.proof.deviations))}")
     return None
 
 
@@ -137,14 +137,14 @@ def check_drain(look: Look) -> Outcome | None:
     if look.is_draining:
         return unchanged(f"{look.path} is being drained already.")
     if look.use.belongs:
-        raise ActionError(f"{look.use.belongs} Its pair's own syphon brings it home.")
+        raise ActionError(f"{look.use.belongs} The syphon of its pair drains it.")
     if other := meant_for(look.pair, look.path):
         raise ActionError(
-            f"Its messages are for {other}, and {look.pair.name} would bring them to "
-            f"{look.pair.primary_namespace}. Put the pair of {other} back into PAIRS_FILE."
+            f"Its messages are for {other}, and {look.pair.name} would send them to "
+            f"{look.pair.primary_namespace}. Add the pair of {other} to PAIRS_FILE again."
         )
     if look.proof and not look.proof.to_bring_home:
-        return unchanged(f"{look.path} holds nothing that a syphon could bring home.")
+        return unchanged(f"{look.path} holds nothing that a syphon can drain.")
     return None
 
 
@@ -154,7 +154,7 @@ def check_stop_drain(look: Look) -> Outcome | None:
 
 def check_delete(look: Look) -> Outcome | None:
     if look.deletion is not None:
-        return unchanged(f"{look.path} is to be deleted already.")
+        return unchanged(f"The deletion of {look.path} is already pending.")
     _require_nobody(look.use.belongs, look.use.served)
     return None
 
@@ -167,67 +167,67 @@ def check_take_back(look: Look) -> Outcome | None:
     return None
 
 
-# Changes: what is done once the check has let it pass -----------------------------------------------------------------
+# Changes: called after the check has passed ---------------------------------------------------------------------------
 
 
 def quarantine(request: Request, here: Namespace, look: Look) -> Outcome:
-    """Let an orphan take no more messages; what is in it stays, and can be received."""
+    """Stop sends to an orphan; its messages stay and can be received."""
     orphans.set_status(here, look.path, orphans.QUARANTINED)
     _look_again(look, here)
-    return done(f"{look.path} is in quarantine: nobody can send to it, what it holds stays.")
+    return done(f"{look.path} is in quarantine: sends to it fail, and its messages stay.")
 
 
 def reopen(request: Request, here: Namespace, look: Look) -> Outcome:
     """End a quarantine."""
     orphans.set_status(here, look.path, "Active")
     _look_again(look, here)
-    return done(f"{look.path} is out of quarantine: it takes messages again.")
+    return done(f"{look.path} is out of quarantine: it accepts messages again.")
 
 
 def repair(request: Request, here: Namespace, look: Look) -> Outcome:
-    """Give a deviating queue the properties of a backlog queue, as far as an update can."""
+    """Set the properties of a deviating queue to those of a backlog queue, as far as an update can."""
     mended, fixed = orphans.repair(here, look.path)
     _look_again(look, here)
     if not mended:
-        return unchanged(f"There was nothing to repair at {look.path}.{_rest(fixed)}")
+        return unchanged(f"{look.path} needs no repair.{_rest(fixed)}")
     return done(f"{look.path} is repaired: {_listed(mended)}.{_rest(fixed)}")
 
 
 def drain(request: Request, here: Namespace, look: Look) -> Outcome:
-    """Let a worker bring home what an orphan holds."""
+    """Let a worker drain an orphan."""
     waiting = look.proof.to_bring_home if look.proof else 0
     if not _saved(QueueDrain(**_errand(request), waiting=waiting)):
         return unchanged(f"{look.path} is being drained already.")
-    return done(f"A worker brings {waiting:,} messages of {look.path} home, each to its entity.")
+    return done(f"A worker drains {waiting:,} messages of {look.path}, each to its entity.")
 
 
 def stop_drain(request: Request, look: Look) -> Outcome:
-    """Let the drain of an orphan end; what was not brought home stays in it."""
+    """Stop the drain of an orphan; the remaining messages stay in it."""
     drains = QueueDrain.open_ones().filter(pair=look.pair, path=look.path)
     if not drains.update(ended_at=timezone.now(), detail=f"Stopped by {request.operator}."):
         return unchanged(f"{look.path} is not being drained.")
-    return done(f"The drain of {look.path} ends within seconds; what is left stays in it.")
+    return done(f"The drain of {look.path} ends within seconds; the remaining messages stay in it.")
 
 
 def delete(request: Request, here: Namespace, look: Look, *, typed: str = "", confirmed: str = "") -> Outcome:
-    """Quarantine an orphan at once, and delete it once the undo window is over if it is then as confirmed.
+    """Quarantine an orphan immediately, and delete it after the undo window if it is still as confirmed.
 
-    One with messages is for administrators who type its path. `confirmed` are the counts the person was shown.
+    Deleting an orphan with messages requires an administrator and its typed path. `confirmed`: the counts shown.
     """
     proof = look.proof
     if proof is None:
         raise ActionError(GONE)
     if confirmed and confirmed != summary(proof):
-        raise ActionError(f"{look.path} has changed since: it holds {describe_counts(proof.counts)}. Look again.")
+        raise ActionError(f"{look.path} has changed since: it holds {describe_counts(proof.counts)}. Check it again.")
     if not proof.is_empty:
         require(request.user, Right.ADMINISTER)
         if typed.strip() != look.path:
-            raise ActionError(f"It holds {describe_counts(proof.counts)}: type its whole path to delete it with them.")
+            raise ActionError(f"It holds {describe_counts(proof.counts)}: type its full path to delete it with them.")
     return _delete(request, proof)
 
 
 def take_back(request: Request, look: Look) -> Outcome:
-    """Take a deletion back while its undo window lasts; the queue is as it was before."""
+    """Cancel a deletion during its undo window and restore the queue's previous state."""
     row, stage = look.deletion, QueueDeletion.Stage
     if row is None:
         return unchanged(f"{look.path} is not about to be deleted.")
@@ -243,8 +243,8 @@ def take_back(request: Request, look: Look) -> Outcome:
     row.refresh_from_db()
     deletions.carry_on(row, timezone.now())
     row.refresh_from_db()
-    later = "" if row.ended_at else f" Workers end its quarantine as soon as they can: {row.detail}"
-    return done(f"{look.path} is kept, as it was before.{later}")
+    later = "" if row.ended_at else f" Workers end its quarantine as soon as possible: {row.detail}"
+    return done(f"{look.path} is kept in its previous state.{later}")
 
 
 def _delete(request: Request, proof: Proof) -> Outcome:
@@ -256,15 +256,15 @@ def _delete(request: Request, proof: Proof) -> Outcome:
         counts=dict(proof.counts),
     )
     if not _saved(row):
-        return unchanged(f"{request.target} is to be deleted already.")
+        return unchanged(f"The deletion of {request.target} is already pending.")
     deletions.carry_on(row, timezone.now())
     row.refresh_from_db()
     seconds = round(undo_window().total_seconds())
     if row.stage == QueueDeletion.Stage.WANTED:
         return done(f"{request.target} will be quarantined and deleted; now: {row.detail}")
     return done(
-        f"{request.target} is in quarantine, and deleted in {seconds} s if nothing changes. It holds "
-        f"{describe_counts(proof.counts)}. Until then it can be taken back."
+        f"{request.target} is in quarantine and will be deleted in {seconds} s if it does not change. It holds "
+        f"{describe_counts(proof.counts)}. Until then the deletion can be taken back."
     )
 
 
@@ -276,15 +276,15 @@ def _look_again(look: Look, here: Namespace) -> None:
 
 def _require_nobody(*uses: str) -> None:
     if needed := next(filter(None, uses), ""):
-        raise ActionError(f"{needed} So it is no orphan, and nothing was changed.")
+        raise ActionError(f"{needed} So it is not an orphan. Nothing was changed.")
 
 
 def _too_late(path: str) -> str:
-    return f"It is too late: {path} is being deleted at this moment, or given back."
+    return f"It is too late: {path} is currently being deleted or restored."
 
 
 def _rest(fixed: list[str]) -> str:
-    return f" Only a queue made anew could change {_listed(fixed)}: drain and delete it." if fixed else ""
+    return f" Only a new queue can change {_listed(fixed)}: drain and delete it." if fixed else ""
 
 
 def _errand(request: Request) -> dict[str, object]:
@@ -299,7 +299,7 @@ def _errand(request: Request) -> dict[str, object]:
 
 
 def _saved(row: QueueDeletion | QueueDrain) -> bool:
-    """False where somebody else was faster: there is one of a queue at a time."""
+    """False if another request created the row first: there is at most one per queue."""
     try:
         with transaction.atomic():
             row.save()

@@ -1,4 +1,4 @@
-"""The commands about orphans and dead letters. Deleting and discarding cannot be undone, so they ask."""
+"""The commands for orphans and dead letters. Deleting and discarding cannot be undone, so they ask first."""
 
 from functools import partial
 from typing import Any
@@ -34,10 +34,10 @@ def add(commands: Subcommands) -> None:
         ("dead-letters", _letters, "dead letters by queue and subscription, or those of one"),
     ):
         parser = add_subcommand(commands, name, meaning, run)
-        parser.add_argument("pair", nargs="?", help="only this pair's")
+        parser.add_argument("pair", nargs="?", help="only queues of this pair")
         if name == "dead-letters":
             parser.add_argument("queue", nargs="?", help="peek into this queue, or <topic>/Subscriptions/<name>")
-            parser.add_argument("--after", type=int, default=0, help="go on at this sequence number")
+            parser.add_argument("--after", type=int, default=0, help="continue at this sequence number")
     for queue_action in QUEUE_ACTIONS:
         add_action(commands, queue_action, "QUEUE", partial(_on_queue, queue_action))
     for letter_action in LETTER_ACTIONS:
@@ -63,7 +63,7 @@ def _orphans(options: Options) -> Answer:
         for queue in _queues(options["pair"]).filter(is_orphan=True)
     ]
     columns = ("pair", "queue", "messages", "dead_lettered", "status", "accessed_at")
-    lines = table(columns, [[row[name] or 0 for name in columns] for row in rows]) if rows else ["There is no orphan."]
+    lines = table(columns, [[row[name] or 0 for name in columns] for row in rows]) if rows else ["No orphans."]
     return Answer(rows, lines)
 
 
@@ -80,11 +80,11 @@ def _letters(options: Options) -> Answer:
         for path, count in in_the_primary(pair)
     ]
     lines = table(("pair", "queue", "dead letters"), [list(row.values()) for row in rows])
-    return Answer(rows, lines if rows else ["Nothing has dead letters."])
+    return Answer(rows, lines if rows else ["No dead letters."])
 
 
 def _peeked(options: Options) -> Answer:
-    """Without bodies: a terminal's scrollback is kept by nobody in charge of them."""
+    """Without bodies, which must not stay in a terminal's scrollback."""
     pair, queue = pair_named(options["pair"]), options["queue"]
     at = _require_letters({**options, "target": queue})
     try:
@@ -105,7 +105,7 @@ def _peeked(options: Options) -> Answer:
         for one in found.messages
     ]
     columns = ("sequence_number", "message_id", "entity", "reason")
-    lines = table(columns, [[_one_line(row[name]) for name in columns] for row in rows]) if rows else ["None is there."]
+    lines = table(columns, [[_one_line(row[name]) for name in columns] for row in rows]) if rows else ["None found."]
     more = [f"More: --after {found.goes_on_at}"] if found.goes_on_at is not None else []
     return Answer({"messages": rows, "after": found.goes_on_at}, [*lines, *more])
 
@@ -121,7 +121,7 @@ def _on_queue(action: QueueAction, options: Options) -> Answer:
     look = cleanup.read(pair, options["target"])
     if look.proof is None:
         raise CommandError(look.trouble)
-    confirm(options, f"{options['target']} holds {look.proof.messages:,} messages. They are deleted with it.")
+    confirm(options, f"{options['target']} holds {look.proof.messages:,} messages, which are deleted with it.")
     return perform(options, partial(action.run, typed=options["target"], confirmed=look.confirmation))
 
 
@@ -129,7 +129,7 @@ def _on_letters(action: LetterAction, options: Options) -> Answer:
     _require_letters(options)
     if Argument.CONFIRMATION in action.arguments:
         which = f"{len(options['number'])} chosen" if options["number"] else "all"
-        confirm(options, f"Discards {which} dead letters of {options['target']} for good.")
+        confirm(options, f"Discards {which} dead letters of {options['target']} permanently.")
     return perform(options, partial(action.run, **arguments(action, options)))
 
 

@@ -1,4 +1,4 @@
-"""The dead letters of a queue or subscription, and the entities they are sent to again: received, settled, metered."""
+"""The links of a dead-letter job: dead letters are received, resubmitted, settled and metered."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _WAIT_S, _OPEN_S, _SEND_S, _SETTLE_S = 2.0, 10.0, 10.0, 15.0
 
 
 class Unreachable(Exception):
-    """A namespace does not do what it is asked now; the job waits and goes on. The text is for people."""
+    """A namespace does not execute a request now; the job waits and continues. The text is shown to operators."""
 
 
 class DeadLetterLinks:
-    """One job's links. Each call is bounded in time, and counted as a billed operation."""
+    """The links of one job. Each call is bounded in time and metered as a billable operation."""
 
     def __init__(self, connected: PairedServiceBusClient, path: str, role: str) -> None:
         self._connected, self._path = connected, path
@@ -39,7 +39,7 @@ class DeadLetterLinks:
         return self._end_of is self._connected.primary
 
     def receive(self) -> list[Any]:
-        """Some dead letters, locked; none where nothing comes within two seconds. Raises Unreachable."""
+        """Some dead letters, locked; empty if none arrives within two seconds. Raises Unreachable."""
         received: list[Any] = []
 
         def receive(receiver: Any, _: float) -> None:
@@ -58,7 +58,7 @@ class DeadLetterLinks:
         return received
 
     def peek(self, number: int) -> list[Any]:
-        """The dead letters from a sequence number on, one page of them. Raises Unreachable."""
+        """One page of dead letters from a sequence number. Raises Unreachable."""
         page: list[Any] = []
 
         def peek(receiver: Any, left_s: float) -> None:
@@ -69,7 +69,7 @@ class DeadLetterLinks:
         return page
 
     def settle(self, verb: Any, messages: list[Any]) -> list[str]:
-        """Settle these; the outcome of each. Raises Unreachable."""
+        """Settle these messages. Returns the outcome of each. Raises Unreachable."""
         outcomes: list[str] = []
 
         def settle(receiver: Any, left_s: float) -> None:
@@ -84,9 +84,9 @@ class DeadLetterLinks:
         return outcomes
 
     def send(self, path: str, items: list[Item], *, alone: bool) -> str:
-        """Send to an entity of the primary, in one transfer; empty once acknowledged, else why it refuses them.
+        """Send to an entity of the primary in one transfer. Returns why it is rejected; empty if it is acknowledged.
 
-        `alone`: as a message and not as a batch. Raises Unreachable.
+        `alone`: send one message, not a batch. Raises Unreachable.
         """
         messages = [item.message for item in items]
 
@@ -108,7 +108,7 @@ class DeadLetterLinks:
         return f"{path} refuses it: {describe(failure.error)}"
 
     def close(self) -> None:
-        """Close every link."""
+        """Close all links."""
         for link in (self._receiver, *self._senders.values()):
             link.close(1.0)
 

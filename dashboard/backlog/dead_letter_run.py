@@ -1,9 +1,8 @@
-"""One run over dead letters that are sent again or discarded.
+"""One run of a job that resubmits or discards dead letters.
 
-A message is sent, the acknowledgement awaited, and only then is its dead letter completed: a worker killed in between
-leaves one that is sent a second time under the same message_id, never one that is lost. A discarded message is on
-record before it goes. Which ones a worker begins with is written down before: who finds them gone knows that they are
-done, and counts each once.
+A dead letter is completed only after its resubmission is acknowledged: if a worker is killed in between, the message is
+sent a second time with the same message_id, and none is lost. A discarded message is recorded before it is completed.
+A worker stores which messages it starts with. If these are gone later, they are done, and each is counted once.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ RETRY_S = 15.0
 
 
 class DeadLetterRun:
-    """One slice of a job, carried on by the worker that has claimed it."""
+    """One slice of a job, executed by the worker that has claimed it."""
 
     def __init__(self, row: DeadLetterJob, connected: PairedServiceBusClient, stop: threading.Event) -> None:
         self._row, self._connected, self._stop = row, connected, stop
@@ -57,7 +56,7 @@ class DeadLetterRun:
         )
 
     def run(self) -> None:
-        """Until all are done, the slice is over, no more can be reached, or somebody has stopped it."""
+        """Run until all are done, the slice is over, no more can be reached, or an operator has stopped the job."""
         try:
             self._recall()
             while not self._is_over():
@@ -75,15 +74,15 @@ class DeadLetterRun:
             self._end()
         except Unreachable as error:
             until = datetime.now(UTC) + timedelta(seconds=RETRY_S)
-            self._save(detail=f"{error} It is tried again.", claimed_until=until, claimed_by="")
+            self._save(detail=f"{error} The job will be retried.", claimed_until=until, claimed_by="")
         finally:
             self._give_back()
         return None
 
     def _is_over(self) -> bool:
-        """Whether none is left to deal with. Raises Unreachable.
+        """Whether none is left to process. Raises Unreachable.
 
-        Where all are wanted, a peek says so once there were as many as were confirmed: a receive would only wait.
+        A job over all dead letters peeks once as many as confirmed are done, since a receive would wait.
         """
         return self._progress.seems_over and (bool(self._progress.chosen) or not self._remaining())
 
@@ -94,13 +93,13 @@ class DeadLetterRun:
             self._resubmit(wanted)
 
     def _turn_back(self) -> None:
-        """What was done leaves fewer before the others: the next slice reaches further. After nothing, it would not."""
+        """Continue in another slice if this one made progress: it leaves fewer messages in front of the others."""
         return self._lay_down() if self._progress.has_advanced else self._end(self._remaining())
 
-    # What is written down --------------------------------------------------------------------------------------------
+    # Storing the progress --------------------------------------------------------------------------------------------
 
     def _keep(self) -> bool:
-        """How far it is, and which ones it begins with. False: it was stopped, or another carries it on."""
+        """Store the progress and the messages it starts with. False: stopped, or claimed by another worker."""
         kept = self._save(claimed_until=datetime.now(UTC) + timedelta(seconds=CLAIM_S), detail="")
         announce_change()
         return kept
@@ -109,7 +108,7 @@ class DeadLetterRun:
         self._save(claimed_until=None, claimed_by="")
 
     def _save(self, **changes: Any) -> bool:
-        """Where an operator has stopped it, what was done until then counts all the same."""
+        """Store the final progress, also if an operator has stopped the job."""
         progress = self._progress
         self._row.done = progress.done
         columns: dict[str, Any] = {
@@ -130,7 +129,7 @@ class DeadLetterRun:
             self._report_to_ledger(sorted(numbers))
 
     def _recall(self) -> None:
-        """What was begun and is gone is done: its worker, or a link, died before that was heard. Raises Unreachable."""
+        """Count started messages that are gone as done: their worker or link failed before. Raises Unreachable."""
         if under_way := set(self._progress.under_way):
             self._finish(under_way - self._there(under_way))
 
@@ -139,15 +138,15 @@ class DeadLetterRun:
         verb = "discarded" if self._row.kind == DeadLetterJob.Kind.DISCARD else "sent again"
         self._save(ended_at=datetime.now(UTC), detail=self._progress.summary(verb, unreached))
 
-    # What is still there ---------------------------------------------------------------------------------------------
+    # Remaining messages ---------------------------------------------------------------------------------------------
 
     def _require_that_none_is_left(self) -> None:
-        """Nothing new is handed out; what a peek still finds is locked, by a worker that died maybe."""
+        """Nothing is delivered any more; messages that a peek still finds are locked, maybe by a worker that died."""
         if self._remaining():
-            raise Unreachable("Somebody else has locked some of them, for a minute or so.")
+            raise Unreachable("Another receiver has locked some of them, for about a minute.")
 
     def _remaining(self) -> set[int]:
-        """What is wanted and a peek still finds, whoever has locked it; where all are wanted, some of it."""
+        """Messages of the job that a peek still finds, locked or not; of a job over all, some of them."""
         if self._progress.chosen:
             return self._there(self._progress.open_numbers)
         number = 1
@@ -159,7 +158,7 @@ class DeadLetterRun:
         return set()
 
     def _there(self, numbers: Collection[int]) -> set[int]:
-        """Those of these that a peek still finds."""
+        """The given messages that a peek still finds."""
         asked, found = sorted(numbers), set[int]()
         while asked and (page := self._links.peek(asked[0])):
             seen = {message.sequence_number for message in page}
@@ -167,7 +166,7 @@ class DeadLetterRun:
             asked = [number for number in asked if number > max(seen)]
         return found
 
-    # What is done --------------------------------------------------------------------------------------------------
+    # Processing --------------------------------------------------------------------------------------------------
 
     def _receive(self) -> list[Any]:
         return self._links.receive()
@@ -175,7 +174,7 @@ class DeadLetterRun:
     def _resubmit(self, messages: list[Any]) -> None:
         sent = self._progress.sent
         items = [item for message in messages if (item := self._restored(message)) is not None]
-        again = [item for item in items if item.number in sent]  # sent, and its completion was not heard
+        again = [item for item in items if item.number in sent]  # sent, but the completion was not confirmed
         try:
             self._complete([item.received for item in again])
             for path, group in groups([item for item in items if item.number not in sent]):
@@ -186,7 +185,7 @@ class DeadLetterRun:
             self._progress.forget(message.sequence_number for message in messages)
 
     def _restored(self, message: Any) -> Item | None:
-        """The message as it was sent; None where it does not tell where to, or cannot be sent."""
+        """The message to send; None if its destination is unknown or it cannot be sent."""
         try:
             copy = resubmission(message)
             path, restored = restore(copy)
@@ -197,7 +196,7 @@ class DeadLetterRun:
             carried = copy.application_properties or {}
             copy.application_properties = {name: value for name, value in carried.items() if name not in RESERVED}
             path, restored = "", copy
-        except Exception as error:  # no message may stop the others
+        except Exception as error:  # one message must not stop the others
             self._progress.refused[message.sequence_number] = describe(error)
             return None
         if not restored.message_id:
@@ -206,7 +205,7 @@ class DeadLetterRun:
         return Item(message, message.sequence_number, self._row.destination or path, restored, received_size(message))
 
     def _send(self, path: str, items: list[Item]) -> list[Item]:
-        """Those that were acknowledged: all at once, or singly where one spoils the batch. Raises Unreachable."""
+        """The acknowledged messages; sent as a batch, or one by one if the batch is rejected. Raises Unreachable."""
         if len(items) > 1 and not self._links.send(path, items, alone=False):
             return items
         return [item for item in items if self._is_sent(path, item)]
@@ -244,7 +243,7 @@ class DeadLetterRun:
         return self._links.settle(verb, messages)
 
     def _report_to_ledger(self, numbers: list[int]) -> None:
-        """So that the ledger of the backlog queue says what became of them in the end; other queues have none."""
+        """Add the outcome to the ledger of the backlog queue; other queues have no ledger."""
         coordination = self._connected.coordination
         if self._links.is_of_the_primary or not numbers:
             return
@@ -254,10 +253,10 @@ class DeadLetterRun:
         try:
             SharedDecisions(coordination.shared, self._row.path).report(decision, numbers)
         except RedisError as error:
-            log.warning("the ledger lacks what became of dead letters", queue=self._row.path, error=repr(error))
+            log.warning("ledger lacks the outcome of dead letters", queue=self._row.path, error=repr(error))
 
     def _give_back(self) -> None:
-        """What was received and not dealt with is free for others at once, and not only when its lock ends."""
+        """Abandon received messages that were not processed, so that others need not wait for the lock to expire."""
         try:
             if self._progress.held:
                 self._settled("abandon", [message for message, _ in self._progress.held.values()])
@@ -270,5 +269,5 @@ class DeadLetterRun:
 def _body(message: Any) -> bytes:
     try:
         return body_bytes(message)
-    except Exception:  # of what cannot be decoded, nothing
+    except Exception:  # undecodable messages have none
         return b""

@@ -1,7 +1,7 @@
-"""What is done to dead letters: they are sent again, or discarded on record. Workers carry it out.
+"""Requests to resubmit or discard dead letters; workers execute them.
 
-It is about backlog queues, and about the pair's own queues and subscriptions in the primary: those go back to where
-they died, but nothing can be sent to one subscription alone, so its topic gets them.
+They apply to backlog queues and to the pair's own queues and subscriptions in the primary. Dead letters of the primary
+go back to their queue or topic, as a message cannot be sent to a single subscription.
 """
 
 import uuid
@@ -23,11 +23,11 @@ from pairing.fleet.coordination import SharedState
 
 Kind = DeadLetterJob.Kind
 Run = Callable[[SharedState], Outcome]
-"""What is left to do on the audited path, once the request was found to make sense."""
+"""The part of an action that runs on the audited path, after the request was validated."""
 
 
 def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
-    """Send dead letters again: these, or all there are; each to its own entity, or all to `destination`."""
+    """Resubmit these dead letters, or all: each to its own entity, or all to `destination`."""
     destination, home = destination.strip(), _place(request).home
     if home and destination in ("", home):
         destination = home
@@ -35,27 +35,27 @@ def resubmit(request: Request, numbers: Sequence[int] = (), destination: str = "
         _require_entity(request, destination)
     elif other := meant_for(request.pair, request.target):
         raise ActionError(
-            f"They were meant for {other}, and {request.pair.name} would send them to "
-            f"{request.pair.primary_namespace}. Choose a destination there, or put the pair of {other} back."
+            f"Their primary is {other}, but {request.pair.name} would send them to "
+            f"{request.pair.primary_namespace}. Choose a destination there, or add the pair of {other} again."
         )
     return partial(_start, request, Kind.RESUBMIT, numbers, destination)
 
 
 def discard(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
-    """Take dead letters out of their queue for good; what they were is kept, but not what they said."""
+    """Discard dead letters permanently; a record of each is kept, without its body."""
     return partial(_start, request, Kind.DISCARD, numbers, "")
 
 
 def stop(request: Request, numbers: Sequence[int] = (), destination: str = "") -> Run:
-    """End a job; what is not done yet stays where it is."""
+    """Stop a job; the remaining dead letters stay in their queue."""
     return partial(_stop, request)
 
 
 def _stop(request: Request, _: SharedState) -> Outcome:
     jobs = DeadLetterJob.open_ones().filter(pair=request.pair, path=request.target)
     if not jobs.update(ended_at=timezone.now(), detail=f"Stopped by {request.operator}."):
-        return unchanged(f"Nothing is being done to the dead letters of {request.target}.")
-    return done("It ends within seconds; what is not done yet stays a dead letter.")
+        return unchanged(f"No job is running on the dead letters of {request.target}.")
+    return done("The job ends within seconds; the remaining dead letters stay.")
 
 
 def _start(request: Request, kind: Kind, numbers: Sequence[int], destination: str, _: SharedState) -> Outcome:
@@ -71,7 +71,7 @@ def _start(request: Request, kind: Kind, numbers: Sequence[int], destination: st
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        return unchanged(f"A worker is still busy with dead letters of {request.target}.")
+        return unchanged(f"A job is already running on dead letters of {request.target}.")
     return done(_sentence(row))
 
 
@@ -96,11 +96,11 @@ def _row(
 def _sentence(row: DeadLetterJob) -> str:
     which = f"{row.total:,} dead letter{'' if row.total == 1 else 's'} of {row.path}"
     if row.kind == Kind.DISCARD:
-        return f"A worker discards {which}, and keeps on record what they were."
+        return f"A worker discards {which} and keeps a record of each."
     topic, subscription = parted(row.path)
     if subscription and row.destination == topic:
-        return f"A worker sends {which} again, to {topic}: every subscription of it whose rules match gets them."
-    return f"A worker sends {which} again, to {row.destination or 'the entities they were meant for'}."
+        return f"A worker resubmits {which} to {topic}: each of its subscriptions with matching rules receives them."
+    return f"A worker resubmits {which} to {row.destination or 'their original entities'}."
 
 
 def _place(request: Request) -> Place:
@@ -115,11 +115,11 @@ def _count(here: Namespace, path: str) -> int:
                 return administration.get_subscription_runtime_properties(topic, name).dead_letter_message_count or 0
             return administration.get_queue_runtime_properties(path).dead_letter_message_count or 0
     except (ResourceNotFoundError, NamespaceError):
-        return 0  # the primary may let nobody count; the job is done all the same
+        return 0  # the credential may not allow counting; the job does not need it
 
 
 def _require_entity(request: Request, path: str) -> None:
-    """ActionError where the primary has no such queue or topic."""
+    """Raises ActionError if the primary has no such queue or topic."""
     if parse_backlog_path(path) is not None:
         raise ActionError(f"{path} is a backlog queue. Choose a queue or a topic of the primary.")
     try:

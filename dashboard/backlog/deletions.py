@@ -1,9 +1,9 @@
 """Deleting a backlog queue without losing a message: quarantine, undo window, proof, deletion.
 
-The queue is first set SendDisabled, so that nothing can be added to what was confirmed. Once the undo window is over
-everything is read again, and only a queue that is exactly as confirmed goes; any other is given back as it was. The
-row knows how far it is: who is killed anywhere is succeeded by the next worker that looks
-(docs/specification.md, section 12; docs/design/deleting-queues.md).
+The queue is first set SendDisabled, so that nothing is added after the confirmation. After the undo window everything
+is read again, and only a queue that is exactly as confirmed is deleted; any other is restored. The row stores the
+stage: if a worker is killed, the next one continues (docs/specification.md, section 12;
+docs/design/deleting-queues.md).
 """
 
 from collections.abc import Mapping
@@ -23,23 +23,23 @@ from dashboard.site.redis import RedisError, announce_change
 Stage = QueueDeletion.Stage
 CLAIM_S = 120.0
 RETRY_S = 15.0
-SETTLE = timedelta(seconds=5)  # until every gateway of a namespace has heard that a queue takes no more messages
+SETTLE = timedelta(seconds=5)  # until every gateway of a namespace applies SendDisabled
 ENTRIES = {Stage.DELETED: "queue_deleted", Stage.KEPT: "queue_kept", Stage.TAKEN_BACK: "queue_returned"}
 
 
 def due(now: datetime) -> list[QueueDeletion]:
-    """What is to be carried on at `now`."""
+    """The deletions that are due at `now`."""
     waiting = QueueDeletion.unclaimed(now).exclude(stage=Stage.QUARANTINED, due_at__gt=now)
     return list(waiting.select_related("pair").order_by("at"))
 
 
 def undo_window() -> timedelta:
-    """How long a confirmed deletion can be taken back."""
+    """How long a confirmed deletion can be cancelled."""
     return max(timedelta(seconds=settings.UNDO_WINDOW_S), SETTLE)
 
 
 def carry_on(row: QueueDeletion, now: datetime) -> None:
-    """Do what is due, as far as it goes. An outage is written on the row, and tried again some seconds later."""
+    """Execute the due stages. An outage is stored on the row, and the stage is retried some seconds later."""
     if not row.claim(now, CLAIM_S):
         return
     try:
@@ -54,29 +54,29 @@ def carry_on(row: QueueDeletion, now: datetime) -> None:
 
 
 def why_kept(row: QueueDeletion, proof: Proof, use: Use) -> str:
-    """Why a queue must not be deleted although it was confirmed; empty where it may go. Pure."""
+    """Why a queue must not be deleted although it was confirmed; empty if it may be deleted. Pure."""
     if proof.created_at != row.queue_created_at:
-        return "It was deleted and made anew meanwhile: this is another queue."
+        return "It was deleted and created again in the meantime: this is another queue."
     if use.belongs or use.served:
         return use.belongs or use.served
     if proof.status != QUARANTINED:
-        return f"Somebody took it out of quarantine: its status is {proof.status}."
+        return f"Its quarantine was ended: its status is {proof.status}."
     if dict(proof.counts) != row.counts:
         confirmed, now = describe_counts(row.counts), describe_counts(proof.counts)
         return f"It held {confirmed} when the deletion was confirmed, and now {now}."
     if proof.peeked and not row.messages:
-        return "Its counts are 0, and yet a peek finds a message."
+        return "Its counts are 0, but a peek finds a message."
     return ""
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
-    """Counts as text."""
+    """The counts as text."""
     there = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
     return ", ".join(there) or "no message"
 
 
 def _step(row: QueueDeletion, here: Namespace, now: datetime) -> bool:
-    """One step; whether another may follow at once."""
+    """Execute one stage. Returns whether another can follow immediately."""
     match row.stage:
         case Stage.WANTED:
             return _quarantine(row, here)
@@ -93,29 +93,29 @@ def _quarantine(row: QueueDeletion, here: Namespace) -> bool:
     try:
         set_status(here, row.path, QUARANTINED)
     except ResourceNotFoundError:
-        return _end(row, Stage.DELETED, "It was gone already.")
+        return _end(row, Stage.DELETED, "It no longer existed.")
     if _move(row, Stage.QUARANTINED, due_at=timezone.now() + undo_window(), detail=""):
         BacklogQueue.objects.filter(pair=row.pair, path=row.path).update(status=QUARANTINED)
         return True
-    set_status(here, row.path, row.status_before)  # taken back while it was being quarantined
+    set_status(here, row.path, row.status_before)  # cancelled while it was being quarantined
     return False
 
 
 def _delete(row: QueueDeletion, here: Namespace) -> bool:
     proof = look(here, row.path)
     if proof is None:
-        return _end(row, Stage.DELETED, f"It is gone, and what it held: {describe_counts(row.counts)}.")
+        return _end(row, Stage.DELETED, f"It no longer exists. It held {describe_counts(row.counts)}.")
     if why := why_kept(row, proof, use_of(row.pair, row.path)):
         return _move(row, Stage.RETURNING, returns_as=Stage.KEPT, detail=why)
     if not row.keep(claimed_until=timezone.now() + timedelta(seconds=CLAIM_S)):
         return False
     with here.asked() as administration:
         administration.delete_queue(row.path)
-    return _end(row, Stage.DELETED, f"It is deleted, and what it held: {describe_counts(row.counts)}.")
+    return _end(row, Stage.DELETED, f"It is deleted. It held {describe_counts(row.counts)}.")
 
 
 def _return(row: QueueDeletion, here: Namespace) -> bool:
-    """Give the queue back as it was. A queue that was made anew meanwhile is left alone."""
+    """Restore the queue's previous status. A queue that was created again in the meantime is not changed."""
     proof = look(here, row.path)
     if proof is not None and proof.created_at == row.queue_created_at and proof.status == QUARANTINED:
         set_status(here, row.path, row.status_before)
@@ -126,7 +126,7 @@ def _return(row: QueueDeletion, here: Namespace) -> bool:
 
 
 def _move(row: QueueDeletion, stage: Stage, **changes: object) -> bool:
-    """The next stage, unless the claim has lapsed or somebody has taken the deletion back."""
+    """Store the next stage, unless the claim has expired or the deletion was cancelled."""
     mine = QueueDeletion.open_ones().filter(pk=row.pk, claimed_by=row.claimed_by, stage=row.stage)
     moved = bool(mine.update(stage=stage, **changes))
     row.refresh_from_db()
@@ -156,5 +156,7 @@ def _end(row: QueueDeletion, stage: Stage, detail: str) -> bool:
 
 def _trouble(error: Exception) -> str:
     if isinstance(error, RedisError):
-        return "Redis does not answer, so nobody knows who uses the queue. It is tried again."
-    return f"{error} It is tried again." if isinstance(error, NamespaceError) else "The queue is gone."
+        return "Redis does not answer, so the users of the queue are unknown. The deletion will be retried."
+    if isinstance(error, NamespaceError):
+        return f"{error} The deletion will be retried."
+    return "The queue no longer exists."

@@ -1,4 +1,4 @@
-"""Forms about backlog queues: what an action on one asks for, and the filters of their messages."""
+"""Forms for backlog queues: the input of actions, and the filters of messages."""
 
 from django import forms
 
@@ -7,7 +7,7 @@ from dashboard.site.forms import WithReason
 
 
 class QueueActionForm(WithReason):
-    """The queue's path, why, and for a deletion what the person was shown and has typed."""
+    """The queue's path, the reason, and for a deletion the confirmation shown and the path typed."""
 
     path = forms.CharField(max_length=300)
     typed = forms.CharField(required=False, max_length=300)
@@ -16,7 +16,7 @@ class QueueActionForm(WithReason):
 
 
 class MessageFilter(forms.Form):
-    """Which messages of a backlog queue, or of its dead letters. What makes no sense is ignored."""
+    """Filters of the messages or dead letters of a backlog queue. Invalid values are ignored."""
 
     queue = forms.CharField(required=False, max_length=330)
     q = forms.CharField(required=False, max_length=200)
@@ -35,7 +35,7 @@ class MessageFilter(forms.Form):
 
 
 class DeadLetterForm(WithReason):
-    """What is to become of which dead letters of a queue or subscription."""
+    """The action on dead letters of a queue or subscription, and the dead letters."""
 
     queue = forms.CharField(max_length=330)
     verb = forms.ChoiceField(choices=[(action.choice, action.label) for action in LETTER_ACTIONS])
@@ -46,6 +46,6 @@ class DeadLetterForm(WithReason):
     MOST_CHOSEN = 1000
 
     def numbers(self) -> list[int]:
-        """The sequence numbers that were ticked, each once."""
+        """The selected sequence numbers, without duplicates."""
         told = self.data.getlist("number") if hasattr(self.data, "getlist") else []
         return sorted({int(number) for number in told[: self.MOST_CHOSEN] if number.isascii() and number.isdigit()})

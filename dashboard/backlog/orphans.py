@@ -1,8 +1,8 @@
-"""Backlog queues that nobody uses: whose they are, what they hold, and the proof of it.
+"""Orphan backlog queues: their primary, their messages, and the proof of both.
 
-A queue is an orphan when no configured pair has it among its backlog queues and no live process has it in its rotation
-(docs/specification.md, sections 2 and 12). Counts of a namespace lag behind; so a queue counts as empty only if its
-counts are 0 *and* a peek finds neither a message nor a dead letter.
+A queue is an orphan if no configured pair has it among its backlog queues and no live process has it in its rotation
+(docs/specification.md, sections 2 and 12). Counts of a namespace are delayed, so a queue is empty only if its counts
+are 0 *and* a peek finds neither a message nor a dead letter.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ REPAIRABLE = (*CREATED_WITH, "forward_to", "status")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a namespace says of one backlog queue at this moment."""
+    """The current state of one backlog queue in its namespace."""
 
     path: str
     created_at: str
@@ -40,11 +40,11 @@ class Proof:
     deviations: Mapping[str, tuple[Any, Any]]
     seen_at: datetime
     doubt: str = ""
-    """Why it cannot be proven empty even if all counts are 0."""
+    """Why it cannot be proved empty even if all counts are 0."""
 
     @property
     def messages(self) -> int:
-        """Messages of every kind, dead letters and transfers included; at least what a peek found."""
+        """Messages of all kinds including dead letters and transfers; at least the number found by peeking."""
         return max(sum(self.counts.values()), self.peeked)
 
     @property
@@ -53,7 +53,7 @@ class Proof:
 
     @property
     def to_bring_home(self) -> int:
-        """Messages that a syphon would take: dead letters are resubmitted or discarded by hand."""
+        """Messages that a syphon would drain; dead letters are resubmitted or discarded by operators."""
         return self.counts["active"] + self.counts["scheduled"]
 
     @property
@@ -63,16 +63,16 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Who needs a backlog queue. Empty sentences: nobody."""
+    """The users of a backlog queue, as sentences; empty if there are none."""
 
     belongs: str = ""
-    """A pair or a process sends to it when it has to."""
+    """A pair or a process sends to it during a failover."""
     served: str = ""
-    """A syphon is emptying it."""
+    """A syphon is draining it."""
 
 
 def use_of(pair: Pair, path: str) -> Use:
-    """Who needs the queue now. Raises RedisError where the fleet cannot be asked."""
+    """The current users of the queue. Raises RedisError."""
     neighbours = list(Pair.objects.filter(secondary_namespace=pair.secondary_namespace))
     states = [shared_state(neighbour.name) for neighbour in neighbours]
     rotations = [told for state in states for told in state.rotations().items()]
@@ -83,7 +83,7 @@ def use_of(pair: Pair, path: str) -> Use:
 def decide_use(
     path: str, pairs: Iterable[Pair], rotations: Iterable[tuple[str, list[str]]], leases: Iterable[tuple[str, str]]
 ) -> Use:
-    """The same, from what is known. Pure. The service does not tell cases apart, and neither is done here."""
+    """The users of the queue, from known facts. Pure. Paths are compared case-insensitively, as in the service."""
     wanted = path.lower()
     pair = next((pair for pair in pairs if pair.is_configured and is_own(pair, path)), None)
     process = next((process for process, paths in rotations if wanted in map(str.lower, paths)), None)
@@ -91,7 +91,7 @@ def decide_use(
     belongs = f"It is one of the {pair.backlog_queue_count} backlog queues of {pair.name}." if pair else ""
     if process and not belongs:
         belongs = f"The live process {process} has it in its rotation: its backlog_queue_count is higher than here."
-    return Use(belongs, f"A syphon is emptying it, at {holder}." if holder else "")
+    return Use(belongs, f"A syphon is draining it, at {holder}." if holder else "")
 
 
 def is_own(pair: Pair, path: str) -> bool:
@@ -101,9 +101,9 @@ def is_own(pair: Pair, path: str) -> bool:
 
 
 def meant_for(pair: Pair, path: str) -> str:
-    """The other primary that the messages of a backlog queue are for; empty where it is the pair's own.
+    """The foreign primary that a backlog queue belongs to; empty if it is the pair's own.
 
-    Its entities may have the same names: their messages must not end in this pair's primary.
+    Entities of both primaries may have the same names: messages must not be drained to the wrong primary.
     """
     parsed = parse_backlog_path(path)
     is_foreign = parsed is not None and parsed[0].lower() != pair.primary_namespace.lower()
@@ -111,7 +111,7 @@ def meant_for(pair: Pair, path: str) -> str:
 
 
 def look(here: Namespace, path: str) -> Proof | None:
-    """All that can be known of a queue now; None where there is none. Raises NamespaceError."""
+    """The current state of a queue; None if it does not exist. Raises NamespaceError."""
     try:
         with here.asked(2) as administration:
             queue = administration.get_queue(path)
@@ -141,7 +141,7 @@ def look(here: Namespace, path: str) -> Proof | None:
 
 
 def _peeked(here: Namespace, path: str, needs_session: bool) -> int:
-    """Whether a message and whether a dead letter is there: 0, 1 or 2. Both links are opened at once."""
+    """Whether a peek finds a message and a dead letter: 0, 1 or 2. Both links are opened in parallel."""
     kinds = (True,) if needs_session else (False, True)
     with ThreadPoolExecutor(2) as pool:
         return sum(pool.map(lambda dead: len(here.peek(path, 0, 1, dead=dead)), kinds))
@@ -152,7 +152,7 @@ def status_of(queue: QueueProperties) -> str:
 
 
 def set_status(here: Namespace, path: str, status: str) -> None:
-    """Quarantine a queue, or let it be sent to again. Raises NamespaceError; ResourceNotFoundError where it is gone."""
+    """Quarantine a queue, or end the quarantine. Raises NamespaceError; ResourceNotFoundError if it does not exist."""
     with here.asked(2) as administration:
         queue = administration.get_queue(path)
         if status_of(queue) != status:
@@ -161,7 +161,7 @@ def set_status(here: Namespace, path: str, status: str) -> None:
 
 
 def repair(here: Namespace, path: str) -> tuple[list[str], list[str]]:
-    """Give a queue the properties of a backlog queue. Returns what was mended, and what no update can change."""
+    """Set the properties of a backlog queue. Returns the changed properties, and those that no update can change."""
     expected: dict[str, Any] = {**CREATED_WITH, "forward_to": None, "status": EntityStatus.ACTIVE}
     with here.asked(2) as administration:
         queue = administration.get_queue(path)
@@ -175,7 +175,7 @@ def repair(here: Namespace, path: str) -> tuple[list[str], list[str]]:
 
 
 def remember(pair: Pair, proof: Proof) -> None:
-    """Bring the page up to what was seen just now, without waiting for the sampler."""
+    """Update the list of queues with this state, without waiting for the sampler."""
     row = BacklogQueue.objects.filter(pair=pair, path=proof.path, seen_at__lte=proof.seen_at)
     row.update(
         **{name: proof.counts[name] for name in COUNTS},
@@ -189,6 +189,6 @@ def remember(pair: Pair, proof: Proof) -> None:
 
 
 def forget(pair: Pair, path: str) -> None:
-    """The queue is gone."""
+    """Mark the queue as deleted."""
     gone = dict.fromkeys((*COUNTS, "size_bytes"), 0)
     BacklogQueue.objects.filter(pair=pair, path=path).update(is_gone=True, deliverable_since=None, **gone)

@@ -1,4 +1,4 @@
-"""Where dead letters can be: in backlog queues, in a pair's own queues, and in subscriptions of its topics."""
+"""The locations of dead letters: backlog queues, a pair's own queues, and subscriptions of its topics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ MOST_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A path by what it is. `home`: where its dead letters go back to; empty: each to the entity it was meant for."""
+    """A path and its type. `home`: the destination of its dead letters; empty: each goes to its original entity."""
 
     role: Role
     home: str = ""
     subscription: str = ""
-    """Its name, where it is one of the topic `home`."""
+    """The name of the subscription, if it is one of the topic `home`."""
 
 
 def place(pair: Pair, path: str) -> Place | None:
-    """Where a path is whose dead letters can be acted on; None where it is unknown."""
+    """The location of a path with dead letters; None if it is unknown."""
     if pair.backlog_queues.filter(path=path).exists():
         return Place("secondary")
     if pair.entities.filter(path=path, kind="queue").exists():
@@ -38,13 +38,13 @@ def place(pair: Pair, path: str) -> Place | None:
 
 
 def parted(path: str) -> tuple[str, str]:
-    """Topic and subscription, of a subscription's path; else the path, and an empty name."""
+    """Topic and subscription of a subscription's path; otherwise the path and an empty name."""
     topic, _, name = path.rpartition(BELOW)
     return (topic, name) if topic and name and "/" not in name else (path, "")
 
 
 def counted(pair: Pair, path: str) -> int:
-    """How many dead letters workers last found there; 0 where nobody has counted."""
+    """The last count of dead letters there; 0 if they were never counted."""
     topic, name = parted(path)
     counts = [
         pair.backlog_queues.filter(path=path).values_list("dead_lettered", flat=True).first(),
@@ -55,7 +55,7 @@ def counted(pair: Pair, path: str) -> int:
 
 
 def in_the_primary(pair: Pair) -> list[tuple[str, int]]:
-    """The pair's own queues and subscriptions that have dead letters, with how many; the most first."""
+    """The pair's own queues and subscriptions with dead letters, and their counts, highest first."""
     queues = pair.entities.filter(kind="queue", dead_lettered__gt=0).order_by("-dead_lettered", "path")
     topics = _subscriptions(pair).filter(dead_lettered__gt=0).order_by("-dead_lettered", "topic__path", "name")
     found = [(one.path, one.dead_lettered or 0) for one in queues[:MOST_LISTED]]
@@ -64,7 +64,7 @@ def in_the_primary(pair: Pair) -> list[tuple[str, int]]:
 
 
 def record_subscriptions(pair: str, topic: str, counts: Mapping[str, int], at: datetime) -> None:
-    """Store how many dead letters the subscriptions of a topic have, by name: these are all there are."""
+    """Store the number of dead letters of all subscriptions of a topic, by name."""
     row = EntityHealth.objects.filter(pair__name=pair, path=fitted(topic, 260), kind="topic").first()
     if row is None:
         return

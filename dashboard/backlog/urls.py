@@ -1,4 +1,4 @@
-"""Backlog queues, their messages and dead letters."""
+"""The URLs of backlog queues, their messages and dead letters."""
 
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter

@@ -1,4 +1,4 @@
-"""The actions on drills, declared: start and abort."""
+"""The declarations of the actions on drills: start and abort."""
 
 import uuid
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from dashboard.models import Drill, Pair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartDrill(Action):
-    """Lets a worker carry out a drill on the request's target."""
+    """Requests a drill on the request's target, which a worker executes."""
 
     def run(self, request: Request, what: Wanted) -> Outcome:
-        """For an operator: the canary is looked at first. Raises ActionError where something speaks against it."""
+        """Request a drill for an operator, after checking the canary. Raises ActionError if a drill is not possible."""
         pair = request.pair
         canary = look(pair.name, request.target)
         now = moment(pair, is_silent=is_silent(last_heartbeat(), timezone.now()))
@@ -37,7 +37,7 @@ class StartDrill(Action):
         )
 
     def run_by_schedule(self, pair: Pair, canary: str, kind: str = Drill.Kind.QUEUE) -> Drill | None:
-        """A drill that nobody asked for, audited under the name of the schedule; None where one is under way."""
+        """Start a scheduled drill, audited under the name of the schedule; None if one is running."""
         who = cast(AbstractBaseUser, Delegate(SCHEDULE))
         request = Request(user=who, pair=pair, target=canary, reason="by schedule", request_id=uuid.uuid4().hex)
         found: list[Drill] = []
@@ -45,7 +45,7 @@ class StartDrill(Action):
         def run(_: object) -> Outcome:
             row = requests.wanted(request, creates=False, messages=USUAL, kind=kind, is_scheduled=True)
             if row is None:
-                return unchanged(f"A drill of {pair.name} runs already.")
+                return unchanged(f"A drill of {pair.name} is already running.")
             found.append(row)
             return done(f"The drill on {canary} begins: {USUAL} messages.")
 
@@ -55,10 +55,10 @@ class StartDrill(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortDrill(Action):
-    """Calls a drill off."""
+    """Aborts a drill."""
 
     def run(self, request: Request, drill: Drill) -> Outcome:
-        """A worker rolls it back within seconds."""
+        """Abort a drill; a worker rolls it back within seconds."""
         return audited.perform(self.name, request, lambda _: requests.abort(request, drill), right=self.right)
 
 
@@ -67,19 +67,19 @@ START_DRILL = StartDrill(
     label="Start drill",
     undo="Abort drill",
     is_severe=True,
-    command=Command("drill", "begin a drill: a canary is failed over for real, and comes home"),
+    command=Command("drill", "start a drill: a real failover of a canary, and its recovery"),
     operation=Operation(
         "/pairs/{pair}/start-drill",
         "start_drill",
-        "Let a worker carry out a drill on a canary: fail it over, send, release, and bring home.",
+        "Let a worker execute a drill on a canary: fail it over, send, release, and drain.",
     ),
 )
 ABORT_DRILL = AbortDrill(
     name="abort_drill",
     label="Abort drill",
-    command=Command("abort-drill", "call a drill off: a worker rolls it back within seconds"),
+    command=Command("abort-drill", "abort a drill: a worker rolls it back within seconds"),
     operation=Operation(
-        "/drills/{drill}/abort", "abort_drill", "Call a drill off; a worker rolls it back within seconds."
+        "/drills/{drill}/abort", "abort_drill", "Abort a drill; a worker rolls it back within seconds."
     ),
 )
 ACTIONS = (START_DRILL, ABORT_DRILL)

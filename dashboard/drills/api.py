@@ -1,4 +1,4 @@
-"""Drills: what came of them, and the operations that start and abort one."""
+"""The API of drills and their reports, and the operations that start and abort one."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -22,7 +22,7 @@ router = Router(tags=["readiness and alerts"])
 
 
 class DrillStory(Schema):
-    """An exercise on a canary entity, and its report when it is over."""
+    """A drill on a canary entity, and its report when it is over."""
 
     drill: int
     pair: str
@@ -39,7 +39,7 @@ class DrillStory(Schema):
 
 
 class StartDrill(Body):
-    """On which queue or topic; empty: the marked one. One that is not marked takes its name in `typed`, too."""
+    """The canary queue or topic; empty: the marked one. An unmarked one requires its name in `typed`."""
 
     path: Word = ""
     messages: Annotated[int, Field(ge=LEAST, le=MOST), WHOLE] = USUAL
@@ -47,13 +47,13 @@ class StartDrill(Body):
     typed: Word = ""
     creates: bool = False
     kind: Annotated[
-        Literal["queue", "session_queue", "topic"], Field(description="As what a missing canary is made.")
+        Literal["queue", "session_queue", "topic"], Field(description="The type of a canary that is created.")
     ] = "queue"
 
 
 @router.get("/drills", response={200: Page[DrillStory], **PROBLEMS}, operation_id="drills")
 def drills(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
-    """Drills, the newest first."""
+    """Drills, newest first."""
     return page(Drill.objects.select_related("pair"), ("-at", "-id"), query, as_json)
 
 
@@ -73,5 +73,5 @@ def abort_drill(request: HttpRequest, drill: Number, body: Why, key: Key = "") -
     require(request.user, ABORT_DRILL.right)
     row = Drill.objects.select_related("pair").filter(pk=drill).first()
     if row is None:
-        raise Http404("There is no such drill.")
+        raise Http404("No such drill.")
     return perform(request, key, row.pair, row.path, body.reason, lambda wanted: ABORT_DRILL.run(wanted, row))

@@ -1,4 +1,4 @@
-"""What a drill's page shows: its steps, what was seen so far, and its report in words."""
+"""The content of a drill's page: its steps, its observations so far, and its report."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ SHOWN = (
     Step.COUNTING,
 )
 TIMES = {
-    "until_the_worker_knew": "Order to the worker that sends",
-    "until_the_first_diverted_send": "Order to the first send into the backlog",
-    "failed_over": "Failed over in all",
+    "until_the_worker_knew": "Command to the worker that sends",
+    "until_the_first_diverted_send": "Command to the first send into the backlog",
+    "failed_over": "Failed over in total",
     "until_healed_after_release": "Release to the accepted ping",
-    "until_all_was_home": "Recovery until all was home",
+    "until_all_was_home": "Recovery until the backlog was drained",
 }
 OUTCOMES = {"passed": ("healthy", "Passed"), "failed": ("failed-over", "Failed"), "aborted": ("held", "Aborted")}
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step as people see it: `done`, `now`, `later`, or `never` where the drill ended before."""
+    """One displayed step: `done`, `now`, `later`, or `never` if the drill ended before."""
 
     word: str
     state: str
@@ -51,7 +51,7 @@ class DrillBoard:
 
     @property
     def propagation(self) -> dict[str, Any]:
-        """How soon other processes heard of it; empty where that was not asked."""
+        """How soon other processes adopted the failover; empty if that was not measured."""
         found: dict[str, Any] = self.row.report.get("propagation") or {}
         return found | {"p50": _quick(found.get("p50_s")), "max": _quick(found.get("max_s"))} if found else {}
 
@@ -65,13 +65,13 @@ class DrillBoard:
 
     @property
     def messages(self) -> dict[str, Any]:
-        """The report's numbers, once there is one."""
+        """The numbers of the report, if there is one."""
         found: dict[str, Any] = self.row.report.get("messages", {})
         return found
 
 
 def drill_board(row: Drill) -> DrillBoard:
-    """All that its page shows."""
+    """The content of the page."""
     plan = Plan.from_json(row.course)
     told: dict[str, float | None] = row.report.get("times_s", {})
     times = [(word, _span(told.get(name))) for name, word in TIMES.items()]
@@ -79,7 +79,7 @@ def drill_board(row: Drill) -> DrillBoard:
 
 
 def stages(plan: Plan, *, is_over: bool) -> list[Stage]:
-    """The steps of a good drill, and how far this one is. Pure."""
+    """The steps of a successful drill, and the progress of this one. Pure."""
     reached = _reached(plan)
     found = [_stage(step, number, reached, plan, is_over) for number, step in enumerate(SHOWN)]
     if plan.step is Step.ROLLING_BACK or plan.failure or plan.aborted_by:
@@ -89,7 +89,7 @@ def stages(plan: Plan, *, is_over: bool) -> list[Stage]:
 
 
 def _reached(plan: Plan) -> int:
-    """How many of the steps are behind it, also where it is rolling back."""
+    """Number of completed steps, also during a rollback."""
     if plan.step in SHOWN:
         return SHOWN.index(plan.step)
     behind = (
@@ -117,7 +117,7 @@ def _stage(step: Step, number: int, reached: int, plan: Plan, is_over: bool) -> 
 
 
 def _told(step: Step, plan: Plan) -> str:
-    """What is known of a step, in a few words."""
+    """The observations of a step as text."""
     match step:
         case Step.SENDING:
             return f"{min(plan.sent, plan.first_part)} of {plan.first_part} accepted"
@@ -137,7 +137,7 @@ def _told(step: Step, plan: Plan) -> str:
 
 
 def _by(plan: Plan) -> str:
-    return f"called off by {plan.aborted_by}" if plan.aborted_by else ""
+    return f"aborted by {plan.aborted_by}" if plan.aborted_by else ""
 
 
 def _span(seconds: float | None) -> timedelta | None:
@@ -145,7 +145,7 @@ def _span(seconds: float | None) -> timedelta | None:
 
 
 def _quick(seconds: float | None) -> str:
-    """Milliseconds below a second: news of a failover takes a few."""
+    """A duration, in milliseconds below a second."""
     if seconds is None:
         return ""
     return f"{seconds * 1000:.0f}\N{NO-BREAK SPACE}ms" if seconds < 1 else f"{seconds:.1f}\N{NO-BREAK SPACE}s"

@@ -1,7 +1,7 @@
-"""The canary: a queue or topic of the primary on which a failover may be tried; what is known, and speaks against it.
+"""The canary of drills: a queue or topic of the primary, its state, and reasons against a drill.
 
-A topic's messages are received from a subscription of the drills' own, and a queue with sessions holds each drill's
-messages in a session of its own.
+Messages of a topic are received from a dedicated subscription. In a queue with sessions, each drill uses its own
+session.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from dashboard.models import Drill, EntityHealth, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 
 CANARY = "pairing-canary"
-"""What a canary is called that a drill makes itself, and the subscription of a topic that drills receive from."""
+"""The name of canaries that drills create, and of the subscription that drills receive from."""
 MARK = "drill"
-"""The application property by which a drill knows its messages."""
+"""The application property that identifies the messages of a drill."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """What the primary says of a queue or topic; `strangers`: whether it holds messages that no drill has sent."""
+    """The state of a queue or topic in the primary; `strangers`: whether it holds messages of others."""
 
     path: str
     is_there: bool
@@ -40,18 +40,18 @@ class Canary:
     others: tuple[str, ...] = ()
     """The topic's other subscriptions."""
     trouble: str = ""
-    """Why it could not be looked at."""
+    """Why its state could not be read."""
 
     subscription: ClassVar[str] = CANARY
 
     @property
     def word(self) -> str:
-        """What it is, in words."""
+        """Its type as text."""
         return str(Drill.Kind(self.kind).label).lower()
 
     @property
     def missing(self) -> str:
-        """What a drill would have to make first; empty where nothing."""
+        """What a drill would have to create first; empty if nothing."""
         if self.trouble:
             return ""
         if self.lacks_subscription:
@@ -61,24 +61,24 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What else matters to a drill now."""
+    """Further conditions of a drill."""
 
     away: tuple[str, ...] = ()
     """Entities of the pair that are failing or failed over."""
     paused: bool = False
     running: str = ""
-    """The canary of a drill that is under way."""
+    """The canary of a running drill."""
     is_silent: bool = False
     """No worker is alive."""
 
 
 def hindrances(canary: Canary, moment: Moment, *, creates: bool = False) -> list[str]:
-    """Why a drill cannot begin now, in sentences; empty where it can. Pure."""
+    """Reasons why a drill cannot start now, as sentences; empty if it can. Pure."""
     told = [
-        (bool(moment.running), f"A drill runs already, on {moment.running}."),
-        (moment.is_silent, "No worker is alive to carry it out."),
-        (bool(moment.away), f"{', '.join(moment.away[:3])} fails or is failed over: this is no time for a drill."),
-        (moment.paused, "The syphon is paused, so nothing would come home. Resume it first."),
+        (bool(moment.running), f"A drill is already running on {moment.running}."),
+        (moment.is_silent, "No worker is alive to execute it."),
+        (bool(moment.away), f"{', '.join(moment.away[:3])} fails or is failed over: drills require a healthy pair."),
+        (moment.paused, "The syphon is paused, so nothing would be drained. Resume it first."),
         *_faults(canary, creates),
     ]
     return [sentence for is_so, sentence in told if is_so]
@@ -89,17 +89,17 @@ def _faults(canary: Canary, creates: bool) -> list[tuple[bool, str]]:
     return [
         (bool(canary.trouble), canary.trouble),
         (not canary.is_there and not creates and not canary.trouble, f"There is no queue or topic {path}."),
-        (canary.lacks_subscription and not creates, f"{path} has no subscription {CANARY} to receive a drill's from."),
-        (bool(others), f"{path} has other subscriptions, whose receivers would get a drill's messages: {others}."),
-        (canary.needs_sessions, f"The subscription {CANARY} of {path} requires sessions; a drill's must not."),
+        (canary.lacks_subscription and not creates, f"{path} has no subscription {CANARY}, from which drills receive."),
+        (bool(others), f"{path} has other subscriptions, which would receive a drill's messages: {others}."),
+        (canary.needs_sessions, f"The subscription {CANARY} of {path} requires sessions, which drills do not support."),
         (canary.status != "Active", f"{path} is {canary.status}, not Active."),
-        (bool(canary.forwards_to), f"{path} forwards its messages, so they would not be found in it."),
-        (canary.strangers, f"{path} holds messages of somebody else; a drill would stand in their way."),
+        (bool(canary.forwards_to), f"{path} forwards its messages, so a drill cannot receive them."),
+        (canary.strangers, f"{path} holds messages that no drill has sent; a drill would disturb their receivers."),
     ]
 
 
 def look(pair: str, path: str) -> Canary:
-    """Ask the primary about the queue or topic; never raises for what it answers."""
+    """Read the queue or topic from the primary; errors of the service do not raise."""
     try:
         with namespace(pair, "primary") as here:
             return _queue(here, path) or _topic(here, path) or Canary(path, is_there=False)
@@ -111,11 +111,11 @@ def _queue(here: Namespace, path: str) -> Canary | None:
     try:
         with here.asked() as administration:
             queue = administration.get_queue(path)
-    except (ResourceNotFoundError, AttributeError):  # with the latter the SDK tells of a topic that has the name
+    except (ResourceNotFoundError, AttributeError):  # the SDK raises AttributeError if a topic has the name
         return None
     found = Canary(path, is_there=True, status=status_of(queue), forwards_to=queue.forward_to or "")
     if queue.requires_session:
-        return replace(found, kind=Drill.Kind.SESSIONS)  # a drill's own session is in nobody's way
+        return replace(found, kind=Drill.Kind.SESSIONS)  # the session of a drill does not disturb others
     return replace(found, strangers=_has_strangers(here, path))
 
 
@@ -146,7 +146,7 @@ def _has_strangers(here: Namespace, path: str, *, subscription: str = "") -> boo
 
 
 def moment(pair: Pair, *, is_silent: bool) -> Moment:
-    """What else matters, from the database."""
+    """The further conditions, from the database."""
     away = EntityHealth.objects.filter(pair=pair, state__in=("failing", "failed_over")).order_by("rank", "path")
     running = Drill.open_ones().filter(pair=pair).first()
     return Moment(

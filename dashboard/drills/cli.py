@@ -1,4 +1,4 @@
-"""The commands about drills: what came of them, beginning one, calling it off."""
+"""The commands for drills: list, start, abort."""
 
 from typing import Any
 
@@ -24,16 +24,16 @@ from dashboard.models import Drill
 
 def add(commands: Subcommands) -> None:
     """Declare them."""
-    drills = add_subcommand(commands, "drills", "drills and what they came to, the newest first", _listing)
-    drills.add_argument("pair", nargs="?", help="only this pair's")
-    drills.add_argument("--most", type=int, default=20, help="so many at most (default: 20)")
+    drills = add_subcommand(commands, "drills", "drills and their results, newest first", _listing)
+    drills.add_argument("pair", nargs="?", help="only drills of this pair")
+    drills.add_argument("--most", type=int, default=20, help="maximum number of drills (default: 20)")
     drill = declared(commands, START_DRILL, _begin)
     drill.add_argument("pair")
-    drill.add_argument("canary", nargs="?", help=f"queue or topic; default: the pair's own, else {CANARY}")
+    drill.add_argument("canary", nargs="?", help=f"queue or topic; default: the canary of the pair, else {CANARY}")
     drill.add_argument("--messages", type=int, default=USUAL, help=f"how many (default: {USUAL})")
-    drill.add_argument("--creates", action="store_true", help="make the canary if it is missing")
-    drill.add_argument("--kind", choices=Drill.Kind.values, default="queue", help="as what it is made")
-    drill.add_argument("--confirm", default="", metavar="NAME", help="the name again, for one that is not marked")
+    drill.add_argument("--creates", action="store_true", help="create the canary if it is missing")
+    drill.add_argument("--kind", choices=Drill.Kind.values, default="queue", help="its type if it is created")
+    drill.add_argument("--confirm", default="", metavar="NAME", help="repeat the name of an unmarked canary")
     add_why(drill)
     abort = declared(commands, ABORT_DRILL, _abort)
     abort.add_argument("drill", type=int, metavar="NUMBER", help="as `pairing drills` shows it")
@@ -45,7 +45,7 @@ def _listing(options: Options) -> Answer:
     if options["pair"]:
         rows = rows.filter(pair=pair_named(options["pair"]))
     drills = [as_json(row) for row in rows[: max(1, options["most"])]]
-    return Answer(drills, [*_lines(drills)] or ["No drill was ever made."])
+    return Answer(drills, [*_lines(drills)] or ["No drills yet."])
 
 
 def _lines(drills: list[dict[str, Any]]) -> list[str]:

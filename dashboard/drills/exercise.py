@@ -1,7 +1,7 @@
-"""A drill carried out: one step after the other, each written down before and after; any worker can go on.
+"""The execution of drills, step by step; progress is stored before and after each step, so any worker can continue.
 
-What comes next is decided in plan.py. Whoever is killed is succeeded once its claim has lapsed; whoever was frozen
-finds its claim gone and does nothing more. Should it force a failover at that very moment, that one expires.
+plan.py decides the next task. If a worker is killed, another one continues after the claim expires. A suspended worker
+finds its claim lost and stops. If it forces a failover at that moment, the forced state expires.
 """
 
 import threading
@@ -61,10 +61,8 @@ TROUBLES = (AzureError, PairingError, ActionError, RedisError, OSError)
 
 
 def end_unreachable(row: Drill) -> None:
-    """The pair is no longer in the pairs file: nobody can reach its namespaces, so the drill ends as it is."""
-    detail = (
-        f"PAIRS_FILE does not name {row.pair.name} any more. Its hold ends by itself at {row.expires_at:%H:%M} UTC."
-    )
+    """End a drill whose pair is no longer in the pairs file, as its namespaces cannot be reached."""
+    detail = f"{row.pair.name} is no longer in PAIRS_FILE. The hold expires at {row.expires_at:%H:%M} UTC."
     row.keep(ended_at=datetime.now(UTC), outcome=Drill.Outcome.FAILED, detail=detail, step=Step.ENDED.value)
     announce_change()
 
@@ -82,11 +80,11 @@ class Exercise:
 
     @property
     def tag(self) -> str:
-        """How the reason of the drill's own forced failover begins."""
+        """Prefix of the reason of the drill's forced failover."""
         return f"drill {self._row.pk}:"
 
     def run(self) -> None:
-        """Until it is over, the slice is, or another worker has it."""
+        """Run until the drill or the slice is over, or another worker has claimed it."""
         plan = resumed(Plan.from_json(self._row.course))
         self._row.keep(attempts=self._row.attempts + 1)
         while not self._stop.is_set():
@@ -103,7 +101,7 @@ class Exercise:
         return None
 
     def close(self) -> None:
-        """Whatever is open is given back; messages of others can be received by them at once."""
+        """Close all links and release received messages."""
         with suppress(*TROUBLES):
             self._sender.close()
         self._let_go()
@@ -111,7 +109,7 @@ class Exercise:
     def _let_go(self) -> None:
         receiver, strangers = self._receiver, self._strangers
         self._receiver, self._strangers = None, []
-        with suppress(*TROUBLES):  # locks lapse by themselves
+        with suppress(*TROUBLES):  # locks expire anyway
             if receiver is not None:
                 for message in strangers:
                     receiver.abandon_message(message)
@@ -136,7 +134,7 @@ class Exercise:
         return known is not None and known.state == "failed_over" and known.reason.startswith(self.tag)
 
     def _keep(self, plan: Plan) -> bool:
-        """Written down, with the claim renewed. False: another worker carries it on."""
+        """Store the plan and renew the claim. False if another worker has claimed the drill."""
         until = datetime.now(UTC) + timedelta(seconds=CLAIM_S)
         kept = self._row.keep(course=plan.as_json(), step=plan.step.value, claimed_until=until)
         announce_change()
@@ -180,24 +178,24 @@ class Exercise:
         return Request(who, pair, path, reason=reason, request_id=uuid.uuid4().hex)
 
     def _prepare(self) -> None:
-        """The canary is there and fit, and nothing speaks against a drill. Raises Unfit."""
+        """Check that the canary exists and that a drill is possible. Raises Unfit."""
         if self._row.creates_canary:
             make_canary(self._connected, self._row)
         name, path = self._row.pair.name, self._row.path
         now = canary.moment(self._row.pair, is_silent=False)
-        moment = Moment(away=now.away, paused=now.paused)  # what is running is this drill
+        moment = Moment(away=now.away, paused=now.paused)  # the running drill is this one
         if against := canary.hindrances(canary.look(name, path), moment):
             raise Unfit(against[0])
 
     def _force(self, plan: Plan) -> Plan:
-        """Fail it over, knowing who is to hear of it."""
+        """Fail the canary over, and store which processes have to adopt it."""
         living = self._living()
         entities.FAIL_OVER.run(self._request(f"{self.tag} {self._row.reason}"), expires=self._row.expires_at)
         known = self._shared.health_of(self._row.path)
         return replace(plan, fleet=tuple(sorted(living)), forced_version=known.version if known else 0)
 
     def _heard(self, plan: Plan) -> Plan:
-        """With what processes have told meanwhile of when they heard."""
+        """The plan with the adoption times that processes have reported since."""
         with suppress(RedisError):
             return with_reports(plan, self._row.path, self._living())
         return plan
@@ -206,7 +204,7 @@ class Exercise:
         return Presences(self._shared).living()
 
     def _look(self) -> tuple[int, bool]:
-        """The drill's messages in all backlog queues, and whether they were seen to their ends."""
+        """The drill's messages in all backlog queues, and whether the queues were read to their ends."""
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(self._in_queue, self._connected.backlog_paths))
         count = len(self._connected.backlog_paths)
@@ -228,11 +226,11 @@ class Exercise:
         return found, True
 
     def _receive(self, plan: Plan) -> tuple[Plan, int]:
-        """What is there: written down first and then completed, so that nobody's death loses count of it."""
+        """Receive messages: they are stored before they are completed, so that a crash does not lose count."""
         try:
             return self._received(plan)
         except TROUBLES:
-            self._let_go()  # the lock of a session may be lost, and its receiver of no use any more
+            self._let_go()  # the session lock may be lost, which makes the receiver unusable
             raise
 
     def _received(self, plan: Plan) -> tuple[Plan, int]:
@@ -247,14 +245,14 @@ class Exercise:
         plan = spent(plan, **({"receive": len(messages)} if messages else {"receive_empty": 1}))
         if marked and not self._keep(plan):
             return plan, len(mine)  # another worker counts them
-        for message in marked:  # those of earlier drills, too
+        for message in marked:  # including those of earlier drills
             self._receiver.complete_message(message)
         return spent(plan, settle=len(marked)) if marked else plan, len(mine)
 
     def _is_mine(self, message: ServiceBusReceivedMessage) -> bool:
         return mark_of(message) == self._id
 
-    # The end -------------------------------------------------------------------------------------------------------
+    # End -------------------------------------------------------------------------------------------------------
 
     def _finish(self, plan: Plan, end: Finish) -> None:
         row, now = self._row, datetime.now(UTC)
@@ -275,7 +273,7 @@ class Exercise:
 
 
 class Unfit(Exception):
-    """The canary cannot be used, or this is no time for a drill; trying again is in vain."""
+    """The canary cannot be used, or a drill is not possible now; retrying does not help."""
 
 
 def _audit(row: Drill, now: datetime, end: Finish) -> None:

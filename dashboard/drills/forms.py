@@ -1,4 +1,4 @@
-"""What beginning a drill asks for."""
+"""The form that starts a drill."""
 
 from django import forms
 
@@ -9,7 +9,7 @@ from dashboard.site.forms import WithReason
 
 
 class DrillForm(WithReason):
-    """Pair and canary, how many messages, why; for a queue that is not marked its name typed."""
+    """Pair, canary, number of messages, reason; for an unmarked queue also its typed name."""
 
     pair = forms.SlugField(max_length=63)
     path = forms.CharField(required=False, max_length=260)
@@ -20,10 +20,10 @@ class DrillForm(WithReason):
     request_id = forms.UUIDField(required=False)
 
     def canary(self, marked: str | None) -> str:
-        """The queue that is meant: the given one, the marked one, or the one a drill would make."""
+        """The queue: the given one, the marked one, or the one that a drill would create."""
         return self.cleaned_data["path"].strip() or marked or CANARY
 
     @property
     def count(self) -> int:
-        """How many messages."""
+        """The number of messages."""
         return self.cleaned_data["messages"] or USUAL

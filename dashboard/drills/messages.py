@@ -1,8 +1,6 @@
-"""A drill's canary of each kind: how it is made, sent to and received from, and by what a drill knows its messages.
+"""Canaries by kind: how to create them, send to them and receive from them, and how to identify messages of drills.
 
-The subscription of a topic is the drills'.
-
-Which messages of a queue with sessions are a drill's needs no look: they are in a session that bears its id.
+Topics have a dedicated subscription for drills. In queues with sessions, the session id identifies the drill.
 """
 
 from contextlib import suppress
@@ -17,7 +15,7 @@ from pairing import PairedSender, PairedServiceBusClient
 
 
 def make_canary(connected: PairedServiceBusClient, row: Drill) -> None:
-    """Make what is missing of it; needs the Manage claim. Raises AzureError."""
+    """Create what is missing; requires the Manage claim. Raises AzureError."""
     administration = connected.primary.administration
     with suppress(ResourceExistsError):
         if row.kind == Drill.Kind.TOPIC:
@@ -30,14 +28,14 @@ def make_canary(connected: PairedServiceBusClient, row: Drill) -> None:
 
 
 def sender(connected: PairedServiceBusClient, row: Drill) -> PairedSender:
-    """Where its messages go in."""
+    """A sender of its messages."""
     if row.kind == Drill.Kind.TOPIC:
         return connected.get_topic_sender(row.path)
     return connected.get_queue_sender(row.path)
 
 
 def receiver(connected: PairedServiceBusClient, row: Drill, identity: str) -> ServiceBusReceiver:
-    """Where its messages come out."""
+    """A receiver of its messages."""
     if row.kind == Drill.Kind.TOPIC:
         return connected.get_subscription_receiver(row.path, CANARY)
     if row.kind == Drill.Kind.SESSIONS:
@@ -58,7 +56,7 @@ def message_of(row: Drill, identity: str, number: int, total: int) -> ServiceBus
 
 
 def mark_of(message: ServiceBusReceivedMessage) -> str | None:
-    """Which drill sent a message; None where none did."""
+    """The drill that sent a message; None if none did."""
     value = (message.application_properties or {}).get(MARK.encode())
     if value is None:
         return None
@@ -66,6 +64,6 @@ def mark_of(message: ServiceBusReceivedMessage) -> str | None:
 
 
 def number_of(message: ServiceBusReceivedMessage) -> int:
-    """Its number in its drill; 0 where it has none."""
+    """The number of a message in its drill; 0 if it has none."""
     value = (message.application_properties or {}).get(b"number")
     return int(value) if isinstance(value, int) else 0

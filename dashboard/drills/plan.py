@@ -1,8 +1,7 @@
-"""The plan of a drill: what was done and seen so far, and what comes next. Pure: time and sight are passed in.
+"""The plan of a drill: its progress, its observations, and the next task. Pure: time and observations are passed in.
 
-A worker writes the plan down before each task and after it, so that whoever is killed anywhere is succeeded by one
-who knows what was begun. The forced failover always ends: each way leads through its release, each step has a limit,
-and the forced state itself expires (docs/readiness.md).
+A worker stores the plan before and after each task, so that its successor knows what was started. The forced failover
+always ends: all paths release it, each step has a time limit, and the forced state expires (docs/readiness.md).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pairing.fleet.presence import Presence
 
 
 class Step(StrEnum):
-    """Where a drill is, in the order of a good one; the last two are for those that were called off or failed."""
+    """The steps of a drill in the order of a successful one; the last two are for aborted or failed drills."""
 
     PREPARING = "preparing"
     SENDING = "sending"
@@ -42,15 +41,15 @@ LIMITS_S: Mapping[Step, float] = {
     Step.COUNTING: 90,
     Step.ROLLING_BACK: 120,
 }
-"""Seconds after which a step counts as failed; of the last one, after which it is given up once nothing is forced."""
+"""Seconds after which a step fails; the last step is given up after this time if nothing is forced."""
 QUIET_LOOKS = 2
-"""So often in a row nothing may come before nothing more is waited for."""
+"""Number of consecutive empty receives after which receiving ends."""
 PASSED, FAILED, ABORTED = "passed", "failed", "aborted"
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One message that was received: its number in the drill, and the broker's in the queue."""
+    """One received message: its number in the drill, and its sequence number in the queue."""
 
     number: int
     sequence: int
@@ -58,45 +57,45 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a drill has to remember; times are None until they come."""
+    """The state of a drill; times are None until they occur."""
 
     step: Step
     since: datetime
-    """When the step began."""
+    """Start of the step."""
     total: int
     sent: int = 0
-    """Messages 1 to this one were accepted, by either namespace."""
+    """Messages up to this number were accepted by either namespace."""
     sending: int = 0
-    """The message whose send was begun; 0 where none is."""
+    """The message whose send was started; 0 if none."""
     unsure: tuple[int, ...] = ()
-    """Messages whose send was begun more than once: each may be there twice."""
+    """Messages whose send was started more than once: each may exist twice."""
     is_prepared: bool = False
     is_forced: bool = False
-    """A forced failover was begun, and is to be released."""
+    """A forced failover was started and has to be released."""
     forced_at: datetime | None = None
     forced_version: int = 0
-    """Of the forced state, by which processes tell that they heard of it."""
+    """The version of the forced state, with which processes report its adoption."""
     fleet: tuple[str, ...] = ()
     """The processes that were alive when it was forced."""
     heard: Mapping[str, float] = field(default_factory=dict)
-    """After how many seconds each of them had taken it over, as far as they told."""
+    """Seconds after which each of them adopted it, as far as reported."""
     known_at: datetime | None = None
     diverted_at: datetime | None = None
     released_at: datetime | None = None
     healed_at: datetime | None = None
     home_at: datetime | None = None
     seen_in_backlog: int = 0
-    """The most of its messages that were seen in the backlog at once."""
+    """Maximum number of its messages seen in the backlog at once."""
     left_in_backlog: int | None = None
     arrivals: tuple[Arrival, ...] = ()
     quiet: int = 0
-    """How often in a row nothing came."""
+    """Number of consecutive empty receives."""
     failure: str = ""
     aborted_by: str = ""
     trouble: str = ""
-    """What stands in the way at the moment; it is tried again."""
+    """The current error; the task is retried."""
     operations: Mapping[str, int] = field(default_factory=dict)
-    """What it took, by kind of usage."""
+    """Operations by kind of usage."""
 
     @property
     def first_part(self) -> int:
@@ -119,12 +118,12 @@ class Plan:
 
     @property
     def lost(self) -> list[int]:
-        """Accepted, and not received."""
+        """Messages accepted but not received."""
         return sorted(set(range(1, self.sent + 1)) - self.arrived)
 
     def as_json(self) -> dict[str, Any]:
-        """As a row keeps it."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}  # asdict copies all, deeply: it takes long
+        """The JSON stored in the row."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}  # asdict makes slow deep copies
         times = {name: value.isoformat() for name, value in told.items() if isinstance(value, datetime)}
         arrivals = [[one.number, one.sequence] for one in self.arrivals]
         lists = {"arrivals": arrivals, "unsure": list(self.unsure), "fleet": list(self.fleet)}
@@ -133,7 +132,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Plan:
-        """What `as_json` wrote."""
+        """Parse the output of `as_json`."""
         times = {
             name: datetime.fromisoformat(told[name])
             for name in ("since", "forced_at", "known_at", "diverted_at", "released_at", "healed_at", "home_at")
@@ -144,12 +143,12 @@ class Plan:
         return cls(**{**told, **times, **tuples, "step": Step(told["step"])})
 
 
-# Deeds -------------------------------------------------------------------------------------------------------------
+# Tasks -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Make the canary if it is wanted and missing; see that it can be used."""
+    """Create the canary if requested and missing; check that it can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """End the hold, so that an accepted ping heals the canary."""
+    """End the hold, so that an accepted ping ends the failover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +180,19 @@ class MarkHealthy:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Receive what is there of the drill's messages."""
+    """Receive available messages of the drill."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do but look again in a moment."""
+    """Wait and check again."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """It is over."""
+    """End the drill."""
 
     outcome: str
     detail: str
@@ -204,14 +203,14 @@ Task = Prepare | Send | Force | Look | Release | MarkHealthy | Receive | Wait | 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What the worker sees at this moment."""
+    """The worker's current observations."""
 
     is_away: bool
-    """Its own client has the canary failed over."""
+    """Whether the canary is failed over in the worker's client."""
     is_ours: bool | None
-    """The fleet has it failed over by this drill, held or not; None: Redis does not tell."""
+    """Whether it is failed over in the fleet by this drill, held or not; None if Redis does not answer."""
     is_expired: bool = False
-    """The forced state's time is over."""
+    """Whether the forced state has expired."""
     abort_wanted_by: str = ""
 
 
@@ -219,14 +218,14 @@ class Sight:
 
 
 def resumed(plan: Plan) -> Plan:
-    """The plan as another worker takes it on: what was begun may have been done, or not."""
+    """The plan for a succeeding worker: a started task may or may not be done."""
     if not plan.sending:
         return plan
     return replace(plan, sending=0, unsure=_with(plan.unsure, plan.sending))
 
 
 def decide(plan: Plan, sight: Sight, now: datetime) -> tuple[Plan, Task]:
-    """What comes next, and the plan to be written down before it is done."""
+    """The next task, and the plan to store before executing it."""
     plan = _called_off(plan, sight, now)
     while (following := _following(plan, sight)) is not None:
         plan = enter(plan, following, now)
@@ -234,7 +233,7 @@ def decide(plan: Plan, sight: Sight, now: datetime) -> tuple[Plan, Task]:
 
 
 def _called_off(plan: Plan, sight: Sight, now: datetime) -> Plan:
-    """Rolling back as soon as somebody wants it, or a step takes too long, or has failed."""
+    """Start the rollback if requested, or if a step takes too long or has failed."""
     if plan.step in (Step.ROLLING_BACK, Step.ENDED):
         return plan
     if sight.abort_wanted_by:
@@ -246,21 +245,21 @@ def _called_off(plan: Plan, sight: Sight, now: datetime) -> Plan:
 def _overdue(plan: Plan, now: datetime) -> str:
     limit_s = LIMITS_S[plan.step]
     if plan.step is Step.COUNTING or (now - plan.since).total_seconds() <= limit_s:
-        return ""  # what has not arrived when counting is over is no trouble of the drill, but its finding
+        return ""  # messages that have not arrived are a finding, not an error of the drill
     last = f" {plan.trouble}" if plan.trouble else ""
     return f"{WORDS[plan.step]} took longer than {limit_s:.0f} s.{last}"
 
 
 def _broken_off(plan: Plan, sight: Sight) -> str:
-    """Somebody else ended the forced failover, or its time was over."""
+    """Why the forced failover ended early: it was ended by an operator, or expired."""
     if plan.step is Step.DIVERTING and sight.is_ours is False:
-        why = "its time was over" if sight.is_expired else "somebody ended it"
+        why = "it expired" if sight.is_expired else "it was ended by an operator"
         return f"The failover ended before all was sent: {why}."
     return ""
 
 
 def _following(plan: Plan, sight: Sight) -> Step | None:
-    """The step to go on to; None while the present one is not done."""
+    """The next step; None while the current one is not done."""
     match plan.step:
         case Step.PREPARING if plan.is_prepared:
             return Step.SENDING
@@ -288,7 +287,7 @@ def _task(plan: Plan, sight: Sight, now: datetime) -> Task:
         case Step.FORCING:
             return Force() if plan.forced_at is None else Wait("until this worker has heard of the failover")
         case Step.DIVERTING if not sight.is_away:
-            return Wait("until this worker has heard of the failover")  # it has only just begun to work
+            return Wait("until this worker has heard of the failover")  # the failover was forced only now
         case Step.DIVERTING:
             return Send(plan.sent + 1) if plan.sent < plan.second_part else Look()
         case Step.RELEASING:
@@ -310,8 +309,8 @@ def _count(plan: Plan, now: datetime) -> Task:
 
 
 def _roll_back(plan: Plan, sight: Sight, now: datetime) -> Task:
-    """Release first, whatever else; then bring home and take away what the drill has sent."""
-    may_stand = sight.is_ours is None and not sight.is_expired  # not known counts as ours
+    """Release first; then drain and receive the messages of the drill."""
+    may_stand = sight.is_ours is None and not sight.is_expired  # unknown counts as ours
     if plan.is_forced and (sight.is_ours or may_stand):
         return MarkHealthy()
     is_late = (now - plan.since).total_seconds() > LIMITS_S[Step.ROLLING_BACK]
@@ -323,12 +322,12 @@ def _roll_back(plan: Plan, sight: Sight, now: datetime) -> Task:
             return Receive()
     rest = f" {len(plan.lost)} of its messages may still be in the canary or the backlog." if plan.lost else ""
     if plan.aborted_by:
-        return Finish(ABORTED, f"Called off by {plan.aborted_by}.{rest}")
+        return Finish(ABORTED, f"Aborted by {plan.aborted_by}.{rest}")
     return Finish(FAILED, f"{plan.failure}{rest}")
 
 
 def _begun(plan: Plan, task: Task, now: datetime) -> tuple[Plan, Task]:
-    """What has to be known of a task before it is done."""
+    """The plan to store before a task."""
     match task:
         case Send(number):
             again = number in plan.unsure or number == plan.sending
@@ -340,7 +339,7 @@ def _begun(plan: Plan, task: Task, now: datetime) -> tuple[Plan, Task]:
 
 
 def enter(plan: Plan, step: Step, now: datetime) -> Plan:
-    """The plan at the beginning of a step."""
+    """The plan at the start of a step."""
     return replace(
         plan,
         step=step,
@@ -354,11 +353,11 @@ def enter(plan: Plan, step: Step, now: datetime) -> Plan:
     )
 
 
-# What came of it ---------------------------------------------------------------------------------------------------
+# Results -----------------------------------------------------------------------------------------------------------
 
 
 def troubled(plan: Plan, task: Task, why: str, *, is_final: bool = False) -> Plan:
-    """The task raised: it is tried again until the step is overdue, unless that would be in vain."""
+    """The plan after an error: the task is retried until the step is overdue, unless retrying does not help."""
     if isinstance(task, Send):
         plan = replace(plan, sending=0, unsure=_with(plan.unsure, task.number))
     if is_final and plan.step is not Step.ROLLING_BACK:
@@ -367,7 +366,7 @@ def troubled(plan: Plan, task: Task, why: str, *, is_final: bool = False) -> Pla
 
 
 def done(plan: Plan, task: Task, now: datetime, *, counted: int = 0, complete: bool = True) -> Plan:
-    """The task is done; `counted` is what a look or a receive has found, `complete` whether it has seen all."""
+    """The plan after a task; `counted`: the messages found, `complete`: whether all were seen."""
     plan = replace(plan, trouble="")
     match task:
         case Prepare():
@@ -392,7 +391,7 @@ def done(plan: Plan, task: Task, now: datetime, *, counted: int = 0, complete: b
 
 
 def _looked(plan: Plan) -> str:
-    """What a look leaves to be wished for."""
+    """What an observation lacks."""
     if plan.step is Step.DIVERTING and plan.seen_in_backlog < plan.diverted:
         return f"{plan.seen_in_backlog} of {plan.diverted} messages were seen in the backlog."
     if plan.step is Step.DRAINING and plan.left_in_backlog != 0:
@@ -401,7 +400,7 @@ def _looked(plan: Plan) -> str:
 
 
 def received(plan: Plan, number: int, sequence: int) -> Plan:
-    """One more of the drill's messages; the same one delivered again counts once."""
+    """Add a received message; a redelivery counts once."""
     arrival = Arrival(number, sequence)
     if arrival in plan.arrivals:
         return plan
@@ -409,7 +408,7 @@ def received(plan: Plan, number: int, sequence: int) -> Plan:
 
 
 def with_reports(plan: Plan, path: str, living: Mapping[str, Presence]) -> Plan:
-    """What the living processes tell of how soon the forced failover reached them; those that are gone told before."""
+    """Add the adoption times reported by live processes; those of ended processes are kept."""
     told = {
         process: one.after_s
         for process, presence in living.items()
@@ -432,7 +431,7 @@ WORDS: Mapping[Step, str] = {
     Step.DIVERTING: "Sending to the backlog",
     Step.RELEASING: "Releasing the canary",
     Step.RETURNING: "Sending to the primary again",
-    Step.DRAINING: "Bringing the messages home",
+    Step.DRAINING: "Draining the backlog",
     Step.COUNTING: "Receiving and counting",
     Step.ROLLING_BACK: "Rolling back",
     Step.ENDED: "Over",

@@ -1,4 +1,4 @@
-"""What a drill came to: how fast, what came home, in what order, and what it cost. Pure but for the price."""
+"""The report of a drill: times, drained messages, their order, and the cost. Pure except for prices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dashboard.models.charge import PUBLISHED
 from pairing.telemetry.metering import SETTLEMENT_KINDS
 
 PREPARING = 2
-"""Management operations that a drill makes in the primary; those in the secondary look at the backlog."""
+"""Management operations of a drill in the primary; those in the secondary read the backlog."""
 
 
 def report(plan: Plan, began_at: datetime, ended_at: datetime) -> dict[str, Any]:
-    """Everything but the price."""
+    """The report without prices."""
     numbers = Counter(one.number for one in plan.arrivals)
     doubled = sorted(number for number, times in numbers.items() if times > 1)
     return {
@@ -52,7 +52,7 @@ def report(plan: Plan, began_at: datetime, ended_at: datetime) -> dict[str, Any]
 
 
 def propagation(plan: Plan) -> dict[str, Any] | None:
-    """How soon the living processes had taken over the forced failover; None where none was forced."""
+    """How soon live processes adopted the forced failover; None if none was forced."""
     if not plan.forced_at:
         return None
     told = list(plan.heard.values())
@@ -65,7 +65,7 @@ def propagation(plan: Plan) -> dict[str, Any] | None:
 
 
 def operations(plan: Plan) -> dict[str, int]:
-    """What it took by kind: what the worker did, and what the syphon did for it."""
+    """Operations by kind, of the worker and of the syphon."""
     home = plan.diverted if plan.home_at else 0
     moved = {"syphon_receive": home, "syphon_send": home, "syphon_settle": home}
     told = Counter({**plan.operations}) + Counter(moved)
@@ -75,7 +75,7 @@ def operations(plan: Plan) -> dict[str, int]:
 
 
 def is_in_order(plan: Plan) -> dict[str, bool | None]:
-    """Whether each third arrived as it was sent, None where nothing did; different thirds may come in any order."""
+    """Whether each third arrived in order, None if nothing arrived; thirds can arrive in any order."""
     thirds = {
         "before": (1, plan.first_part),
         "during": (plan.first_part + 1, plan.second_part),
@@ -93,7 +93,7 @@ def _is_rising(plan: Plan, first: int, last: int) -> bool | None:
 
 
 def cost(pair: str, told: Mapping[str, int], now: datetime) -> dict[str, Any] | None:
-    """What the operations cost at the margin of this month; None where the price list cannot be read."""
+    """The marginal cost of the operations this month; None if the price list cannot be read."""
     month = f"{now:%Y-%m}"
     try:
         known = prices(month)
@@ -109,9 +109,9 @@ def cost(pair: str, told: Mapping[str, int], now: datetime) -> dict[str, Any] | 
 def priced(
     ladder: Sequence[Tier], usual: Traffic, told: Mapping[str, int], secondary: Sequence[Tier] | None = None
 ) -> dict[str, Any]:
-    """The billable operations, and what the month's bills cost more for them. Pure.
+    """The billable operations and their marginal cost. Pure.
 
-    `secondary`: the ladder of the secondary, where it is of another tier.
+    `secondary`: the price tiers of the secondary, if its SKU differs.
     """
     billed = {kind: count for kind, count in told.items() if kind not in SETTLEMENT_KINDS}
     bills = _bills(usual.used[PUBLISHED], billed, ladder, ladder if secondary is None else secondary)
@@ -123,7 +123,7 @@ def priced(
 def _bills(
     used: Used, billed: Mapping[str, int], here: Sequence[Tier], there: Sequence[Tier]
 ) -> list[tuple[Sequence[Tier], int, int]]:
-    """Of each bill its ladder, what it has used, and what the drill adds; one where both namespaces share it."""
+    """Price tiers, previous usage and added operations per bill; one bill if both namespaces share it."""
     more = sum(billed.values())
     if used.secondary is None and here == there:
         return [(here, used.primary, more)]
@@ -136,7 +136,7 @@ def _bills(
 
 
 def money(exact: Decimal) -> str:
-    """At least two decimals, and as many more as it takes to tell it from nothing; at most eight."""
+    """An amount with two to eight decimals, enough to show a nonzero value."""
     whole, _, rest = f"{exact:.8f}".partition(".")
     return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
 

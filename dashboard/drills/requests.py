@@ -1,4 +1,4 @@
-"""How a drill begins and is called off, and when the schedule begins one. The actions are in `drills.actions`."""
+"""Start and abortion of drills, and their schedule. The actions are in `drills.actions`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dashboard.drills.plan import Plan, Step
 from dashboard.models import Drill, Pair
 
 LONGEST = timedelta(minutes=15)
-"""After so long the forced failover of a drill ends by itself, whatever happens to its workers."""
+"""How long the forced failover of a drill lasts at most, even if its workers fail."""
 LEAST, USUAL, MOST = 9, 30, 300
 SCHEDULE = "schedule"
-"""The name under which drills begin that nobody pressed for."""
+"""The operator name of scheduled drills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delegate:
-    """Who carries out what an operator, or the pairs file, has allowed: the right was checked when it began.
+    """The actor of a drill, whose permission was checked at the start.
 
-    A drill that is under way must be rolled back also if its operator has left the group since.
+    A running drill must be rolled back even if its operator has left the group since.
     """
 
     name: str
@@ -42,14 +42,15 @@ class Delegate:
 
     @classmethod
     def of(cls, drill: Drill) -> AbstractBaseUser:
-        """The one who acts for a drill."""
+        """The actor of a drill."""
         return cast(AbstractBaseUser, cls(drill.by))
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a drill is to be: its canary's name typed where it is not marked, whether a missing canary is made and as
-    what, and how many messages are sent."""
+    """The options of a drill: the typed name of an unmarked canary, whether and as what type a missing canary is
+    created, and the number of messages.
+    """
 
     typed: str = ""
     creates: bool = False
@@ -58,24 +59,24 @@ class Wanted:
 
 
 def start(request: Request, canary: Canary, now: Moment, what: Wanted, *, is_marked: bool) -> Outcome:
-    """Let a worker carry out a drill on the request's target. A queue that is not marked takes its name typed."""
+    """Request a drill on the request's target. An unmarked queue requires its typed name."""
     if not is_marked and what.typed.strip() != request.target:
         raise ActionError(f"{request.target} is not marked as a canary: type its name to drill on it.")
     if against := hindrances(canary, now, creates=what.creates):
-        raise ActionError(f"{against[0]} Nothing was begun.")
+        raise ActionError(f"{against[0]} No drill was started.")
     if not LEAST <= what.messages <= MOST:
         raise ActionError(f"A drill takes {LEAST} to {MOST} messages.")
     kind = canary.kind if canary.is_there else what.kind
     creates = what.creates and bool(canary.missing)
     if wanted(request, creates=creates, messages=what.messages, kind=kind) is None:
-        return unchanged(f"A drill of {request.pair.name} runs already.")
+        return unchanged(f"A drill of {request.pair.name} is already running.")
     return done(f"The drill on {request.target} begins: {what.messages} messages.")
 
 
 def wanted(
     request: Request, *, creates: bool, messages: int, kind: str = Drill.Kind.QUEUE, is_scheduled: bool = False
 ) -> Drill | None:
-    """The row of a new drill; None where the pair has one under way."""
+    """The row of a new drill; None if the pair has a running one."""
     at = timezone.now()
     row = Drill(
         pair=request.pair,
@@ -100,22 +101,22 @@ def wanted(
 
 
 def abort(request: Request, drill: Drill) -> Outcome:
-    """Call a drill off: a worker rolls it back within seconds."""
+    """Abort a drill; a worker rolls it back within seconds."""
     mine = Drill.open_ones().filter(pk=drill.pk, abort_wanted_by="")
     if not mine.update(abort_wanted_by=request.operator):
-        return unchanged("The drill is over, or being called off already.")
+        return unchanged("The drill is over or already being aborted.")
     return done(f"The drill on {drill.path} is being rolled back.")
 
 
 def is_due(last_at: datetime | None, every_days: float | None, now: datetime, against: Sequence[str]) -> bool:
-    """Whether the schedule begins a drill: an interval has passed since the last, and nothing speaks against. Pure."""
+    """Whether a scheduled drill is due: the interval has passed, and there is no reason against it. Pure."""
     if every_days is None or against:
         return False
     return last_at is None or now - last_at >= timedelta(days=every_days)
 
 
 def last_of(pair: Pair, canary: str) -> datetime | None:
-    """When the last drill on it began."""
+    """Start of the last drill on it."""
     last = Drill.objects.filter(pair=pair, path=canary).order_by("-at").first()
     return last.at if last else None
 

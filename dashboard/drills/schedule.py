@@ -1,4 +1,4 @@
-"""Drills that nobody asked for: when one begins by schedule."""
+"""Scheduled drills."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ ASKED_AGAIN_S = 60
 
 
 def begin_if_due(name: str, path: str, every_days: float, now: datetime) -> Drill | None:
-    """A drill by schedule, if one is due; while something speaks against it, that is asked once a minute."""
+    """Start a scheduled drill if one is due; while there is a reason against it, check once a minute."""
     pair = Pair.objects.filter(name=name).first()
     if pair is None or not wanting.is_due(wanting.last_of(pair, path), every_days, now, ()):
         return None

@@ -1,4 +1,4 @@
-"""Drills: what they came to, one of them live, and how one is begun and called off."""
+"""The pages of drills: list, live page, start and abort."""
 
 import uuid
 
@@ -28,7 +28,7 @@ PAGE = 50
 
 @require_GET
 def listing(request: HttpRequest) -> HttpResponse:
-    """Every drill, the newest first, and where one can be begun; htmx gets the live part alone."""
+    """All drills, newest first, and the pairs where one can be started; htmx requests return only the live part."""
     drills = Drill.objects.select_related("pair").order_by("-at", "-id")
     page = Paginator(drills, PAGE).get_page(request.GET.get("page"))
     pairs = [(pair, marked(pair.name)) for pair in Pair.objects.filter(is_configured=True)]
@@ -45,7 +45,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def detail(request: HttpRequest, drill: int) -> HttpResponse:
-    """One drill, live while it runs; htmx gets the live part alone."""
+    """One drill, live while it runs; htmx requests return only the live part."""
     row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
     context = {"board": drill_board(row), "drill": row, "pair": row.pair}
     return page_or_part(request, "drills/detail.html", context)
@@ -53,7 +53,7 @@ def detail(request: HttpRequest, drill: int) -> HttpResponse:
 
 @require_GET
 def document(request: HttpRequest, drill: int) -> HttpResponse:
-    """The same for programs."""
+    """The drill as JSON."""
     row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
     answer = JsonResponse(as_json(row), json_dumps_params={"indent": 2})
     answer["Cache-Control"] = "no-store"
@@ -62,7 +62,7 @@ def document(request: HttpRequest, drill: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def start(request: HttpRequest) -> HttpResponse:
-    """GET shows what will happen and what speaks against it, and asks; POST begins the drill."""
+    """GET shows a preview and reasons against the drill; POST starts it."""
     require(request.user, START_DRILL.right)
     form = DrillForm(request.POST if request.method == "POST" else request.GET, needs_reason=request.method == "POST")
     if not form.is_valid() and not form.lacks_only_reason:
@@ -83,7 +83,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def abort(request: HttpRequest, drill: int) -> HttpResponse:
-    """Calls a drill off; a worker rolls it back."""
+    """Abort a drill; a worker rolls it back."""
     require(request.user, ABORT_DRILL.right)
     row = get_object_or_404(Drill.objects.select_related("pair"), pk=drill)
     wanted = Request(request.user, row.pair, row.path, reason=request.POST.get("reason", "")[:500])

@@ -1,4 +1,4 @@
-"""What the pages of pairs show, read in a fixed number of queries whatever the number of pairs and entities."""
+"""The content of the pages of pairs, read in a number of queries that does not depend on the size of the fleet."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pairing.fleet.shared_health import Pace
 
 MOST_NAMED = 3
 PanelOf = Callable[[Pair], object | None]
-"""What else is shown beside a pair, for `demo/panel.html`; None for nothing."""
+"""Additional content of a pair, for `demo/panel.html`; None if there is none."""
 
 
 def no_panel(pair: Pair) -> None:
@@ -49,7 +49,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class PairBoard:
-    """One pair with what a person wants to know of it."""
+    """One pair with its state."""
 
     pair: Pair
     rows: Sequence[EntityRow]
@@ -66,7 +66,7 @@ class PairBoard:
 
     @property
     def other_paces(self) -> int:
-        """How many of its queues and entities have a limit of their own."""
+        """Number of its queues and entities with their own limit."""
         return len(self.paces.keys() - {WHOLE_PAIR})
 
     @property
@@ -76,18 +76,18 @@ class PairBoard:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the syphon receives but does not deliver, though nobody paused it."""
+        """Whether the syphon receives but does not deliver, although it is not paused."""
         return bool(vars(self.pair)["stalls"])
 
     @property
     def other_pauses(self) -> int:
-        """For how many of its queues and entities alone the syphon is paused."""
+        """Number of its queues and entities whose syphon is paused individually."""
         return sum(pause.queue != WHOLE_PAIR for pause in self.pauses)
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Everything on the overview."""
+    """The content of the overview."""
 
     pairs: Sequence[PairBoard]
     headline: Headline
@@ -96,7 +96,7 @@ class Board:
 
     @property
     def troubled(self) -> list[EntityRow]:
-        """What the headline is about, as far as it is shown: those that are out for longest, and not more than fit."""
+        """The entities that the headline names: those failed over longest, limited in number."""
         away = (Status.FAILED_OVER, Status.HELD)
         wanted = away if self.headline.status in away else (Status.FAILING,)
         rows = [row for one in self.pairs for row in one.rows if row.status in wanted and row.entity.since]
@@ -106,12 +106,12 @@ class Board:
 def board(
     now: datetime, pairs: Iterable[Pair], entities: Iterable[EntityHealth], panel_of: PanelOf = no_panel
 ) -> Board:
-    """The pairs, and the given ones of their entities. The headline is about all entities of these pairs."""
+    """The pairs and the given entities. The headline covers all entities of these pairs."""
     known, shown = list(pairs), list(entities)
     beat = _heard(known)
     silent, totals = is_silent(beat, now), {pair.pk: _totals(pair) for pair in known}
     by_key = {pair.pk: pair for pair in known}
-    for entity in shown:  # no join, and no query for each
+    for entity in shown:  # avoids a join or a query per entity
         entity.pair = by_key[entity.pair_id]
     depths, samples = pair_depths(known, now - HOUR), waiting_samples(shown, now - HOUR)
     window = last_hour(now, depths)
@@ -150,7 +150,7 @@ def entity_rows(
 
 
 def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Status:
-    """What to show for one entity."""
+    """The line of one entity."""
     return entity_status(
         entity.state,
         is_held=is_held(entity.held_by, entity.expires, now),
@@ -160,7 +160,7 @@ def status_of(entity: EntityHealth, now: datetime, fleet_is_silent: bool) -> Sta
 
 
 def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -> Mapping[Status, int]:
-    """How many entities of the pairs look how; the same rule as status_of, for the database."""
+    """Number of entities of the pairs by status; the rule of status_of as a query."""
     held = Q(state="failed_over", held_by__isnull=False) & (Q(expires__isnull=True) | Q(expires__gt=now))
     counted = (
         EntityHealth.objects.present()
@@ -188,8 +188,9 @@ def status_counts(pairs: Iterable[Pair], now: datetime, fleet_is_silent: bool) -
 
 
 def watched_pairs(now: datetime) -> QuerySet[Pair]:
-    """Pairs as `board` wants them: with sums of their backlog queues, pauses, syphons
-    that stall and when a worker was last heard of, in two queries."""
+    """Pairs for `board`: with sums of their backlog queues, pauses, stalled syphons and the last heartbeat of a
+    worker, in two queries.
+    """
     here = Q(backlog_queues__is_gone=False)
     return Pair.objects.annotate(
         queues=Count("backlog_queues", filter=here),
@@ -203,7 +204,7 @@ def watched_pairs(now: datetime) -> QuerySet[Pair]:
 
 
 def _heard(pairs: Sequence[Pair]) -> datetime | None:
-    """When a worker was last heard of; it is read with the pairs, where they were read for a board."""
+    """The time of the last heartbeat; taken from the pairs if they were read for a board."""
     found: datetime | None = vars(pairs[0])["heard_at"] if pairs and "heard_at" in vars(pairs[0]) else last_heartbeat()
     return found
 
@@ -214,7 +215,7 @@ def _totals(pair: Pair) -> Totals:
 
 
 def last_heartbeat() -> datetime | None:
-    """When any worker was last heard of."""
+    """The time of the last heartbeat of any worker."""
     last: datetime | None = Heartbeat.objects.aggregate(last=Max("seen_at"))["last"]
     return last
 

@@ -1,8 +1,8 @@
-"""How the shared health of a pair reaches the database: by these two functions, and no other way.
+"""The only two functions that copy the shared health of a pair to the database.
 
-Redis holds what is true. `take_over` writes what Redis has just published or answered, `catch_up` whatever of Redis the
-database does not have yet. Collectors call both and then wake the open pages; an operator's action takes over what
-Redis answered to it, so that the operator's next page shows it. Pages write nothing.
+Redis holds the current state. `take_over` stores what Redis has just published or returned; `catch_up` stores
+everything that the database lacks. Collectors call both and then notify the open pages. An operator's action takes over
+the state that Redis returned, so that the operator's next page shows it. Pages never write.
 """
 
 import time
@@ -21,25 +21,25 @@ READ_ALL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far this process has brought a pair's health into the database."""
+    """How far this process has copied a pair's health to the database."""
 
     seen: Seen
     until: float
-    """When everything is read again: a database can be restored from yesterday's copy."""
+    """When everything is read again, since the database can be restored from a backup."""
 
 
 _progress: dict[str, Progress] = {}
 
 
 def take_over(pair: str, healths: Iterable[SharedHealth]) -> bool:
-    """Write down the health of entities as Redis published or answered it; whether any of it was new."""
+    """Store the health of entities that Redis published or returned. Returns whether any of it was new."""
     return bool(projection.apply_all_health(pair, healths))
 
 
 def catch_up(pair: str, pinged: Collection[str] | None = None) -> bool:
-    """Bring the database up to the shared health of a pair; whether anything was new. Raises RedisError.
+    """Copy the shared health of a pair to the database. Returns whether anything was new. Raises RedisError.
 
-    The last pings come with it: of all its entities, or of those in `pinged`. A pair nobody configured is passed over.
+    This includes the last pings, of all entities or of those in `pinged`. A pair that is not configured is skipped.
     """
     if not Pair.objects.filter(name=pair).exists():
         return False

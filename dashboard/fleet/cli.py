@@ -1,4 +1,4 @@
-"""`pairing status`: what is not healthy, how much waits for it, and how fast it may come home."""
+"""`pairing status`: entities that are not healthy, their backlog, and the pace of the syphon."""
 
 from typing import Any
 
@@ -15,22 +15,22 @@ from pairing.fleet.shared_health import Pace
 
 def add(commands: Subcommands) -> None:
     """Declare it."""
-    status = add_subcommand(commands, "status", "what is not healthy, since when and why, and what waits for it", run)
+    status = add_subcommand(commands, "status", "entities that are not healthy, and their backlog", run)
     status.add_argument("pair", nargs="?", help="only this pair")
-    status.add_argument("--all", action="store_true", help="healthy entities too")
-    status.add_argument("--exit-code", action="store_true", help=f"exit with {NOT_WELL} where something is not healthy")
+    status.add_argument("--all", action="store_true", help="include healthy entities")
+    status.add_argument("--exit-code", action="store_true", help=f"exit with {NOT_WELL} if an entity is not healthy")
 
 
 def run(options: Options) -> Answer:
-    """One row for each entity."""
+    """One row per entity."""
     pairs = pairs_named(options["pair"])
     every = [row for pair in pairs for row in _rows(pair)]
     sick = [row for row in every if row["status"] != Status.HEALTHY]
     rows = every if options["all"] else sick
     if not pairs:
-        lines = ["No pair is known yet: name one in PAIRS_FILE and run sync_pairs."]
+        lines = ["No pairs yet: add one to PAIRS_FILE and run sync_pairs."]
     elif not rows:
-        lines = ["All is healthy. --all lists every entity."]
+        lines = ["All entities are healthy. --all lists them."]
     else:
         lines = _table(rows)
     return Answer(rows, lines, NOT_WELL if options["exit_code"] and sick else 0)

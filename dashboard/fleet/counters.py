@@ -1,4 +1,4 @@
-"""Counters for Prometheus that are sums over rows, and go on where those rows are pruned."""
+"""Prometheus counters computed from rows, which do not fall when rows are pruned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dashboard.models import EntityHealth, FailoverEvent, PrunedCount, SyphonLed
 
 @dataclass(frozen=True, slots=True)
 class RowCounter:
-    """A sum of `column` over the rows of a model, or their number, by pair and `label`: names of columns."""
+    """The sum of `column` over the rows of a model, or their number, by pair and `label` (column names)."""
 
     name: str
     model: type[Model]
@@ -22,19 +22,19 @@ class RowCounter:
     column: str | None = None
 
     def totals(self) -> Iterator[tuple[str, str, int]]:
-        """Pair, label and count, of rows that are there and of those that were."""
+        """Pair, label and count, of current and pruned rows."""
         found = Counter[tuple[str, str]]()
         summed = Sum(self.column, default=0) if self.column else Count("pk")
         by = F(self.label) if self.label else Value("")
         rows = self.model._default_manager.order_by().values(of=F(self.pair), by=by).annotate(sum=summed)
         gone = PrunedCount.objects.order_by().filter(counter=self.name).values_list("pair", "label", "count")
-        # In one statement: between two, a pruning would count rows twice, and the counter would fall afterwards.
+        # One statement: a pruning between two statements would count rows twice, and the counter would fall afterwards.
         for pair, label, count in rows.values_list("of", "by", "sum").union(gone, all=True):
             found[pair, label] += int(count)
         return ((pair, label, count) for (pair, label), count in sorted(found.items()))
 
     def keep(self, keys: Iterable[int]) -> None:
-        """Remember what these rows count, in the transaction that deletes them; who else would delete them, waits."""
+        """Store the counts of these rows in the transaction that deletes them; concurrent prunings wait."""
         found = Counter[tuple[str, str]]()
         columns = [self.pair, *filter(None, (self.label, self.column))]
         rows = self.model._default_manager.filter(pk__in=keys).select_for_update(of=("self",))

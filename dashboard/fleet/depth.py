@@ -1,4 +1,4 @@
-"""Depth over time, read from the database and drawn: of pairs, and of the entities the messages are for."""
+"""Charts of backlog depth over time, of pairs and of entities, read from the database."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +14,14 @@ from dashboard.site.charts import Point, Series, Window, depth_chart, small_char
 
 HOUR, LEAST = timedelta(hours=1), timedelta(minutes=10)
 SPANS = tuple(timedelta(minutes=minutes) for minutes in (10, 12, 16, 20, 24, 30, 40, 60))
-"""How long a young chart is: its quarters are numbers one likes to read."""
+"""The spans of a chart with little data; their quarters are round numbers."""
 SPARK_BUCKETS, CHART_BUCKETS, TABLE_ROWS, NAMED_LINES = 60, 180, 12, 5
 Samples = Mapping[int, Sequence[Point]]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The drawing, and its numbers for those who read or hear them."""
+    """The drawing, and its numbers as text."""
 
     svg: SafeString
     small: SafeString
@@ -31,39 +31,39 @@ class Chart:
 
 
 def pair_depths(pairs: Iterable[Pair], since: datetime) -> Samples:
-    """Messages in the backlog of each pair, by its key, begun a little before `since`: a depth holds until the next."""
+    """Messages in the backlog by pair key, starting shortly before `since`: a depth holds until the next sample."""
     rows = PairDepth.objects.filter(pair__in=pairs, at__gte=since - LEAST).order_by("at")
     return _grouped(rows.values_list("pair_id", "at", "messages"))
 
 
 def waiting_samples(entities: Iterable[EntityHealth], since: datetime) -> Samples:
-    """Messages in the backlog for each entity, by its key."""
+    """Messages in the backlog by entity key."""
     keys = [entity.pk for entity in entities]
     rows = WaitingSample.objects.filter(entity__in=keys, at__gte=since).order_by("at")
     return _grouped(rows.values_list("entity_id", "at", "waiting"))
 
 
 def last_hour(now: datetime, *measured: Samples) -> Window:
-    """The last hour, or the shortest of the spans that holds all since measuring began."""
+    """The last hour, or the shortest span that contains all samples."""
     began = min((points[0][0] for samples in measured for points in samples.values() if points), default=now - HOUR)
     return Window.last(next((span for span in SPANS if now - began <= span), HOUR), now)
 
 
 def pair_chart(pair: Pair, total: Sequence[Point], parts: Mapping[str, Sequence[Point]], window: Window) -> Chart:
-    """All messages in a pair's backlog, and the entities most of them are for, by path."""
+    """All messages in a pair's backlog, and the entities with the most of them, by path."""
     shown = thin(total, window, CHART_BUCKETS)
     label = f"Messages in the backlog of {pair.name} in the last hour; now {shown[-1][1] if shown else 0:,}"
     return _chart([Series("total", shown, "total"), *_largest(parts, window)], total, window, label)
 
 
 def entity_chart(entity: EntityHealth, points: Sequence[Point], window: Window) -> Chart:
-    """The messages in the backlog for one entity."""
+    """The messages of one entity in the backlog."""
     label = f"Messages for {entity.path} in the backlog in the last hour; now {entity.waiting or 0:,}"
     return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
 
 
 def pair_chart_over(pair: Pair, span: Span, now: datetime) -> Chart:
-    """The backlog of a pair over more than an hour, and the entities most of it was for."""
+    """The backlog of a pair over more than an hour, and the entities with the most of it."""
     paths = largest(pair, span, now, NAMED_LINES)
     found, window = over(pair, [WHOLE_BACKLOG, *paths], span, now), Window.last(span.length, now)
     total = found[WHOLE_BACKLOG]
@@ -77,7 +77,7 @@ def pair_chart_over(pair: Pair, span: Span, now: datetime) -> Chart:
 
 
 def entity_chart_over(entity: EntityHealth, span: Span, now: datetime) -> Chart:
-    """The messages in the backlog for one entity over more than an hour."""
+    """The messages of one entity in the backlog over more than an hour."""
     points, window = over(entity.pair, [entity.path], span, now)[entity.path], Window.last(span.length, now)
     label = f"Messages for {entity.path} in the backlog in the {span.words}; now {entity.waiting or 0:,}"
     return _chart([Series("waiting", thin(points, window, CHART_BUCKETS), "total")], points, window, label)
@@ -90,10 +90,10 @@ def _chart(series: Sequence[Series], points: Sequence[Point], window: Window, la
 
 
 def spark(entity: EntityHealth, points: Sequence[Point], window: Window) -> SafeString:
-    """The same as a small line."""
+    """The depth as a sparkline."""
     top = max((value for _, value in points), default=0)
     waited = f"at most {top:,} waiting" if top else "nothing waiting"
-    begun = [(window.start, 0), *points] if points and points[0][0] > window.start else points  # nothing was waiting
+    begun = [(window.start, 0), *points] if points and points[0][0] > window.start else points  # the backlog was empty
     return sparkline(thin(begun, window, SPARK_BUCKETS), window, f"{entity.path}: {waited} in the last hour")
 
 

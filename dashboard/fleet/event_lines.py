@@ -1,4 +1,4 @@
-"""Events as they are told to people: what several processes saw at once is one line."""
+"""Events for display: the same event of several processes is one line."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ ECHOED = ("syphon_paused", "syphon_resumed")
 
 @dataclass(slots=True)
 class EventLine:
-    """An event, and in how many processes it happened at about the same time."""
+    """An event, and the number of processes that reported it at about the same time."""
 
     event: FailoverEvent
     processes: int = 1
 
 
 def recent_events(pair: str | None = None, limit: int = 12) -> list[EventLine]:
-    """The newest events, of one pair or of all."""
+    """The newest events of one pair or all."""
     events = FailoverEvent.objects.filter(pair=pair) if pair else FailoverEvent.objects.all()
     return together(events[: 4 * limit])[:limit]
 
 
 def together(events: Iterable[FailoverEvent]) -> list[EventLine]:
-    """Events, newest first; those that tell the same of an entity within SAME_TIME are one."""
+    """Events, newest first; equal events of an entity within SAME_TIME are merged."""
     told: list[EventLine] = []
     latest: dict[tuple[str, str, str], EventLine] = {}
     for event in _without_echoes(list(events)):
@@ -41,7 +41,7 @@ def together(events: Iterable[FailoverEvent]) -> list[EventLine]:
 
 
 def _without_echoes(events: list[FailoverEvent]) -> list[FailoverEvent]:
-    """An operator pauses a pair with one word; that each of its queues then stands still is no news beside it."""
+    """Whether the event of a queue only repeats the operator's pause of the whole pair."""
     words = [event for event in events if event.operator and event.kind in ECHOED]
 
     def is_echo(event: FailoverEvent) -> bool:

@@ -1,4 +1,4 @@
-"""Entities grouped by their folder, the path up to its first slash: ten thousand of them on one screen."""
+"""Entities grouped by folder, the path up to its first slash, so that thousands fit on one page."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -15,7 +15,7 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The entities of one pair under one folder, counted. An entity without a slash is a folder of its own."""
+    """The counts of one pair's entities in one folder. An entity without a slash is its own folder."""
 
     pair: str
     name: str
@@ -27,12 +27,12 @@ class Folder:
 
     @property
     def query(self) -> str:
-        """The address of its entities."""
+        """The URL of its entities."""
         return urlencode({"under": self.name})
 
 
 def folders(entities: QuerySet[EntityHealth]) -> list[Folder]:
-    """The folders of these entities, those in trouble first; in one query."""
+    """The folders of these entities, unhealthy ones first; in one query."""
     counted = (
         entities.order_by()
         .annotate(folder=FOLDER)

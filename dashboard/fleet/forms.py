@@ -1,4 +1,4 @@
-"""Filters of the overview and of the events page. They never refuse: a link from yesterday still shows something."""
+"""Filters of the overview and of the events page. Invalid values are ignored, so that old links work."""
 
 from django import forms
 from django.db.models import Q, QuerySet
@@ -15,7 +15,7 @@ STATES = {
 
 
 class EntityFilter(forms.Form):
-    """Search and state of the overview. What makes no sense is ignored, so that a link never breaks."""
+    """Search and state filters of the overview. Invalid values are ignored."""
 
     q = forms.CharField(required=False, max_length=260)
     state = forms.ChoiceField(required=False, choices=[("", "any state"), *((state, state) for state in STATES)])
@@ -34,7 +34,7 @@ class EntityFilter(forms.Form):
 
     @property
     def is_grouped(self) -> bool:
-        """Whether folders are asked for, and not the entities themselves."""
+        """Whether to show folders instead of entities."""
         return self.cleaned_data.get("group") == "folder"
 
     @property
@@ -43,7 +43,7 @@ class EntityFilter(forms.Form):
 
 
 class EventFilter(forms.Form):
-    """Filters of the events page: pair, entity, kind, and the first and last moment (UTC)."""
+    """Filters of the events page: pair, entity, kind, and time range (UTC)."""
 
     pair = forms.CharField(required=False, max_length=260)
     entity = forms.CharField(required=False, max_length=260)

@@ -1,4 +1,4 @@
-"""The books of syphons: taken out of Redis, which keeps the last fifty fillings of a queue, and kept for people."""
+"""The ledgers of syphons, copied from Redis, which keeps only the last fifty fillings of a queue."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """The books of one filling of a queue: from its first message until it was found drained."""
+    """The ledger of one filling of a queue: from its first message until it is drained."""
 
     queue: str
     began_at: datetime
     ended_at: datetime | None
     enqueued: int
     fates: Mapping[str, int]
-    """Messages by what became of them."""
+    """Messages by fate."""
     missing: int | None
-    """Not known before the end."""
+    """Unknown before the end."""
     reporter: str
 
     @property
@@ -43,24 +43,24 @@ class Filling:
 
 
 def keep(pair: str, books: Mapping[str, str], now: datetime) -> int:
-    """Store the books of a pair's queues as their syphons tell them; how many fillings are new or have changed.
+    """Store the ledgers that the syphons of a pair report. Returns the number of new or changed fillings.
 
-    Books that are closed are facts and stay as they are. Raises Pair.DoesNotExist.
+    Closed ledgers do not change. Raises Pair.DoesNotExist.
     """
     row = Pair.objects.get(name=pair)
     return sum(_kept(row, filling, now) for filling in _fillings(books))
 
 
 def during(pair: Pair, began: datetime, ended: datetime) -> QuerySet[SyphonLedger]:
-    """The books of fillings that overlap this time, by queue."""
+    """The ledgers of fillings that overlap this time, by queue."""
     is_after = Q(ended_at__isnull=True) | Q(ended_at__gte=began)
     return SyphonLedger.objects.filter(is_after, pair=pair, began_at__lte=ended).order_by("queue", "began_at")
 
 
 def stalled(now: datetime) -> QuerySet[BacklogQueue]:
-    """Backlog queues whose syphon receives but does not deliver: what could come home does not, for a while.
+    """Backlog queues whose syphon receives but does not deliver: deliverable messages wait for too long.
 
-    What is paused is no case for this, nor what waits for entities that are failing or failed over.
+    Paused queues, and messages for failing or failed-over entities, do not count.
     """
     this = {"pair": OuterRef("pair"), "queue": OuterRef("path")}
     books = SyphonLedger.objects.filter(**this, ended_at__isnull=True, enqueued__gt=F("home"))
@@ -70,24 +70,24 @@ def stalled(now: datetime) -> QuerySet[BacklogQueue]:
 
 
 def _fillings(books: Mapping[str, str]) -> Iterator[Filling]:
-    """What can be read of the books; those of a queue that cannot hide no other queue's."""
+    """The readable ledgers; an unreadable ledger of one queue does not affect the others."""
     for queue, written in books.items():
         try:
             with reading("the books of a queue"):
                 told = record(written)
                 fillings = [_filling(queue, one, told) for one in told.get("incidents", ()) if one["began_at"]]
         except ValueError as error:
-            log.warning("unreadable books left out", queue=fitted(queue, 300), problem=repr(error))
+            log.warning("unreadable ledger skipped", queue=fitted(queue, 300), problem=repr(error))
             continue
         yield from fillings
 
 
 def _filling(queue: str, told: Mapping[str, Any], books: Mapping[str, Any]) -> Filling:
-    """To be called within `reading`."""
+    """Call within `reading`."""
     ended = _aware(told, "ended_at") if told.get("ended_at") else None
     fates: Mapping[str, Any] = told["fates"]
     if len(fates) > _MOST_FATES:
-        raise ValueError("more fates than there are")
+        raise ValueError("too many fates")
     return Filling(
         queue=fitted(queue, 300),
         began_at=_aware(told, "began_at"),
@@ -102,7 +102,7 @@ def _filling(queue: str, told: Mapping[str, Any], books: Mapping[str, Any]) -> F
 def _count(fields: Mapping[str, Any], name: str) -> int:
     count = whole(fields, name)
     if not 0 <= count < _MOST:
-        raise ValueError(f"{name} is no number of messages")
+        raise ValueError(f"{name} is not a number of messages")
     return count
 
 
@@ -123,7 +123,7 @@ def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:
         "seen_at": now,
     }
     key = {"pair": pair, "queue": filling.queue, "began_at": filling.began_at}
-    with transaction.atomic():  # what is told of a filling is booked to its syphon's run once, or not at all
+    with transaction.atomic():  # a filling is counted in its syphon's run exactly once, or not at all
         row, created = SyphonLedger.objects.get_or_create(**key, defaults=told)
         same = (row.ended_at, row.enqueued, row.fates) == (told["ended_at"], told["enqueued"], told["fates"])
         changed = created or (not same and _update(row, told))
@@ -137,16 +137,16 @@ def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:
 
 
 def _unbalanced(pair: str, filling: Filling, missing: int, now: datetime) -> Event:
-    """Told once of each filling, however often its end is told."""
+    """Record one event per unbalanced filling, however often its end is reported."""
     since = f"since {filling.began_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     which = uuid5(NAMESPACE_URL, f"{pair}/{filling.queue}/{filling.began_at.isoformat()}/unbalanced").hex
     counted = f"{missing} of {filling.enqueued} messages {since} are not accounted for"
-    reason = counted if missing > 0 else f"{-missing} messages more than were enqueued {since} are in the books"
+    reason = counted if missing > 0 else f"{-missing} messages more than were enqueued {since} are in the ledger"
     return Event(which, now, pair, filling.queue, "ledger_unbalanced", reason, filling.reporter)
 
 
 def _update(row: SyphonLedger, told: dict[str, Any]) -> bool:
-    """False: another worker has, meanwhile, or the books are closed, or these are older: read before it froze."""
+    """False if the stored ledger is closed or newer, for example after this worker was suspended."""
     if told["home"] < row.home:
         return False
     if told["home"] == row.home:

@@ -1,7 +1,7 @@
-"""Live updates of open pages: one Redis subscription for each process, shared by all its streams.
+"""Live updates of open pages: one Redis subscription per process, shared by all its streams.
 
-Collectors write to the database and then announce the change. A stream only wakes its page, which fetches its own part:
-no stream writes, or knows what a person may see.
+Collectors write to the database and then announce the change. A stream only notifies its page, which then fetches its
+content: streams neither write nor check permissions on content.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ log = structlog.get_logger(__name__)
 
 
 class Broadcast:
-    """Wakes every waiting stream when a change is announced."""
+    """Wakes all waiting streams when a change is announced."""
 
     def __init__(self) -> None:
         self._streams: set[asyncio.Event] = set()
         self._listener: asyncio.Task[None] | None = None
 
     def join(self) -> asyncio.Event:
-        """A stream's own wake-up call: from now on it misses nothing."""
+        """Register a stream. Returns its wake-up event, set for each change from now on."""
         woken = asyncio.Event()
         self._streams.add(woken)
         if self._listener is None or self._listener.done():
@@ -39,26 +39,26 @@ class Broadcast:
         return woken
 
     def leave(self, woken: asyncio.Event) -> None:
-        """The last one to leave ends the subscription."""
+        """Unregister a stream; the last one ends the subscription."""
         self._streams.discard(woken)
         if not self._streams and self._listener:
             self._listener.cancel()
-            self._listener = None  # it takes a while to end, and who joins meanwhile needs another
+            self._listener = None  # it takes time to end, and a stream that joins in between needs a new one
 
     async def _listen(self) -> None:
-        """Until nobody streams any more. With Redis away it tries again, and the pages poll."""
+        """Listen until no stream is left. If Redis is unavailable, it retries, and the pages poll."""
         while True:
             try:
                 await self._follow()
             except redis.RedisError as error:
-                log.warning("no word of changes; open pages poll meanwhile", reason=type(error).__name__)
+                log.warning("live updates are unavailable; open pages poll", reason=type(error).__name__)
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
         client = redis.asyncio.Redis.from_url(settings.REDIS_URL, decode_responses=True)
         async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
             await channels.subscribe(CHANGED)
-            self._wake()  # for what was announced while nobody listened
+            self._wake()  # for changes announced while not subscribed
             async for _ in channels.listen():
                 self._wake()
 
@@ -71,9 +71,9 @@ _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDi
 
 
 async def stream(may_go_on: Callable[[], Awaitable[bool]] | None = None) -> AsyncGenerator[bytes, None]:
-    """Server-sent events: `changed` (several in short order are one), and a comment now and then.
+    """Server-sent events: `changed` (changes in quick succession are merged), and keep-alive comments.
 
-    Ends once `may_go_on`, asked every ASKED_AGAIN_S before something is told, says no.
+    Ends when `may_go_on`, which is called before an event at most every ASKED_AGAIN_S, returns False.
     """
     broadcast = _broadcasts.setdefault(asyncio.get_running_loop(), Broadcast())
     woken, asked = broadcast.join(), time.monotonic()

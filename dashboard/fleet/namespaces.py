@@ -1,4 +1,4 @@
-"""The control plane's way to a pair's namespaces, for the time of one page or errand: bounded and metered."""
+"""Access of the control plane to a pair's namespaces, for one page or job: bounded in time and metered."""
 
 import threading
 import uuid
@@ -22,12 +22,12 @@ from pairing.links import Link, Watchdog
 from pairing.telemetry.metering import UsageMeter
 
 PAGE = 100
-ASK_S = 8.0  # for one question to a namespace, opening a link included
+ASK_S = 8.0  # for one request to a namespace, including the opening of a link
 _lock = threading.Lock()
 
 
 class NamespaceError(Unavailable):
-    """The namespace cannot be asked, or refuses; the sentence says which and why."""
+    """A request to a namespace failed; the text names the namespace and the cause."""
 
 
 class Namespace:
@@ -39,7 +39,7 @@ class Namespace:
             where = config.primary if role == "primary" else config.secondary
             self._endpoint = _endpoint(where, role)
         except KeyError:
-            raise NamespaceError(f"PAIRS_FILE does not name {pair} any more, so it cannot be reached.") from None
+            raise NamespaceError(f"{pair} is no longer in PAIRS_FILE, so it cannot be reached.") from None
         except (PairsFileError, ValueError) as error:
             raise NamespaceError(str(error)) from None
         self.pair, self.name = pair, where.namespace
@@ -50,7 +50,7 @@ class Namespace:
 
     @cached_property
     def administration(self) -> ServiceBusAdministrationClient:
-        """The SDK's administration client; its calls belong into ``asked``."""
+        """The SDK's administration client; call it within ``asked``."""
         return self._endpoint.administration(ServiceBusAdministrationClient, emulator_transport)
 
     @cached_property
@@ -59,37 +59,37 @@ class Namespace:
 
     @contextmanager
     def asked(self, operations: int = 1) -> Iterator[ServiceBusAdministrationClient]:
-        """The administration client, with errors turned into sentences and the calls metered."""
+        """The administration client, with errors converted to sentences and calls metered."""
         self._meter.count("manage", self.name, "*", operations=operations, billing_units=operations)
         try:
             yield self.administration
         except ResourceNotFoundError:
             raise
         except (AzureError, OSError, ValueError) as error:
-            raise NamespaceError(f"{self.name} does not do what it is asked: {describe(error)}") from error
+            raise NamespaceError(f"{self.name} did not execute the request: {describe(error)}") from error
 
     def peek(
         self, queue: str, number: int, count: int = PAGE, *, dead: bool, subscription: str = ""
     ) -> list[ServiceBusReceivedMessage]:
-        """Up to ``count`` messages of a queue, or its dead letters, from this sequence number on; none is locked.
+        """Up to ``count`` messages of a queue, or its dead letters, from this sequence number; peeked without locks.
 
-        With ``subscription``, ``queue`` is the topic that has it.
+        With ``subscription``, ``queue`` is its topic.
         """
         answers: list[ServiceBusReceivedMessage] = []
 
         def look(receiver: Any, left_s: float) -> None:
-            first = max(number, 1)  # the SDK takes 0 for "where the last peek ended"
+            first = max(number, 1)  # for the SDK, 0 means "where the last peek ended"
             answers.extend(receiver.peek_messages(count, sequence_number=first, timeout=left_s))
 
         self._meter.count("manage", self.name, queue, operations=1, billing_units=1)
         source = f"{queue}/Subscriptions/{subscription}" if subscription else queue
         failure = self._link(source, dead).attempt(look, ASK_S)
         if failure is not None:
-            raise NamespaceError(f"{self.name} does not show {queue}: {describe(failure.error)}") from failure.error
+            raise NamespaceError(f"{self.name} cannot peek {queue}: {describe(failure.error)}") from failure.error
         return answers
 
     def close(self) -> None:
-        """Tells what was used, and gives up the links: the watchdog closes them, on nobody's time."""
+        """Report the usage and release the links; the watchdog closes them in the background."""
         for link in self._links.values():
             link.close(0)
         if administration := self.__dict__.get("administration"):
@@ -113,7 +113,7 @@ class Namespace:
 
 @contextmanager
 def namespace(pair: str, role: Role = "secondary") -> Iterator[Namespace]:
-    """One of a pair's namespaces, closed afterwards. Raises NamespaceError."""
+    """Open one of a pair's namespaces, and close it afterwards. Raises NamespaceError."""
     here = Namespace(pair, role)
     try:
         yield here

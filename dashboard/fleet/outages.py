@@ -1,7 +1,7 @@
-"""The one fold of failover events into outages. Pure: no database, no clock.
+"""The fold of failover events into outages. Pure: no database, no clock.
 
-An entity is away from `failed_over` or `forced` until `recovered`. Reports of what is known already, by other processes
-or once more, change nothing. Incidents, alerts and the charges all use this: docs/design/one-fold.md.
+An entity is away from `failed_over` or `forced` until `recovered`. Repeated reports, also by other processes, change
+nothing. Incidents, alerts and charges all use this fold: docs/design/one-fold.md.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from enum import Enum
 
 AWAY, BACK = ("failed_over", "forced"), ("recovered",)
 TURNS = (*AWAY, *BACK)
-"""The kinds of events that begin or end an outage."""
+"""The kinds of events that start or end an outage."""
 
 
 class Turn(Enum):
-    """What an event was to the outage of its entity."""
+    """The effect of an event on the outage of its entity."""
 
     BEGAN = "began"
     ENDED = "ended"
@@ -25,15 +25,15 @@ class Turn(Enum):
 
 @dataclass(slots=True)
 class Fold:
-    """One entity's outages, event by event. It may begin with what is known of earlier events."""
+    """One entity's outages, event by event. It can start from the state after earlier events."""
 
     began_at: datetime | None = None
-    """When the outage began that is not over; None where the entity is not away."""
+    """Start of the open outage; None if the entity is not away."""
     ended_at: datetime | None = None
-    """When the last outage was over. An event from before then arrived late: it begins nothing."""
+    """End of the last outage. Earlier events arrived late and do not start an outage."""
 
     def take(self, is_away: bool, at: datetime) -> Turn | None:
-        """Take the next event that tells whether the entity is away; None where it changes nothing."""
+        """Process the next event. Returns its effect; None if it changes nothing."""
         if is_away and self.began_at is None and (self.ended_at is None or at >= self.ended_at):
             self.began_at = at
             return Turn.BEGAN
@@ -45,7 +45,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An event of an entity, as far as it matters here."""
+    """The fields of an event that the fold uses."""
 
     time: datetime
     kind: str
@@ -54,14 +54,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """One outage: the report that began it, and the one that ended it, if it is over."""
+    """One outage: the event that started it, and the one that ended it, if it is over."""
 
     began: Report
     ended: Report | None = None
 
 
 def outages(reports: Iterable[Report]) -> Iterator[Outage]:
-    """The outages of one entity, the oldest first, from its events in the order of time."""
+    """The outages of one entity, oldest first, from its events in chronological order."""
     fold, began = Fold(), None
     for report in reports:
         turn = fold.take(report.kind in AWAY, report.time) if report.kind in TURNS else None

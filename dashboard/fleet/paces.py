@@ -1,4 +1,4 @@
-"""The limits that operators have set on the speed of syphons, as Redis knows them."""
+"""The paces of syphons that operators have set, from Redis."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from pairing.fleet.shared_health import Pace
 
 
 def paces(pair: str) -> dict[str, Pace]:
-    """The limits in force, by entity or queue; `*` is the whole pair's. Empty where Redis does not answer."""
+    """The paces of a pair by entity or queue; `*` is the whole pair. Empty if Redis does not answer."""
     try:
         return shared_state(pair).paces()
     except RedisError:
@@ -16,7 +16,7 @@ def paces(pair: str) -> dict[str, Pace]:
 
 
 def paces_of(pairs: Iterable[str]) -> dict[str, dict[str, Pace]]:
-    """The same of several pairs; where Redis does not answer it is asked once, and not for each."""
+    """The paces of several pairs; after the first failed request, Redis is not asked again."""
     found: dict[str, dict[str, Pace]] = {}
     try:
         for pair in pairs:
@@ -27,6 +27,6 @@ def paces_of(pairs: Iterable[str]) -> dict[str, dict[str, Pace]]:
 
 
 def limits(pair: str, path: str) -> list[tuple[str, Pace]]:
-    """What slows the drain to one entity: its own limit, and the whole pair's under `*`."""
+    """The paces that limit the drain to one entity: its own, and the whole pair's under `*`."""
     known = paces(pair)
     return [(target, known[target]) for target in (path, WHOLE_PAIR) if target in known]

@@ -1,4 +1,4 @@
-"""The pairs an installation watches, read from PAIRS_FILE (TOML). Credentials are named there, never written there."""
+"""The pairs of an installation, read from PAIRS_FILE (TOML), which names credentials but does not contain them."""
 
 import os
 import re
@@ -42,12 +42,12 @@ TIERS = ("basic", "standard", "premium")
 
 
 class PairsFileError(ImproperlyConfigured):
-    """PAIRS_FILE cannot be used; the sentence names the file, the key and what to write."""
+    """PAIRS_FILE is invalid; the text names the file, the key and the expected value."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityConfig:
-    """A queue or a topic of the primary namespace that is watched also where nobody sends."""
+    """A queue or topic of the primary namespace that is watched even if no process sends to it."""
 
     path: str
     kind: EntityKind
@@ -55,7 +55,7 @@ class EntityConfig:
 
 @dataclass(frozen=True, slots=True)
 class EndpointConfig:
-    """One namespace of a pair: where it is, who pays for it, and which variable holds its connection string."""
+    """One namespace of a pair: its host, its subscription, and the variable with its connection string."""
 
     namespace: str
     connection_string_env: str | None
@@ -66,7 +66,7 @@ class EndpointConfig:
     messaging_units: int = 1
 
     def connection_string(self, variables: Mapping[str, str] | None = None) -> str:
-        """The connection string, from the environment at this moment. Raises PairsFileError where it is not set."""
+        """The connection string, read from the environment. Raises PairsFileError if it is not set."""
         if self.connection_string_env is None:
             raise PairsFileError(
                 f"Namespace {self.namespace} has no connection string: it is reached with azure-identity."
@@ -79,7 +79,7 @@ class EndpointConfig:
         return value
 
     def is_emulator(self, variables: Mapping[str, str] | None = None) -> bool:
-        """Whether the connection string says UseDevelopmentEmulator=true. False where there is none to look at."""
+        """Whether the connection string contains UseDevelopmentEmulator=true. False without a connection string."""
         try:
             parts = connection_string_parts(self.connection_string(variables))
         except PairsFileError:
@@ -89,7 +89,7 @@ class EndpointConfig:
 
 @dataclass(frozen=True, slots=True)
 class DrillConfig:
-    """The queue or topic that drills may use, and how often one begins by itself; None: only by hand."""
+    """The queue or topic for drills, and the interval of scheduled drills; None: only on request."""
 
     entity: str
     every_days: float | None = None
@@ -97,7 +97,7 @@ class DrillConfig:
 
 @dataclass(frozen=True, slots=True)
 class PairConfig:
-    """One primary and one secondary namespace, with the options every process of the fleet uses for them."""
+    """One primary and one secondary namespace, with the options that all processes of the fleet use."""
 
     name: str
     primary: EndpointConfig
@@ -114,12 +114,12 @@ class PairConfig:
 
     @property
     def crosses_regions(self) -> bool:
-        """Whether the namespaces are known to be in two regions."""
+        """Whether the namespaces are known to be in different regions."""
         regions = {(end.region or "").lower() for end in (self.primary, self.secondary)}
         return len(regions) == 2 and "" not in regions
 
     def scope(self, namespace: str) -> str:
-        """The billing scope of one of the pair's namespaces: its subscription, or the pair's name without one."""
+        """The billing scope of one of the pair's namespaces: its subscription, or else the pair's name."""
         endpoint = self.secondary if namespace == self.secondary.namespace else self.primary
         return endpoint.subscription or self.name
 
@@ -131,7 +131,7 @@ def connection_string_parts(connection_string: str) -> dict[str, str]:
 
 
 def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = None) -> dict[str, PairConfig]:
-    """The pairs of PAIRS_FILE by name, in its order. Raises PairsFileError."""
+    """The pairs of PAIRS_FILE by name, in file order. Raises PairsFileError."""
     file = settings.PAIRS_FILE if file is None else file
     reader = _Reader(file, os.environ if variables is None else variables)
     return {name: reader.pair(name, table) for name, table in reader.pairs().items()}
@@ -139,7 +139,7 @@ def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = N
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one file, and knows its name for the sentences that say what is wrong in it."""
+    """Reads one file; its errors name the file."""
 
     file: Path
     variables: Mapping[str, str]
@@ -197,7 +197,7 @@ class _Reader:
         texts = {key: value for key, value in end.items() if key != "messaging_units"}
         wrong = next((key for key, value in texts.items() if not isinstance(value, str) or not value), None)
         if wrong:
-            raise self.error(f"{where}: {wrong} must be a text that is not empty.")
+            raise self.error(f"{where}: {wrong} must be a non-empty string.")
         if ("connection_string_env" in end) == ("fully_qualified_namespace" in end):
             raise self.error(f"{where}: give connection_string_env or fully_qualified_namespace, one of the two.")
         tier = end.get("tier", "standard").lower()
@@ -237,7 +237,7 @@ class _Reader:
         return value
 
     def namespace(self, where: str, end: dict[str, str], fallback: str | None) -> str:
-        """The namespace's name: given, or the first label of its host; of a bare address the host tells nothing."""
+        """The namespace's name: given, or the first label of its host, unless the host is an IP address."""
         if "namespace" in end:
             return end["namespace"]
         host = end.get("fully_qualified_namespace") or self.host(where, end["connection_string_env"])
@@ -245,7 +245,7 @@ class _Reader:
         if rest and not re.fullmatch(r"[\d.]+|\[.*", host):
             return label
         if fallback is None:
-            raise self.error(f'{where}: {host} does not tell the namespace; write namespace = "…" beside it.')
+            raise self.error(f'{where}: {host} does not contain the name of the namespace; add namespace = "…".')
         return fallback
 
     def host(self, where: str, variable: str) -> str:
@@ -259,7 +259,7 @@ class _Reader:
         endpoint = connection_string_parts(value).get("endpoint", "")
         host = re.fullmatch(r"(?:sb|amqps?|https?)://(\[[^\]]+\]|[^:/]+)(?::\d+)?/?", endpoint)
         if host is None:
-            raise self.error(f"{where}: {variable} is no connection string; it begins with Endpoint=sb://….")
+            raise self.error(f"{where}: {variable} is not a connection string; one begins with Endpoint=sb://….")
         return host[1]
 
     def number(

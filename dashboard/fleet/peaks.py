@@ -1,4 +1,4 @@
-"""Depth over days: samples rolled up into the peak of each step, so that no chart reads a million of them."""
+"""Depth over days: samples are rolled up into the peak of each step, so that charts read few rows."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +13,12 @@ from dashboard.site.charts import Point
 
 FINE_S, COARSE_S = 300, 3600
 RAW = timedelta(hours=1)
-"""What is younger is drawn from the samples themselves."""
+"""Newer data is drawn from the samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time that a chart can show, and the step it is drawn in (None: every sample)."""
+    """A time span of a chart, and its step (None: every sample)."""
 
     key: str
     words: str
@@ -40,7 +40,7 @@ SPANS = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The peak of one step, and what was waiting at its end."""
+    """The peak of one step, and the depth at its end."""
 
     at: datetime
     peak: int
@@ -48,7 +48,7 @@ class Step:
 
 
 def steps(points: Iterable[Point], step_s: int) -> list[Step]:
-    """The steps that these points, in the order of time, fall into."""
+    """The steps of these points, which are in chronological order."""
     found: dict[datetime, Step] = {}
     for at, value in points:
         begin = begin_of(at, step_s)
@@ -58,12 +58,12 @@ def steps(points: Iterable[Point], step_s: int) -> list[Step]:
 
 
 def begin_of(at: datetime, step_s: int) -> datetime:
-    """When the step began that holds this moment."""
+    """Start of the step that contains this time."""
     return datetime.fromtimestamp(at.timestamp() // step_s * step_s, UTC)
 
 
 def points_of(found: Iterable[Step], step_s: int) -> list[Point]:
-    """What to draw: each peak, and at the end of its step what was left, which holds until the next."""
+    """The points to draw: each peak, and the depth at the end of its step, which holds until the next."""
     length = timedelta(seconds=step_s)
     drawn: list[Point] = []
     for step in found:
@@ -74,9 +74,9 @@ def points_of(found: Iterable[Step], step_s: int) -> list[Point]:
 
 
 def roll_up(pair: Pair) -> int:
-    """Bring the peaks of a pair and its entities up to date; how many steps were written.
+    """Update the peaks of a pair and its entities. Returns the number of steps written.
 
-    The newest steps are made anew from their samples, so that doing it twice, or late, gives the same.
+    The newest steps are recomputed from their samples, so that repeated or late calls have the same result.
     """
     written = 0
     for step_s in (FINE_S, COARSE_S):
@@ -100,7 +100,7 @@ def roll_up(pair: Pair) -> int:
 
 
 def _since(pair: Pair, step_s: int) -> datetime:
-    """From where on the steps are made anew: one before the newest, as a sample may come late."""
+    """Start of the steps to recompute: one before the newest, as samples can be late."""
     newest: datetime | None = DepthPeak.objects.filter(pair=pair, step_s=step_s).aggregate(at=Max("at"))["at"]
     return newest - timedelta(seconds=step_s) if newest else datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -110,14 +110,14 @@ def _row(pair: Pair, path: str, step_s: int, step: Step) -> DepthPeak:
 
 
 def largest(pair: Pair, span: Span, now: datetime, most: int) -> list[str]:
-    """The entities that had the most messages waiting in the span, the largest first."""
+    """The entities with the most waiting messages in the span, largest first."""
     known = DepthPeak.objects.filter(pair=pair, step_s=span.step_s or COARSE_S, at__gte=now - span.length, peak__gt=0)
     by_path = known.exclude(path=WHOLE_BACKLOG).values("path").annotate(most=Max("peak")).order_by("-most", "path")
     return [row["path"] for row in by_path[:most]]
 
 
 def over(pair: Pair, paths: Sequence[str], span: Span, now: datetime) -> Mapping[str, list[Point]]:
-    """The depths of a pair (`*`) and of entities over a span: peaks, and the samples that are not rolled up yet."""
+    """The depths of a pair (`*`) and of entities over a span: peaks, then samples that are not rolled up yet."""
     if span.step_s is None:
         raise ValueError("the last hour is drawn from its samples")
     known = DepthPeak.objects.filter(pair=pair, path__in=paths, step_s=span.step_s, at__gte=now - span.length)
@@ -130,9 +130,9 @@ def over(pair: Pair, paths: Sequence[str], span: Span, now: datetime) -> Mapping
 
 
 def filled(samples: Sequence[Point], known: Iterable[Step], step_s: int, since: datetime) -> list[Point]:
-    """The samples, and where they have been forgotten, what is known of their step: no peak is lost, none is invented.
+    """The samples, or the peaks of steps whose samples are pruned.
 
-    A step's peak stands at its beginning, or at `since` where that lies within.
+    A step's peak is placed at its start, or at `since` if that is later.
     """
     length = timedelta(seconds=step_s)
     kept: dict[datetime, list[Point]] = defaultdict(list)

@@ -1,8 +1,8 @@
-"""What the fleet reports, written into the database. Every function is safe to repeat.
+"""Storing of the fleet's reports in the database. All functions can be repeated safely.
 
-Redis holds what is true now, the database what people look at and what is kept. A fact may arrive twice, late, or by
-two collectors at once: health changes by compare and set on its version, events by their id, samples by their moment.
-Call `announce_change` of dashboard.site.redis after a batch, so that open pages look again.
+Redis holds the current state; the database holds history and the content of pages. A report can arrive twice, late, or
+at two collectors at once: health is compared and set by version, events by id, samples by time. Call `announce_change`
+of dashboard.site.redis after a batch, so that open pages are updated.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -32,12 +32,12 @@ from pairing.backlog.rotation import parse_backlog_path
 from pairing.events import Event
 
 FEW = 20
-"""So many changes are one statement each; more are set together."""
+"""Up to this many changes are written in one statement each; more are written in bulk."""
 WAITING = ("waiting", "waiting_is_complete", "waiting_at", "oldest_waiting_at")
 
 
 class Health(Protocol):
-    """pairing.fleet.coordination.SharedHealth, and whatever else tells the same."""
+    """pairing.fleet.coordination.SharedHealth, and types with the same fields."""
 
     @property
     def path(self) -> str: ...
@@ -91,14 +91,14 @@ class QueueInfo(Protocol):
 
 
 def apply_health(pair: str, health: Health) -> bool:
-    """Take over one entity's health. False: what is known is as new, or newer."""
+    """Store one entity's health. False if the stored health is as new or newer."""
     return bool(apply_all_health(pair, [health]))
 
 
 def apply_all_health(pair: str, told: Iterable[Health]) -> int:
-    """Take over the health of entities of one pair, only what is newer than what is known. Returns how many were.
+    """Store the health of entities of one pair where it is newer than the stored one. Returns their number.
 
-    What is as it was costs one query for all. Raises Pair.DoesNotExist for a pair nobody configured.
+    Unchanged entities need one query in total. Raises Pair.DoesNotExist for a pair that is not configured.
     """
     healths = list(told)
     rows = entity_rows(pair, [health.path for health in healths])
@@ -116,9 +116,9 @@ def _apply(entity: int, health: Health) -> int:
 
 
 def _set_later(told: Mapping[int, Mapping[str, Any]], by: str) -> int:
-    """Columns of entities by key, each set where it is later `by` that column than what is known; how many were.
+    """Set columns of entities by key where the new value of column `by` is later. Returns the number of updates.
 
-    In one go of the database's driver: ten thousand statements of the ORM take seconds.
+    Uses the driver's bulk execution: ten thousand ORM statements take seconds.
     """
     fields = [one for one in EntityHealth._meta.concrete_fields if one.name in next(iter(told.values()))]
     quoted, guard = connection.ops.quote_name, next(one for one in fields if one.name == by)
@@ -134,7 +134,7 @@ def _set_later(told: Mapping[int, Mapping[str, Any]], by: str) -> int:
 
 
 def _health_columns(health: Health) -> dict[str, Any]:
-    """The columns that tell of health."""
+    """The columns of an entity's health."""
     held_by = fitted(health.held_by, 150) if health.held_by and health.state == "failed_over" else None
     return {
         "state": health.state,
@@ -150,7 +150,7 @@ def _health_columns(health: Health) -> dict[str, Any]:
 
 
 def entity_rows(pair: str, paths: Iterable[str]) -> dict[str, EntityHealth]:
-    """The rows of entities by path, made where they are first heard of. Raises Pair.DoesNotExist."""
+    """The rows of entities by path, created if missing. Raises Pair.DoesNotExist."""
     row, wanted = Pair.objects.get(name=pair), {path: fitted(path, 260) for path in paths}
     found = {entity.path: entity for entity in row.entities.filter(path__in=wanted.values())}
     if missing := sorted(set(wanted.values()) - found.keys()):
@@ -161,21 +161,21 @@ def entity_rows(pair: str, paths: Iterable[str]) -> dict[str, EntityHealth]:
 
 
 def record_entities(pair: str, kinds: Mapping[str, str]) -> None:
-    """Store which queues and topics there are, by path. Raises Pair.DoesNotExist for a pair nobody configured."""
+    """Store the existing queues and topics by path. Raises Pair.DoesNotExist for a pair that is not configured."""
     row, told = Pair.objects.get(name=pair), {fitted(path, 260): kind for path, kind in kinds.items()}
     known = dict(row.entities.values_list("path", "kind"))
     fresh = [EntityHealth(pair=row, path=path, kind=kind) for path, kind in told.items() if path not in known]
     EntityHealth.objects.bulk_create(fresh, ignore_conflicts=True)
-    for kind in set(told.values()):  # a process told of some first, and processes do not tell what they are
+    for kind in set(told.values()):  # rows created from reports of processes lack the kind
         if wrong := [path for path in known.keys() & told.keys() if known[path] != told[path] == kind]:
             row.entities.filter(path__in=wrong).update(kind=kind)
 
 
 def record_listed(pair: str, listed: Collection[str], at: datetime) -> None:
-    """Store which entities the primary's own list names no more, and which it names again.
+    """Store which entities are missing from the primary's list, and which are listed again.
 
-    An empty list says nothing. The broker takes names in upper and lower case for the same. One that is away, or that
-    messages wait for, is not given up yet.
+    An empty list is ignored. Names are compared case-insensitively, as by the broker. An entity that is failed over,
+    or that has messages in the backlog, is not marked as deleted.
     """
     named = {fitted(path, 260).casefold() for path in listed}
     if not named:
@@ -190,7 +190,7 @@ def record_listed(pair: str, listed: Collection[str], at: datetime) -> None:
 
 
 def record_events(events: Iterable[Event]) -> int:
-    """Store events; the ones already stored are left alone. Returns how many are new."""
+    """Store events; existing ones are not changed. Returns the number of new ones."""
     rows = [
         FailoverEvent(
             event_id=event.id,
@@ -215,9 +215,9 @@ def record_events(events: Iterable[Event]) -> int:
 
 
 def record_depths(pair: str, queues: Iterable[QueueInfo], at: datetime, *, used: Collection[str] = ()) -> None:
-    """Store what a sampler saw of all backlog queues of a pair at one moment. Queues it did not see are marked gone.
+    """Store a sample of all backlog queues of a pair. Queues missing from it are marked as deleted.
 
-    `used` are the queues that live processes report in their rotations: none of them is an orphan.
+    `used`: the queues in the rotations of live processes, which are not orphans.
     """
     row = Pair.objects.get(name=pair)
     seen = list(queues)
@@ -283,11 +283,10 @@ def record_waiting(
     all_seen: bool = True,
     oldest: Mapping[str, datetime] | None = None,
 ) -> None:
-    """Store how many messages for each entity sit in the backlog, as found by peeking its queues.
+    """Store the number of messages per entity in the backlog, as found by peeking its queues.
 
-    Where `complete` is False, the counts are estimates. Entities left out have none; unless `all_seen` is False: then
-    nobody has looked at all there is yet, and they keep what they had. `oldest` is when the oldest message for an
-    entity was put there.
+    If `complete` is False, the counts are estimates. Entities without a count have no messages, or, if `all_seen` is
+    False, keep their previous count. `oldest`: the enqueued time of the oldest message of an entity.
     """
     oldest = oldest or {}
     if waiting:
@@ -306,7 +305,7 @@ def record_waiting(
         WaitingSample.objects.bulk_create(
             [WaitingSample(entity=row, at=at, waiting=row.waiting or 0) for row in rows], ignore_conflicts=True
         )
-        # Those that had nothing waiting and have nothing now are one statement, however many they are.
+        # All entities that had and have no waiting messages are updated in one statement.
         entities.exclude(pk__in=[row.pk for row in rows]).update(
             waiting_is_complete=complete, waiting_at=at, oldest_waiting_at=None
         )
@@ -314,11 +313,10 @@ def record_waiting(
 
 
 def record_deliverable(pair: str, waiting: Mapping[str, Mapping[str, int]], at: datetime) -> None:
-    """Store since when each backlog queue holds messages that could come home: for entities that take them.
+    """Store since when each backlog queue holds deliverable messages.
 
-    `waiting` is by queue and entity. What waits for an entity that is failing or failed over, or while an operator has
-    paused the syphon, waits rightly: patience with it begins when the pause is over. A queue that was seen later
-    than `at` stays as it is.
+    `waiting` is by queue and entity. Messages for failing or failed-over entities, or of paused syphons, are not
+    deliverable; the time starts when the pause ends. A queue with a sample later than `at` is not changed.
     """
     away = EntityHealth.objects.filter(pair__name=pair, state__in=("failing", "failed_over"))
     paused = SyphonPause.objects.filter(pair__name=pair)
@@ -332,9 +330,9 @@ def record_deliverable(pair: str, waiting: Mapping[str, Mapping[str, int]], at: 
 
 
 def record_dead_letters(pair: str, counts: Mapping[str, int], at: datetime) -> None:
-    """Store how many dead letters the primary's own queues have, by path; of those left out, that it is not known.
+    """Store the number of dead letters of the primary's queues, by path; missing queues become unknown.
 
-    Those of topics are their subscriptions' (places.py). What was counted before the last time is passed over.
+    Subscriptions of topics are in places.py. Counts older than the stored ones are ignored.
     """
     later = Q(dead_letters_at__isnull=True) | Q(dead_letters_at__lte=at)
     with transaction.atomic():
@@ -367,7 +365,7 @@ class Ping(Protocol):
 
 
 def record_pings(pair: str, pings: Mapping[str, Ping]) -> int:
-    """Store the last pings of entities by path, only those that are later than what is known. Returns how many were."""
+    """Store the last pings of entities by path where they are later than the stored ones. Returns their number."""
     if not pings:
         return 0
     rows = entity_rows(pair, pings)
@@ -379,7 +377,7 @@ def record_pings(pair: str, pings: Mapping[str, Ping]) -> int:
 
 
 def _pinged(ping: Ping, before: EntityHealth) -> dict[str, Any]:
-    """The columns that tell of a ping; a new failover counts from one again."""
+    """The columns of a ping; the count restarts with each failover."""
     count = counted(ping.count)
     fresh = count - before.ping_count if count >= before.ping_count else count
     return {
@@ -407,7 +405,7 @@ class Disagreement(Protocol):
 
 
 def record_reported_states(pair: str, told: Disagreement) -> bool:
-    """Store in how many of the processes that send an entity is failed over, where some dispute it; whether news."""
+    """Store in how many sending processes a disputed entity is failed over. Returns whether anything changed."""
     entities = EntityHealth.objects.filter(pair__name=pair)
     disputed = {path: fitted(path, 260) for path in told.disputes}
     changed = (
@@ -422,7 +420,7 @@ def record_reported_states(pair: str, told: Disagreement) -> bool:
 
 
 def record_heartbeat(process: str, role: str, at: datetime, problems: Mapping[str, str] | None = None) -> None:
-    """Store that a worker was alive at `at`, and what keeps it from its work, by what that concerns.
+    """Store a worker's heartbeat at `at` and its problems, by subject.
 
     Roles: `pings`, `syphons`, `collectors`, `beat`, or one worker's list.
     """

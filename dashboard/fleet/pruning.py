@@ -1,6 +1,6 @@
-"""What is forgotten, and when: what is measured and told grows for ever otherwise (docs/operations.md).
+"""Retention of measurements and reports, which would otherwise grow without limit (docs/operations.md).
 
-What is not named here is kept: the audit trail, charges and their sources, discarded messages, and what does not grow.
+Models not listed here are kept: the audit trail, charges and their sources, discarded messages, and bounded tables.
 """
 
 from datetime import datetime, timedelta
@@ -45,7 +45,7 @@ KEPT: dict[type[Model], tuple[str, timedelta]] = {
     Notice: ("ended_at", timedelta(days=90)),
     Alert: ("resolved_at", timedelta(days=400)),
     BacklogQueue: ("seen_at", timedelta(days=35)),
-    EntityHealth: ("gone_at", timedelta(days=400)),  # as long as there are events of it
+    EntityHealth: ("gone_at", timedelta(days=400)),  # as long as its events
     QueueDeletion: ("ended_at", timedelta(days=400)),
     QueueDrain: ("ended_at", timedelta(days=400)),
     DeadLetterJob: ("ended_at", timedelta(days=400)),
@@ -54,18 +54,18 @@ KEPT: dict[type[Model], tuple[str, timedelta]] = {
 ONLY: dict[type[Model], Q] = {
     BacklogQueue: Q(is_gone=True),
     EntityHealth: Q(rank=AT_REST),
-    DeadLetterJob: Q(discarded__isnull=True),  # the record of what was discarded stays, and names its job
+    DeadLetterJob: Q(discarded__isnull=True),  # records of discarded messages are kept and refer to their job
 }
 SOONER: dict[type[Model], tuple[timedelta, Q]] = {
-    # Most of what is measured. An incident's page is drawn from the rest for as long as there are events of it: from
-    # the peaks of hours, and from the samples that say that nothing was left.
+    # Most measurements. The page of an incident uses the rest as long as its events exist: hourly peaks, and samples
+    # with an empty backlog.
     WaitingSample: (timedelta(days=8), Q(waiting__gt=0)),
     DepthPeak: (timedelta(days=35), Q(step_s=FINE_S)),
 }
 
 
 def prune(now: datetime) -> dict[str, int]:
-    """Delete what is older than KEPT, in batches that hold up nobody; returns how many rows went, by model."""
+    """Delete rows older than KEPT, in small batches. Returns the number of deleted rows by model."""
     gone = {model: _prune(model, field, now - kept, ONLY.get(model, Q())) for model, (field, kept) in KEPT.items()}
     for model, (kept, which) in SOONER.items():
         gone[model] += _prune(model, KEPT[model][0], now - kept, which)

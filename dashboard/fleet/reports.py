@@ -1,4 +1,4 @@
-"""What processes report, as text from Redis: the facts in it."""
+"""Parsing of reports of processes from Redis."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -10,7 +10,7 @@ Fact = TypeVar("Fact")
 
 
 def parsed(entries: Iterable[tuple[str, str]], read: Callable[[str], Fact]) -> list[Fact]:
-    """The facts in the entries. What cannot be read is logged and left out: it would never be readable."""
+    """The parsed entries. Unreadable entries are logged and skipped, since retrying cannot help."""
     facts = []
     for identity, text in entries:
         try:

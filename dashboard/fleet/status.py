@@ -1,6 +1,6 @@
-"""What a person should see for an entity, a pair and the fleet, from rows and now. Pure: no database, no clock.
+"""The displayed status of entities, pairs and the fleet, from rows and the current time. Pure.
 
-An entity that nobody has reported is healthy as long as workers are alive: senders report failures, not good news.
+An entity without a report is healthy as long as workers are alive, since senders report only failures.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from enum import StrEnum
 from dashboard.access.registry import offered
 
 HEARTBEAT_LIMIT = timedelta(seconds=20)
-"""A fleet whose newest heartbeat is older is called silent."""
+"""A fleet without a newer heartbeat counts as silent."""
 
 
 class Status(StrEnum):
-    """What a person sees. The worst comes first."""
+    """The displayed status, worst first."""
 
     FAILED_OVER = "failed-over"
     HELD = "held"
@@ -43,16 +43,16 @@ WORDS = {
 }
 MEANINGS = {
     Status.FAILED_OVER: "Sends go to the backlog until a ping is accepted.",
-    Status.HELD: "Sends go to the backlog until somebody releases it.",
+    Status.HELD: "Sends go to the backlog until the hold is released.",
     Status.FAILING: "Sends raise; at the end of the failover interval they go to the backlog.",
-    Status.UNKNOWN: "Nothing was reported, and no worker is alive to report.",
-    Status.DRAINING: "Sends go to the primary; the backlog is still coming home.",
+    Status.UNKNOWN: "There is no report, and no worker is alive.",
+    Status.DRAINING: "Sends go to the primary; the backlog is being drained.",
     Status.HEALTHY: "Sends go to the primary.",
 }
 
 
 def entity_status(state: str, *, is_held: bool, waiting: int | None, fleet_is_silent: bool) -> Status:
-    """What to show for an entity in this shared state, with so many messages in the backlog (None: not known)."""
+    """The status of an entity in this shared state with this many messages in the backlog (None: unknown)."""
     match state:
         case "failed_over":
             return Status.HELD if is_held else Status.FAILED_OVER
@@ -65,23 +65,23 @@ def entity_status(state: str, *, is_held: bool, waiting: int | None, fleet_is_si
 
 
 def is_held(held_by: str | None, expires: datetime | None, now: datetime) -> bool:
-    """Whether a hold stands: it ends by itself when it expires."""
+    """Whether a hold is in force and has not expired."""
     return held_by is not None and (expires is None or now < expires)
 
 
 def verbs(status: Status) -> tuple[str, ...]:
-    """What an operator can do to an entity that looks so, the likeliest first."""
+    """The actions available for an entity in this status, most likely first."""
     return tuple(action.name for action in offered(status))
 
 
 def is_silent(last_heartbeat: datetime | None, now: datetime) -> bool:
-    """Whether no worker has been heard of for too long."""
+    """Whether the last heartbeat of any worker is too old."""
     return last_heartbeat is None or now - last_heartbeat > HEARTBEAT_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One sentence about everything, and the status that colours it."""
+    """One sentence about the fleet, and the status that sets its colour."""
 
     status: Status
     sentence: str
@@ -89,9 +89,9 @@ class Headline:
 
 
 def headline(counts: Mapping[Status, int], in_backlog: int, *, is_paused: bool = False) -> Headline:
-    """What somebody who looks for one second should know: entities by status, messages in all backlog queues.
+    """The headline, from entities by status and messages in all backlog queues.
 
-    `is_paused`: somebody paused the syphon of a pair that has a backlog.
+    `is_paused`: the syphon of a pair with a backlog is paused.
     """
     count = {status: counts.get(status, 0) for status in Status}
     entities = sum(count.values())
@@ -101,7 +101,7 @@ def headline(counts: Mapping[Status, int], in_backlog: int, *, is_paused: bool =
     total = f"{entities:,} {_plural(entities, 'entity', 'entities')}"
     away = count[Status.FAILED_OVER] + count[Status.HELD]
     if not entities:
-        return Headline(Status.UNKNOWN, "Nothing to watch yet", waiting)
+        return Headline(Status.UNKNOWN, "No entities yet", waiting)
     if away:
         worst = Status.FAILED_OVER if count[Status.FAILED_OVER] else Status.HELD
         return Headline(worst, f"{away:,} of {total} failed over", waiting)
@@ -109,7 +109,7 @@ def headline(counts: Mapping[Status, int], in_backlog: int, *, is_paused: bool =
         if count[status]:
             return Headline(status, f"{count[status]:,} of {total} {status.word.lower()}", waiting)
     if count[Status.DRAINING] or in_backlog:
-        sentence = "All healthy, but the syphon is paused" if is_paused else "All healthy, backlog coming home"
+        sentence = "All healthy, but the syphon is paused" if is_paused else "All healthy, backlog draining"
         return Headline(Status.DRAINING, sentence, waiting)
     return Headline(Status.HEALTHY, f"All {total} healthy" if entities > 1 else "Healthy", waiting)
 

@@ -1,4 +1,4 @@
-"""Bringing the database up to what PAIRS_FILE says."""
+"""Synchronisation of the database with PAIRS_FILE."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from dashboard.models.entity import AT_REST
 
 
 def sync(pairs: Mapping[str, PairConfig]) -> Iterator[str]:
-    """Write pairs and entities, forget nothing that may still hold messages; yields one line for each pair."""
+    """Store pairs and entities; pairs that may still hold messages are kept. Yields one line per pair."""
     with transaction.atomic():
         for config in pairs.values():
             yield _sync_pair(config)

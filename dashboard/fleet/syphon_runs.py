@@ -1,9 +1,8 @@
-"""Runs of syphons: who served which backlog queue from when to when, what it brought home, and why it ended.
+"""Runs of syphons: which process served which backlog queue when, how much it drained, and why it ended.
 
-Nobody writes runs down as they happen: they are read out of the leases, of which one process holds each, and out of the
-ledgers, which that process keeps. So a process that was killed has its run ended as well, when its lease is seen to
-have lapsed. Every function may be called by several workers at once, and by one that was frozen since it read: what
-others have seen later than it stands.
+Runs are derived from leases and from the ledgers of their holders, so that the run of a killed process also ends, when
+its lease expires. All functions can be called by several workers at once, and by one that was suspended after reading:
+later observations are kept.
 """
 
 from collections.abc import Mapping, Set
@@ -21,9 +20,9 @@ LONGEST_LOOK_S = 60.0
 
 
 def look(pair: str, leases: Mapping[str, str], now: datetime) -> int:
-    """Begin and end runs by who holds which queue's lease; how many began or ended. Raises Pair.DoesNotExist.
+    """Start and end runs by the holders of leases. Returns the number of changes. Raises Pair.DoesNotExist.
 
-    `now` is from before the leases were read.
+    `now` is a time before the leases were read.
     """
     row = Pair.objects.get(name=pair)
     held = {fitted(name, 300): fitted(who, 300) for name, who in leases.items() if parse_backlog_path(name)}
@@ -37,13 +36,13 @@ def look(pair: str, leases: Mapping[str, str], now: datetime) -> int:
 
 
 def _ended_later(pair: Pair, queues: Set[str], now: datetime) -> set[str]:
-    """Those of the queues whose last run was still on at that moment."""
+    """The queues whose last run was active at that time."""
     runs = SyphonRun.objects.filter(pair=pair, queue__in=queues, ended_at__gt=now)
     return set(runs.values_list("queue", flat=True)) if queues else set()
 
 
 def add_moved(pair: Pair, queue: str, reporter: str, fates: Mapping[str, int], now: datetime) -> None:
-    """Messages of the queue have met these fates since anybody looked; its holder has told so."""
+    """Add the fates of messages that the holder of the queue has reported since the last call."""
     run = SyphonRun.objects.filter(pair=pair, queue=queue, holder=reporter).order_by("-started_at").first()
     if run is None or not any(fates.values()):
         return
@@ -57,7 +56,7 @@ def add_moved(pair: Pair, queue: str, reporter: str, fates: Mapping[str, int], n
 
 
 def seen(pair: str, now: datetime) -> None:
-    """The runs that go on were seen to."""
+    """Update when active runs were last seen."""
     SyphonRun.objects.filter(pair__name=pair, ended_at__isnull=True, seen_at__lt=now).update(seen_at=now)
 
 
@@ -66,7 +65,7 @@ def _begun(pair: Pair, queue: str, holder: str, now: datetime) -> SyphonRun:
 
 
 def _end(run: SyphonRun, taken_by: str | None, now: datetime) -> int:
-    """1 where it was open, and nobody has seen it later."""
+    """1 if the run was open and has not been seen later."""
     open_run = SyphonRun.objects.filter(pk=run.pk, ended_at__isnull=True, seen_at__lte=now)
     return open_run.update(ended_at=now, ended_because=_why(run, taken_by, now))
 
@@ -79,7 +78,7 @@ def _why(run: SyphonRun, taken_by: str | None, now: datetime) -> str:
         kind=FailoverEvent.Kind.SYPHON_STOPPED, process=run.holder, time__gte=run.seen_at - STOPPED_WITHIN
     )
     if stopped.exists():
-        return "It was told to stop."
+        return "It was asked to stop."
     if taken_by is None:
-        return "Its lease has lapsed, and nobody has taken the queue yet."
-    return f"Its lease has lapsed: {taken_by} took the queue over."
+        return "Its lease has expired, and no process holds the queue yet."
+    return f"Its lease has expired: {taken_by} took over the queue."

@@ -1,4 +1,4 @@
-"""The overview, pairs, entities, events, workers."""
+"""The URLs of the overview, pairs, entities, events and workers."""
 
 from django.urls import URLPattern, path
 
@@ -15,7 +15,7 @@ MENU = (
 
 
 def urls(*, panel_of: PanelOf, outages_of: OutagesOf) -> list[URLPattern]:
-    """The room's addresses. What other rooms add to its pages is passed in: this one knows none of them."""
+    """The URLs of this package. Additional content of its pages is passed in, so that it imports no other package."""
     return [
         path("", overview.overview, {"panel_of": panel_of}, name="overview"),
         path("pairs/<slug:pair>/", pairs.detail, {"panel_of": panel_of}, name="pair-detail"),

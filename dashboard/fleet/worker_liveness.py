@@ -1,4 +1,4 @@
-"""Whether any worker is alive, for pages that depend on one."""
+"""Whether any worker is alive, for pages that depend on workers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dashboard.fleet.status import is_silent
 
 @dataclass(frozen=True, slots=True)
 class WorkerLiveness:
-    """What `fleet/silence.html` shows."""
+    """The content of `fleet/silence.html`."""
 
     heartbeat: datetime | None
-    """When any worker was last heard of."""
+    """The time of the last heartbeat of any worker."""
     is_silent: bool
 
 
 def worker_liveness(now: datetime) -> WorkerLiveness:
-    """What is known now, in one query."""
+    """The current state, in one query."""
     heard = last_heartbeat()
     return WorkerLiveness(heard, is_silent(heard, now))

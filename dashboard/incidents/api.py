@@ -21,13 +21,13 @@ MOST_INCIDENTS = 50
 
 
 class IncidentQuery(Between):
-    """Which incidents: those that failed over in that time."""
+    """Filters of incidents by the time of the failover."""
 
     entity: Word = ""
 
 
 class IncidentSummary(Schema):
-    """One outage of one entity. `drained_at`: its backlog was seen to be home."""
+    """One outage of one entity. `drained_at`: when its backlog was seen to be empty."""
 
     id: str
     pair: str
@@ -58,7 +58,7 @@ class IncidentAction(Schema):
 
 
 class IncidentPings(Schema):
-    """Those of one failover. Of an entity only the pings of its latest failover are kept."""
+    """The pings of one failover. Only the pings of an entity's latest failover are kept."""
 
     count: int
     last_at: datetime | None
@@ -67,7 +67,7 @@ class IncidentPings(Schema):
 
 
 class QueueLedger(Schema):
-    """What was put into one backlog queue, and what became of it."""
+    """The messages enqueued in one backlog queue, by fate."""
 
     queue: str
     began_at: datetime
@@ -78,7 +78,7 @@ class QueueLedger(Schema):
 
 
 class IncidentStory(IncidentSummary):
-    """Everything that the incident's page tells."""
+    """The content of the incident's page."""
 
     lasted_s: float
     peak_messages: int
@@ -95,7 +95,7 @@ class IncidentStory(IncidentSummary):
 
 @router.get("/incidents", response={200: Page[IncidentSummary], **PROBLEMS}, operation_id="incidents")
 def incidents(request: HttpRequest, query: Annotated[IncidentQuery, Query()]) -> dict[str, Any]:
-    """Incidents, the newest first; at most 50 at a time."""
+    """Incidents, newest first; at most 50 per page."""
     rows = query.of(FailoverEvent.objects.filter(kind__in=AWAY), "time")
     rows = rows.filter(entity=query.entity) if query.entity else rows
     found = page(rows, NEWEST_FIRST, query, _summary, most=MOST_INCIDENTS)
@@ -104,14 +104,14 @@ def incidents(request: HttpRequest, query: Annotated[IncidentQuery, Query()]) ->
 
 @router.get("/incidents/{pair}/{event_id}", response={200: IncidentStory, **PROBLEMS}, operation_id="incident")
 def incident(request: HttpRequest, pair: str, event_id: str) -> dict[str, Any]:
-    """The incident that an event belongs to, from the first failure to the last message home."""
+    """The incident that an event belongs to, from the first failure to the last drained message."""
     if "\0" in pair + event_id:
         raise Http404
     return document(pair, event_id)
 
 
 def _summary(row: FailoverEvent) -> Incident | None:
-    """The incident that begins with this event; None where it happened within another, or the entity is gone."""
+    """The incident that starts with this event; None if the event is within another, or the entity is deleted."""
     try:
         _, found, _ = find(row.pair, row.event_id)
     except Http404:

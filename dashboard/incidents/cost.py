@@ -1,7 +1,7 @@
-"""What an incident has cost so far, and will have cost when its backlog is home. Plain arithmetic, exact.
+"""The cost of an incident so far, and after its backlog is drained. Exact arithmetic.
 
-An estimate from what is known at once: how many messages waited and came home, and how long it has lasted. The month's
-report tells the same from what was metered, once it is computed.
+An estimate from immediately available facts: waiting and drained messages, and duration. The month's report computes
+the cost from metered usage later.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dashboard.costs.tariffs import Tariff
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of an incident. `diverted`: messages that went to the backlog; `home`: those that are back.
+    """The facts of an incident. `diverted`: messages sent to the backlog; `home`: those drained.
 
-    `used`: billable operations of the month before; `used_secondary`: those of the secondary's subscription, where it
-    is another one; `per_gigabyte`: the price of a GB that crosses regions, 0 where none does.
+    `used`: earlier billable operations of the month; `used_secondary`: those of the secondary's subscription, if it
+    differs; `per_gigabyte`: the price per GB between regions, 0 if there is none.
     """
 
     diverted: int
@@ -37,15 +37,15 @@ class Facts:
 
     @property
     def units(self) -> int:
-        """Operations of one transfer of one message."""
+        """Operations per transfer of one message."""
         return max(1, -(-self.message_bytes // STEP_BYTES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Operations made only because of it, and what the month costs more for them; exact, in the list's currency.
+    """Additional operations and their exact marginal cost, in the currency of the price list.
 
-    A message's way home stands for the send to the primary that it would have taken anyway: it is not extra.
+    The send of a drained message to the primary replaces its original send, so it is not additional.
     """
 
     send_backlog: int
@@ -74,9 +74,9 @@ def cost(
     drained: bool,
     secondary: Sequence[Tier] | None = None,
 ) -> Cost:
-    """What it has cost so far, or (`drained`) in the end, if it recovers now and all that waits comes home.
+    """The cost so far, or (`drained`) in total, if it recovers now and the backlog is drained.
 
-    `secondary`: the ladder of the secondary, where it is of another tier.
+    `secondary`: the price tiers of the secondary, if its SKU differs.
     """
     home = facts.diverted if drained else facts.home
     stages = {
@@ -100,7 +100,7 @@ def cost(
 def _bills(
     facts: Facts, stages: Mapping[str, int], here: Sequence[Tier], there: Sequence[Tier]
 ) -> list[tuple[Sequence[Tier], int, int]]:
-    """Of each bill its ladder, what it has used, and what is made on it: in the primary the pings only."""
+    """Price tiers, previous usage and added operations per bill; in the primary only pings."""
     more = sum(stages.values())
     if facts.used_secondary is None and here == there:
         return [(here, facts.used, more)]
@@ -110,7 +110,7 @@ def _bills(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The two costs under both counting rules, and what they rest on, `used` by its own rule."""
+    """Both costs under both counting rules, and their inputs, with `used` by rule."""
 
     by_rule: tuple[Facts, Facts]
     tariff: Tariff
@@ -128,15 +128,15 @@ class Estimate:
 
     @property
     def facts(self) -> Facts:
-        """Those under `settlements`, the higher figure."""
+        """The costs under `settlements`, the higher figure."""
         return self.by_rule[1]
 
     @property
     def so_far(self) -> tuple[Cost, Cost]:
-        """Under `published`, under `settlements`."""
+        """The costs under `published` and `settlements`."""
         return self._both(drained=False)
 
     @property
     def drained(self) -> tuple[Cost, Cost]:
-        """The same, once every message is home."""
+        """The same after all messages are drained."""
         return self._both(drained=True)

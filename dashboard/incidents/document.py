@@ -1,4 +1,4 @@
-"""Everything that is known of one incident, as JSON takes it: for a ticket, a post-mortem, or the API."""
+"""One incident as JSON, for a ticket, a post-mortem, or the API."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,11 +18,11 @@ from pairing.backlog.rotation import parse_backlog_path
 from pairing.fleet.shared_health import Pace
 
 ENTRY_TO_EVENT = timedelta(seconds=5)
-"""An action is audited before it is carried out: so much later, at most, is the event of the failover it forced."""
+"""Maximum time between the audit entry of an action and the event of the failover that it forced."""
 
 
 def document(pair: str, event_id: str) -> dict[str, Any]:
-    """The incident that an event belongs to, as JSON takes it; raises Http404."""
+    """The incident that an event belongs to, as JSON. Raises Http404."""
     entity, incident, samples = find(pair, event_id)
     now = timezone.now()
     progress = drain(incident, samples, now)
@@ -40,7 +40,7 @@ def document(pair: str, event_id: str) -> dict[str, Any]:
 
 
 def actions_during(incident: Incident, now: datetime) -> list[AuditEntry]:
-    """What operators did to the entity, or to the whole pair, meanwhile."""
+    """Actions of operators on the entity or the whole pair during the incident."""
     since = incident.began_at - (ENTRY_TO_EVENT if incident.forced_by else timedelta())
     entries = AuditEntry.objects.filter(pair=incident.pair, at__range=(since, incident.ended_at(now)))
     meant = {incident.entity, WHOLE_PAIR}
@@ -48,14 +48,14 @@ def actions_during(incident: Incident, now: datetime) -> list[AuditEntry]:
 
 
 def pause_of(entity: EntityHealth) -> SyphonPause | None:
-    """What keeps its messages from coming home: the pair's pause, its own, or one of a queue, which may hold some."""
+    """The pauses that stop its drain: of the pair, of the entity, or of queues that may hold its messages."""
     pauses = {pause.queue: pause for pause in entity.pair.pauses.all()}
     others = (pauses[queue] for queue in sorted(pauses) if parse_backlog_path(queue) is not None)
     return pauses.get(WHOLE_PAIR) or pauses.get(entity.path) or next(others, None)
 
 
 def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any] | None:
-    """The last ping of this failover, and how many there were; None where those of a later one have replaced them."""
+    """The last ping of this failover and their number; None if those of a later failover have replaced them."""
     at = entity.last_ping_at
     if at is None or at < incident.failed_over_at:
         return {"count": 0, "last_at": None, "accepted": None, "reason": ""}
@@ -70,7 +70,7 @@ def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any] | None:
 
 
 def _slowed(entity: EntityHealth, incident: Incident) -> dict[str, Any]:
-    """What operators hold up its messages with, while these come home."""
+    """The pauses and paces that slow its drain."""
     is_draining = incident.recovered_at is not None and not incident.is_over
     pause = pause_of(entity) if is_draining else None
     paces = limits(entity.pair.name, entity.path) if is_draining else []

@@ -1,4 +1,4 @@
-"""What the price of an incident rests on: its depths, the pair's options, the metered size, the month's prices."""
+"""The inputs of an incident's cost: its depths, the pair's options, the metered size, the month's prices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE_BYTES = 1_024
 
 
 def estimate(entity: EntityHealth, incident: Incident, drain: Drain, now: datetime) -> Estimate | None:
-    """What the incident costs; None where the prices cannot be read, which the cost pages tell."""
+    """The cost of the incident; None if the prices cannot be read, which the cost pages report."""
     month = f"{now:%Y-%m}"
     try:
         prices = _prices(month)
@@ -52,12 +52,12 @@ def estimate(entity: EntityHealth, incident: Incident, drain: Drain, now: dateti
 
 
 def _seconds(began: datetime, ended: datetime, now: datetime) -> float:
-    """Between two moments that processes told by their own clocks: never less than none, and nothing of the future."""
+    """Duration between two times of different clocks: never negative, and not beyond the present."""
     return max(0.0, (min(ended, now) - began).total_seconds())
 
 
 def _prices(month: str) -> present.Prices:
-    """The rows the month was last priced with, else those of the price list."""
+    """The price rows of the month's last run, or else of the price list."""
     run = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
     rows = run.details.get("prices") if run is not None else None
     if run is None or not rows:
@@ -66,7 +66,7 @@ def _prices(month: str) -> present.Prices:
 
 
 def as_json(found: Estimate) -> dict[str, Any]:
-    """The estimate as JSON takes it; money as exact text."""
+    """The estimate as JSON, with exact amounts as text."""
     return {
         "currency": found.currency,
         "sample_prices": found.is_sample,

@@ -1,4 +1,4 @@
-"""Incidents as the database tells them: events folded, depths remembered, the first look that found nothing left."""
+"""Incidents from the database: folded events, stored depths, and the first empty sample."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -21,13 +21,13 @@ MOST_EVENTS, MOST_SHOWN = 2000, 20
 
 
 def for_its_page(entity: EntityHealth, points: Sequence[Point], now: datetime) -> dict[str, Any]:
-    """The entity's recent incidents, and how long the drain of the last one may take by the depths of the last hour."""
+    """The entity's recent incidents, and the estimated drain time of the last one, from depths of the last hour."""
     found = of_entity(entity, now - RECENT)
     return {"incidents": found, "left": drain(found[0], points, now).left if found else None}
 
 
 def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
-    """The entity's incidents that began after `since`, newest first."""
+    """The entity's incidents since `since`, newest first."""
     events = FailoverEvent.objects.filter(pair=entity.pair.name, entity=entity.path, time__gte=since)
     found = incidents(events.order_by("time", "id")[:MOST_EVENTS], _interval(entity))
     newest = found[: -MOST_SHOWN - 1 : -1]
@@ -36,7 +36,7 @@ def of_entity(entity: EntityHealth, since: datetime) -> list[Incident]:
 
 
 def find(pair: str, event_id: str) -> tuple[EntityHealth, Incident, list[Point]]:
-    """The incident that an event belongs to, with its entity's depths; raises Http404."""
+    """The incident that an event belongs to, with its entity's depths. Raises Http404."""
     event = get_object_or_404(FailoverEvent, pair=pair, event_id=event_id)
     entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=event.entity)
     events = FailoverEvent.objects.filter(pair=pair, entity=entity.path, time__gte=event.time - 6 * MARGIN)
@@ -67,9 +67,9 @@ def _samples(entity: EntityHealth, since: datetime, until: datetime | None = Non
 
 
 def _remembered(entity: EntityHealth, incident: Incident) -> list[Point]:
-    """The depths of an incident, from the peaks of its time where samples have been forgotten.
+    """The depths of an incident, from peaks where samples are pruned.
 
-    Whole hours are compared, so that a peak is only taken for a forgotten one if no sample of its step tells of it.
+    Whole hours are compared, so that a peak is only used if there is no sample of its step.
     """
     since = begin_of(incident.began_at - MARGIN, COARSE_S)
     until = begin_of(_until(entity, incident), COARSE_S) + timedelta(seconds=COARSE_S)
@@ -82,7 +82,7 @@ def _remembered(entity: EntityHealth, incident: Incident) -> list[Point]:
 
 
 def _until(entity: EntityHealth, incident: Incident) -> datetime:
-    """A little after the first look that found nothing left; now where there was none."""
+    """A time shortly after the first empty sample; now if there is none."""
     looks = WaitingSample.objects.filter(entity=entity, waiting=0, at__gte=incident.recovered_at or incident.began_at)
     emptied = looks.order_by("at").values_list("at", flat=True).first() if incident.recovered_at else None
     return emptied + max(MARGIN, (emptied - incident.began_at) / 10) if emptied else timezone.now()
@@ -92,5 +92,5 @@ def _with_drained_at(entity: EntityHealth, incident: Incident, samples: list[Poi
     looks = PairDepth.objects.filter(pair=entity.pair_id).order_by("at").values_list("at", flat=True)
     first = looks.filter(at__gte=incident.recovered_at or incident.began_at).first()
     if incident.recovered_at and incident.recovered_at < timezone.now() - KEPT[PairDepth][1]:
-        first = incident.recovered_at  # when anybody looked is forgotten; what was found is not
+        first = incident.recovered_at  # the times of samples are pruned; their peaks are not
     return drained(incident, samples, first)

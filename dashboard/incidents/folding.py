@@ -1,6 +1,6 @@
-"""Incidents: what happened to one entity from its first failure to its last drained message. Pure.
+"""Incidents: the history of one entity from its first failure to its last drained message. Pure.
 
-Incidents are not stored: they are folded from events and depth samples whenever somebody looks.
+Incidents are not stored: they are folded from events and depth samples on demand.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ LONGEST = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One outage of one entity. `id` is the id of the event that began the failover."""
+    """One outage of one entity. `id` is the id of the event that started the failover."""
 
     id: str
     pair: str
@@ -36,24 +36,24 @@ class Incident:
         return self.drained_at is not None
 
     def ended_at(self, now: datetime) -> datetime:
-        """When it was over, or now."""
+        """The end, or now."""
         return self.drained_at or now
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """How the messages of an incident come home."""
+    """The drain of an incident."""
 
     peak: int
     waiting: int
     rate: float | None
-    """Messages a second over the last two minutes; None where that cannot be told."""
+    """Messages per second over the last two minutes; None if unknown."""
     left: timedelta | None
-    """Until the last is home at this rate; None where it is not shrinking."""
+    """Remaining time at this rate; None if the backlog does not shrink."""
 
 
 def incidents(events: Iterable[FailoverEvent], failover_interval: timedelta) -> list[Incident]:
-    """The incidents of one entity, oldest first, from its events in the order of time."""
+    """The incidents of one entity, oldest first, from its events in chronological order."""
     fold, nearness = Fold(), max(2 * failover_interval, LEAST_FAILING)
     found: list[Incident] = []
     current: Incident | None = None
@@ -75,10 +75,10 @@ def incidents(events: Iterable[FailoverEvent], failover_interval: timedelta) -> 
 
 
 def drained(incident: Incident, samples: Sequence[Point], first_look: datetime | None) -> Incident:
-    """The incident with the moment its backlog was seen to be home, if it was.
+    """The incident with the time when its backlog was seen to be empty, if it was.
 
-    `samples` are the entity's depths where they were not zero, and each zero that follows; `first_look` is when anybody
-    looked first after the recovery. A backlog that nobody has looked at since is not known to be empty.
+    `samples`: the entity's nonzero depths and the zeros that follow them; `first_look`: the first sample after the
+    recovery. Without a sample since then, the backlog is not known to be empty.
     """
     if incident.recovered_at is None or first_look is None:
         return incident
@@ -92,7 +92,7 @@ def _depth_at(moment: datetime, samples: Sequence[Point]) -> int:
 
 
 def drain(incident: Incident, samples: Sequence[Point], now: datetime) -> Drain:
-    """Peak, what still waits, and how fast it comes home. Says nothing it cannot know."""
+    """Peak, remaining messages, and rate of the drain; unknown values are None."""
     within = [(at, n) for at, n in samples if incident.began_at <= at <= incident.ended_at(now)]
     waiting = within[-1][1] if within and not incident.is_over else 0
     rate = _rate(incident, within)

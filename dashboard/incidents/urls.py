@@ -1,4 +1,4 @@
-"""An incident's page."""
+"""The URLs of incidents."""
 
 from django.urls import path
 

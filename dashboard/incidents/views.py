@@ -1,4 +1,4 @@
-"""An incident on one page, from the first failure to the last drained message; and the same as JSON."""
+"""The page of an incident, from the first failure to the last drained message, and its JSON."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from dashboard.site.pages import page_or_part
 
 @require_GET
 def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
-    """The page; htmx gets the live part alone."""
+    """The page; htmx requests return only the live part."""
     entity, incident, samples = find(pair, event_id)
     now = timezone.now()
     window = _window(incident, now)
@@ -45,7 +45,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
 
 @require_GET
 def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
-    """Everything the page shows, for a ticket or a post-mortem."""
+    """The content of the page as JSON, for a ticket or a post-mortem."""
     found = document(pair, event_id)
     answer = JsonResponse(found)
     answer["Content-Disposition"] = f'attachment; filename="incident-{found["id"][:8]}.json"'
@@ -53,13 +53,13 @@ def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
 
 
 def _window(incident: Incident, now: datetime) -> Window:
-    """The incident with a tenth of its length before and after, where there is an after."""
+    """The time of the incident with a margin of a tenth before and after, up to the present."""
     end = incident.ended_at(now)
     margin = (end - incident.began_at) / 10
     return Window(incident.began_at - margin, end + margin if incident.is_over else now, is_past=True)
 
 
 def _within(samples: list[Point], window: Window) -> list[Point]:
-    """The samples of the window, begun with the depth it began with."""
+    """The samples of the window, starting with the depth at its start."""
     before = [(window.start, waiting) for at, waiting in samples if at < window.start][-1:]
     return before + [(at, waiting) for at, waiting in samples if window.start <= at <= window.end]

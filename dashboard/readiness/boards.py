@@ -1,4 +1,4 @@
-"""What the pages of readiness show, in a number of questions that does not grow with pairs and entities."""
+"""The content of the readiness pages, in a number of queries that does not depend on the size of the fleet."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ DAY = timedelta(days=1)
 
 
 def is_stale(checked_at: datetime | None, now: datetime) -> bool:
-    """Whether the last check is too long ago to be believed: three intervals, and a little."""
+    """Whether the last check is outdated, that is, older than about three intervals."""
     limit = timedelta(seconds=3 * settings.READINESS_INTERVAL_S + 15)
     return checked_at is None or now - checked_at > limit
 
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """One pair with its checks, and how many of its entities stand how."""
+    """One pair with its checks, and the number of its entities by state."""
 
     pair: Pair
     row: PairReadiness | None
@@ -49,7 +49,7 @@ class PairLine:
 
     @property
     def score(self) -> int | None:
-        """None where nobody has checked lately."""
+        """None without a recent check."""
         return None if self.row is None or self.is_stale else self.row.score
 
     @property
@@ -62,7 +62,7 @@ class PairLine:
 
 
 def pair_lines(pairs: Iterable[Pair], now: datetime) -> list[PairLine]:
-    """The pairs, each with its sum of entities; in three questions and one for the line of each pair."""
+    """The pairs with the counts of their entities; in three queries, and one per pair for its chart."""
     known = list(pairs)
     rows = {row.pair_id: row for row in PairReadiness.objects.filter(pair__in=known)}
     sums = {one["pair"]: one for one in _counted(Readiness.objects.filter(pair__in=known))}
@@ -86,13 +86,13 @@ def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: date
 
 
 def _window(told: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
-    """The shortest of the spans that holds all changes."""
+    """The shortest span that contains all changes."""
     began = told[0].at if told else now - longest
     return Window.last(next((span for span in SPANS if now - began <= span), longest), now)
 
 
 def _whole(drawn: list[tuple[datetime, int]], now_at: int | None, window: Window) -> list[tuple[datetime, int]]:
-    """A line of changes needs a beginning, also where nothing changed."""
+    """The points of the chart, with a start point even if nothing changed."""
     if not drawn and now_at is not None:
         return [(window.start, now_at)]
     return drawn
@@ -100,7 +100,7 @@ def _whole(drawn: list[tuple[datetime, int]], now_at: int | None, window: Window
 
 @dataclass(frozen=True, slots=True)
 class EntityBoard:
-    """One entity: every check, and how it came to this."""
+    """One entity: its checks and their history."""
 
     row: Readiness
     is_stale: bool
@@ -114,12 +114,12 @@ class EntityBoard:
 
     @property
     def status(self) -> str:
-        """The state whose colour it has."""
+        """The state that sets its colour."""
         return BADGES[word(self.score)]
 
 
 def entity_board(row: Readiness, now: datetime) -> EntityBoard:
-    """All that is known of one entity's readiness."""
+    """The readiness of one entity."""
     told = list(turns(changes(row.pair, row.entity, now - KEPT), row.entity))
     window = _window(told, now, KEPT)
     drawn = _whole(points(told), row.score, window)
@@ -133,7 +133,7 @@ def entity_board(row: Readiness, now: datetime) -> EntityBoard:
 
 
 def every_check(row: Readiness) -> list[Check]:
-    """The checks of an entity, the bad ones as they were kept, in the order of their weights' table."""
+    """The checks of an entity in the order of the table of weights, with stored findings."""
     shared = PairReadiness.objects.filter(pair=row.pair).first()
     kept = {one["name"]: Check.from_json(one) for one in (shared.checks if shared else [])}
     kept |= {one["name"]: Check.from_json(one) for one in row.reasons}

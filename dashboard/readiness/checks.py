@@ -1,4 +1,4 @@
-"""What the facts mean: a verdict for each check, why, and what to do about it. Pure; weights are in score.py."""
+"""The findings of all checks with reasons and remedies, from the facts. Pure; weights are in score.py."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ SOON_S, LATER_S = 30 * 60.0, 4 * 3600.0
 YEAR_S = 366 * 86_400.0
 SKEW_S, BAD_SKEW_S = 1.0, 5.0
 HEADROOM = 4_096
-"""Bytes that the way through the backlog may add to a message: path, session, times and the types of properties."""
+"""Maximum bytes that rewriting adds to a message: path, session, times and the types of properties."""
 NEAR = 0.8
 STALE = timedelta(minutes=45)
-"""A right that was tried longer ago counts as not known."""
+"""Age from which the result of a probe counts as unknown."""
 HOME_STALE = timedelta(hours=12)
-"""The same for the right to one of very many entities, which are tried in turn."""
+"""The same for entities, which are probed in turn if there are many."""
 
 GOOD, WEAK, BAD, UNKNOWN = Result.GOOD, Result.WEAK, Result.BAD, Result.UNKNOWN
 
 
 def checks_of_pair(facts: PairFacts) -> list[Check]:
-    """The checks that are the same for all entities of a pair."""
+    """The checks of a pair, which apply to all its entities."""
     every: Sequence[Callable[[PairFacts], Check]] = (secondary, queues, senders, rights, room, syphon, fleet, clocks)
     return [check(facts) for check in every]
 
 
 def checks_of_entity(facts: EntityFacts, now: datetime) -> list[Check]:
-    """The checks of one entity alone."""
+    """The checks of one entity."""
     return [home(facts, now), sizes(facts)]
 
 
 def secondary(facts: PairFacts) -> Check:
-    """Whether workers can administer the secondary: backlog queues could be made, counted and mended."""
+    """Whether workers can administer the secondary: create, count and repair backlog queues."""
     probe = fresh(facts.administration, facts.at, STALE)
     if probe is None:
-        return Check("secondary", UNKNOWN, "No worker has asked the secondary lately.", _START_WORKER)
+        return Check("secondary", UNKNOWN, "No worker has probed the secondary recently.", _START_WORKER)
     if probe.answer is Answer.ALLOWED:
         return Check("secondary", GOOD)
     if probe.answer is Answer.REFUSED:
         todo = "Give the workers' credential the Manage claim on the secondary."
         return Check("secondary", BAD, f"The secondary refuses to be administered: {probe.reason}", todo)
-    todo = "Look whether the secondary is up, and reachable from where the workers run."
+    todo = "Check that the secondary is available and reachable from the workers."
     return Check("secondary", BAD, f"The secondary does not answer: {probe.reason}", todo)
 
 
 def queues(facts: PairFacts) -> Check:
-    """Whether the backlog queues are there, take messages, and are as they should be."""
+    """Whether the backlog queues exist, accept messages, and have the expected properties."""
     if not facts.queues or any(queue.is_there is None for queue in facts.queues):
-        return Check("queues", UNKNOWN, "Nobody has looked at the backlog queues lately.", _START_WORKER)
+        return Check("queues", UNKNOWN, "The backlog queues have not been checked recently.", _START_WORKER)
     missing = [queue.path for queue in facts.queues if not queue.is_there]
     closed = [queue.path for queue in facts.queues if queue.is_there and queue.status != "Active"]
     odd = [queue for queue in facts.queues if queue.is_there and queue.deviations]
@@ -69,10 +69,10 @@ def queues(facts: PairFacts) -> Check:
 
 
 def senders(facts: PairFacts) -> Check:
-    """Whether each process that sends has backlog queues in its rotation, which it found or made with its own key."""
+    """Whether each sending process has backlog queues in its rotation, found or created with its own credential."""
     wanted = len(facts.queues)
     if not facts.senders:
-        reason = "No living process that sends is known, so nobody has shown that senders can use the backlog."
+        reason = "No live sending process is known, so there is no evidence that senders can use the backlog."
         return Check("senders", UNKNOWN, reason, 'Start the applications with coordination="redis…" and pair set.')
     without = sorted(process for process, known in facts.senders.items() if not known)
     fewer = sorted(process for process, known in facts.senders.items() if 0 < known < wanted)
@@ -81,13 +81,13 @@ def senders(facts: PairFacts) -> Check:
         return Check("senders", BAD, reason, "Give their credential the Manage claim on the secondary, then restart.")
     if fewer:
         reason = f"{len(fewer)} of {len(facts.senders)} senders use fewer than {wanted} queues: {_listed(fewer)}."
-        return Check("senders", WEAK, reason, "Bring their backlog_queue_count into line with the pairs file.")
-    shown = f"Inferred, not tried: all {len(facts.senders)} living senders opened every queue, which takes Manage."
+        return Check("senders", WEAK, reason, "Set their backlog_queue_count to the value of the pairs file.")
+    shown = f"Inferred, not probed: all {len(facts.senders)} live senders opened every queue, which requires Manage."
     return Check("senders", GOOD, shown)
 
 
 def rights(facts: PairFacts) -> Check:
-    """Whether the workers' credential may send to and listen at each backlog queue: links were really opened."""
+    """Whether the workers' credential may send to and receive from each backlog queue, shown by opening links."""
     there = [queue for queue in facts.queues if queue.is_there]
     tried = [(queue.path, what, probe) for queue in there for what, probe in _rights_of(queue, facts.at)]
     refused = [
@@ -98,19 +98,19 @@ def rights(facts: PairFacts) -> Check:
         return Check("rights", BAD, reason, "Give it Send, Listen and Manage on the secondary.")
     open_ones = [f"{what} at {path}" for path, what, probe in tried if not probe or probe.answer is Answer.SILENT]
     if open_ones or not tried:
-        reason = f"Not shown yet: {_listed(open_ones) or 'there is no queue to try it at'}."
-        return Check("rights", UNKNOWN, reason, "Wait for the next look, or see whether the secondary answers.")
+        reason = f"Not shown yet: {_listed(open_ones) or 'there is no queue to probe'}."
+        return Check("rights", UNKNOWN, reason, "Wait for the next check, or check whether the secondary answers.")
     return Check("rights", GOOD)
 
 
 def room(facts: PairFacts) -> Check:
-    """Whether the backlog has room: below 80 %, and hours left at the rate it grows or would grow."""
+    """Whether the backlog has capacity: below 80 %, and for hours at its current or expected growth."""
     known = [queue for queue in facts.queues if queue.is_there and queue.limit]
     if not known:
-        return Check("room", UNKNOWN, "Nobody has looked at the size of the backlog queues lately.", _START_WORKER)
+        return Check("room", UNKNOWN, "The size of the backlog queues has not been checked recently.", _START_WORKER)
     full = [queue for queue in known if queue.share >= FULL]
     left_s = time_left_s(known, facts.bytes_per_s)
-    todo = "Find out why nothing comes home; or raise backlog_queue_count here and in the applications."
+    todo = "Find out why the backlog is not drained, or raise backlog_queue_count here and in the applications."
     if len(full) == len(known):
         return Check("room", BAD, "Every backlog queue is 80 % full or more.", todo)
     if left_s is not None and left_s < SOON_S:
@@ -125,7 +125,7 @@ def room(facts: PairFacts) -> Check:
 
 
 def time_left_s(known: Sequence[QueueFacts], bytes_per_s: float | None) -> float | None:
-    """Seconds until the backlog is full: as it grows now, or as it would if all that is sent went there."""
+    """Seconds until the backlog is full, at its current growth, or if all sends were redirected to it."""
     left = sum(max(0, queue.limit - queue.size) for queue in known)
     growing = [queue.full_in_s for queue in known if queue.full_in_s is not None]
     times = [max(growing)] if len(growing) == len(known) else []
@@ -135,76 +135,76 @@ def time_left_s(known: Sequence[QueueFacts], bytes_per_s: float | None) -> float
 
 
 def syphon(facts: PairFacts) -> Check:
-    """Whether somebody stands ready to bring home what each queue holds."""
+    """Whether a syphon is ready to drain each queue."""
     if facts.paused:
         what = "the whole pair's" if "*" in facts.paused else _listed(facts.paused)
-        return Check("syphon", WEAK, f"Paused by an operator: {what}.", "Resume it once its reason is gone.")
+        return Check("syphon", WEAK, f"Paused by an operator: {what}.", "Resume it when possible.")
     if not facts.queues:
         return Check("syphon", UNKNOWN, "No backlog queue is known.", _START_WORKER)
     alone = [queue.path for queue in facts.queues if not queue.holder]
     if len(alone) == len(facts.queues):
-        return Check("syphon", BAD, "Nobody holds the lease of any backlog queue: nothing comes home.", _START_WORKER)
+        return Check("syphon", BAD, "No process holds a lease of a backlog queue: nothing is drained.", _START_WORKER)
     if alone:
-        return Check("syphon", WEAK, f"Nobody holds the lease of {_listed(alone)}.", "Look at the Workers page.")
+        return Check("syphon", WEAK, f"No process holds the lease of {_listed(alone)}.", "Check the Workers page.")
     return Check("syphon", GOOD)
 
 
 def fleet(facts: PairFacts) -> Check:
-    """Whether workers are alive and can serve the pair. That they told so shows that Redis is."""
+    """Whether workers are alive and can serve the pair. Their heartbeats also show that Redis is available."""
     if not facts.workers:
-        return Check("fleet", BAD, "No worker has been heard of within 20 s.", _START_WORKER)
+        return Check("fleet", BAD, "No worker has sent a heartbeat within 20 s.", _START_WORKER)
     if facts.problems:
         worker, problem = next(iter(sorted(facts.problems.items())))
-        return Check("fleet", BAD, f"{worker} cannot serve the pair: {problem}", "Mend what it says.")
+        return Check("fleet", BAD, f"{worker} cannot serve the pair: {problem}", "Correct the reported problem.")
     return Check("fleet", GOOD)
 
 
 def clocks(facts: PairFacts) -> Check:
-    """Whether the clocks of workers and applications agree with Redis's: holds expire and samples meet by them."""
+    """Whether the clocks of workers and applications agree with Redis, as the expiry of holds and samples need."""
     if not facts.clocks:
-        return Check("clocks", UNKNOWN, "No living process tells its clock.", _START_WORKER)
+        return Check("clocks", UNKNOWN, "No live process reports its clock.", _START_WORKER)
     process, ahead_s = max(facts.clocks.items(), key=lambda one: abs(one[1]))
     if abs(ahead_s) <= SKEW_S:
         return Check("clocks", GOOD)
     reason = f"{process} is {abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} Redis."
-    return Check("clocks", BAD if abs(ahead_s) > BAD_SKEW_S else WEAK, reason, "Let its host keep time (NTP).")
+    return Check("clocks", BAD if abs(ahead_s) > BAD_SKEW_S else WEAK, reason, "Synchronise its clock (NTP).")
 
 
 def home(facts: EntityFacts, now: datetime) -> Check:
-    """Whether the workers' credential may send to the entity in the primary, where its messages are to come home."""
+    """Whether the workers' credential may send to the entity in the primary, to which its messages are drained."""
     probe = fresh(facts.home, now, HOME_STALE)
     if probe is not None and probe.answer is Answer.ALLOWED:
         return Check("home", GOOD)
     if facts.is_away:
-        return Check("home", UNKNOWN, "It is failing or failed over, so its primary is not asked.", "Wait for it.")
+        return Check("home", UNKNOWN, "It is failing or failed over, so it is not probed.", "Wait for its recovery.")
     if probe is None:
-        return Check("home", UNKNOWN, "Not tried yet, or too long ago.", "Wait: entities are tried in turn.")
+        return Check("home", UNKNOWN, "Not probed yet, or too long ago.", "Wait: entities are probed in turn.")
     if probe.answer is Answer.REFUSED:
-        todo = "Give the workers' credential Send on the primary, and see that the entity exists."
-        return Check("home", BAD, f"Its primary refuses the workers: {probe.reason}", todo)
-    return Check("home", UNKNOWN, f"Its primary did not answer: {probe.reason}", "See whether the primary is up.")
+        todo = "Give the workers' credential Send on the primary, and check that the entity exists."
+        return Check("home", BAD, f"The primary refuses the workers: {probe.reason}", todo)
+    return Check("home", UNKNOWN, f"The primary did not answer: {probe.reason}", "Check the primary.")
 
 
 def sizes(facts: EntityFacts) -> Check:
-    """Whether its messages fit the smaller namespace with what the way through the backlog adds."""
+    """Whether its messages fit the limits of both namespaces after rewriting."""
     if facts.message_bytes is None:
-        todo = "Wait for the charges of a month in which it was sent to."
-        return Check("sizes", UNKNOWN, "Nothing is known of the size of its messages.", todo)
+        todo = "Wait for the charges of a month with sends to it."
+        return Check("sizes", UNKNOWN, "The size of its messages is unknown.", todo)
     limit = facts.limit - HEADROOM
-    told = f"Its messages have {facts.message_bytes:,} bytes on average; the backlog takes {limit:,}."
-    todo = "Make them smaller, keep bodies elsewhere, or take a larger tier for the secondary."
+    told = f"Its messages have {facts.message_bytes:,} bytes on average; the backlog accepts {limit:,}."
+    todo = "Make them smaller, store bodies elsewhere, or use a higher tier for the secondary."
     if facts.message_bytes >= limit:
         return Check("sizes", BAD, told, todo)
     return Check("sizes", WEAK, told, todo) if facts.message_bytes >= NEAR * limit else Check("sizes", GOOD)
 
 
 def fresh(probe: Probe | None, now: datetime, kept: timedelta) -> Probe | None:
-    """The probe, unless it is too old to be believed."""
+    """The probe, unless it is outdated."""
     return probe if probe is not None and now - probe.at <= kept else None
 
 
-_START_WORKER = "Start a worker and beat, and see that the worker reaches both namespaces."
-_OPEN_CLIENT = "Restart a worker: opening the pair makes the missing queues. See that its key has the Manage claim."
+_START_WORKER = "Start a worker and beat, and check that the worker reaches both namespaces."
+_OPEN_CLIENT = "Restart a worker: opening the pair creates missing queues. Check that its key has the Manage claim."
 
 
 def _rights_of(queue: QueueFacts, now: datetime) -> list[tuple[str, Probe | None]]:
@@ -216,7 +216,7 @@ def _count(queues: Sequence[QueueFacts]) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first three, and how many more."""
+    """The first three, and the number of others."""
     known = list(names)
     more = f" and {len(known) - 3} more" if len(known) > 3 else ""
     return ", ".join(known[:3]) + more

@@ -1,4 +1,4 @@
-"""What is known of a pair and of one entity, gathered before anything is judged. Frozen; no I/O."""
+"""The facts of a pair and of one entity, from which checks are computed. Immutable; no I/O."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 
 class Answer(StrEnum):
-    """What came of trying something for real."""
+    """The result of a probe."""
 
     ALLOWED = "allowed"
     REFUSED = "refused"
-    """A key, a right or the entity is missing: waiting does not mend it."""
+    """A key, a right or the entity is missing: waiting does not help."""
     SILENT = "silent"
-    """It could not be reached, so nothing is known."""
+    """The namespace could not be reached, so the result is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One right that was really used, and what came of it."""
+    """The probe of one right, and its result."""
 
     answer: Answer
     at: datetime
@@ -32,7 +32,7 @@ class Probe:
 
     @classmethod
     def from_json(cls, told: Any) -> Probe | None:
-        """None where the text is none."""
+        """Parse the stored text; None if it is invalid."""
         try:
             return cls(Answer(told["answer"]), datetime.fromisoformat(told["at"]), str(told["reason"]))
         except (ValueError, KeyError, TypeError):
@@ -41,60 +41,60 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class QueueFacts:
-    """One of the backlog queues that a pair should have."""
+    """One of the configured backlog queues of a pair."""
 
     path: str
     is_there: bool | None = None
-    """None: nobody has looked lately."""
+    """None: not checked recently."""
     status: str = "Active"
     deviations: tuple[str, ...] = ()
     size: int = 0
     limit: int = 0
     full_in_s: float | None = None
-    """Until it is full, if it goes on growing like now; None where it does not grow."""
+    """Time until it is full at its current growth; None if it does not grow."""
     holder: str = ""
-    """Who holds the lease to bring its messages home."""
+    """The holder of the lease to drain it."""
     send: Probe | None = None
     listen: Probe | None = None
 
     @property
     def share(self) -> float:
-        """How full it is, 0 to 1."""
+        """Its fill level, 0 to 1."""
         return self.size / self.limit if self.limit else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class PairFacts:
-    """What is the same for all entities of a pair."""
+    """The facts of a pair, which apply to all its entities."""
 
     at: datetime
     queues: tuple[QueueFacts, ...] = ()
     administration: Probe | None = None
-    """Of the secondary, with the workers' credential."""
+    """The probe of administration of the secondary, with the workers' credential."""
     workers: int = 0
-    """Those heard of within 20 s."""
+    """Workers with a heartbeat within 20 s."""
     problems: Mapping[str, str] = field(default_factory=dict)
-    """What keeps a worker from serving the pair, by worker."""
+    """Why a worker cannot serve the pair, by worker."""
     senders: Mapping[str, int] = field(default_factory=dict)
-    """The backlog queues in the rotation of each living process that sends."""
+    """The backlog queues in the rotation of each live sending process."""
     paused: tuple[str, ...] = ()
-    """Backlog queues and entities whose syphon an operator has paused; `*` is the whole pair's."""
+    """Backlog queues and entities whose syphon is paused by an operator; `*` is the whole pair."""
     clocks: Mapping[str, float] = field(default_factory=dict)
-    """How many seconds each living process is ahead of Redis's clock."""
+    """Seconds by which the clock of each live process is ahead of Redis."""
     bytes_per_s: float | None = None
-    """What the pair sends, on average over the latest month with charges."""
+    """The average rate of sends of the pair, over the latest month with charges."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityFacts:
-    """What is known of one entity alone."""
+    """The facts of one entity."""
 
     path: str
     is_away: bool = False
-    """It is failing or failed over: its primary need not answer now."""
+    """Whether it is failing or failed over, so that its primary may not answer."""
     home: Probe | None = None
     """Whether the workers' credential may send to it in the primary."""
     message_bytes: int | None = None
     """The mean size of its messages in the latest month with charges."""
     limit: int = 262_144
-    """Bytes of the largest message that both namespaces take."""
+    """Bytes of the largest message that both namespaces accept."""

@@ -1,4 +1,4 @@
-"""The facts of a pair and its entities, from the database and Redis. Asks no namespace; that workers have done."""
+"""The facts of a pair and its entities, from the database and Redis, without requests to namespaces."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pairing.fleet.presence import Presence, Presences
 from pairing.fleet.shared_backlog import SharedBacklog
 
 LIMITS = {"basic": 262_144, "standard": 262_144, "premium": 1_048_576}
-"""Bytes of the largest message by tier; Premium takes more where a queue was made so."""
+"""Bytes of the largest message by tier; Premium queues can be configured for more."""
 LOOKED_LATELY = timedelta(minutes=2)
 
 
 def pair_facts(
     pair: Pair, probes: Mapping[str, Any], now: datetime, *, problems: Mapping[str, str] | None = None
 ) -> PairFacts:
-    """What is known of the pair now; `probes` as they are kept on its row. Raises RedisError."""
+    """The current facts of the pair; `probes` as stored in its row. Raises RedisError."""
     shared = shared_state(pair.name)
     living = Presences(shared).living()
     return PairFacts(
@@ -47,7 +47,7 @@ def pair_facts(
 def entity_facts(
     pair: Pair, entities: Iterable[EntityHealth], probes: Mapping[str, Any]
 ) -> Iterable[tuple[str, EntityFacts]]:
-    """What is known of each entity, by path; `probes` as they are kept on the entities' rows."""
+    """The facts of each entity by path; `probes` as stored in the entities' rows."""
     sizes, limit = (
         message_bytes(pair),
         min(LIMITS.get(tier, 262_144) for tier in (pair.primary_tier, pair.secondary_tier)),
@@ -66,7 +66,7 @@ def entity_facts(
 
 
 def message_bytes(pair: Pair) -> dict[str, int]:
-    """The mean size of the messages sent to each entity, in the latest month with charges."""
+    """The mean size of messages sent to each entity in the latest month with charges."""
     newest = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
     sent = Charge.objects.filter(
         invoice__month=newest, invoice__rule="published", pair=pair.name, kind__in=("send", "send_backlog")
@@ -99,13 +99,13 @@ def _queues(pair: Pair, shared: SharedState, probes: Mapping[str, Any], now: dat
 
 
 def _looked_lately(pair: Pair, now: datetime) -> bool:
-    """Whether the sampler has seen the secondary's queues a few intervals ago at most."""
+    """Whether the last sample of the secondary's queues is at most a few intervals old."""
     since = now - max(LOOKED_LATELY, timedelta(seconds=4 * settings.SAMPLE_INTERVAL_S))
     return PairDepth.objects.filter(pair=pair, at__gte=since).exists()
 
 
 def _full_in_s(fill: Fill | None, now: datetime) -> float | None:
-    """A rate seen a while ago says nothing of now, nor one of the future by a wrong clock."""
+    """Whether a rate is current: neither outdated nor in the future because of clock skew."""
     if fill is None or abs(now.timestamp() - fill.at) > max(120.0, 4.0 * settings.SAMPLE_INTERVAL_S):
         return None
     return fill.full_in_s

@@ -1,4 +1,4 @@
-"""How readiness went over time, from the changes that were kept. Pure but for reading them."""
+"""Readiness over time, from stored changes. Pure except for reading them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dashboard.site.charts import Point
 
 KEPT = timedelta(days=30)
 MOST = 2_000
-"""Changes that one line is drawn from; the newest."""
+"""Maximum number of changes per chart; the newest are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One change: the score from then on, and which verdicts became others."""
+    """One change: the new score, and the changed findings."""
 
     at: datetime
     score: int
@@ -27,14 +27,14 @@ class Turn:
 
 
 def changes(pair: Pair, entity: str, since: datetime) -> list[ReadinessChange]:
-    """The changes that bear on an entity (`*`: on the pair alone), in their order; those of the past first."""
+    """The changes that affect an entity (`*`: only the pair), oldest first."""
     names = {WHOLE_PAIR, entity}
     found = ReadinessChange.objects.filter(pair=pair, entity__in=names, at__gte=since)
     return sorted(found.order_by("-at", "-id")[:MOST], key=lambda one: (one.at, one.pk))
 
 
 def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
-    """What each change made of the score; an entity has none before both its pair and itself were judged."""
+    """The score after each change; an entity has none before it and its pair are checked."""
     verdicts: dict[str, Result] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Result.GOOD)
     before: int | None = None
     for one in kept:
@@ -50,5 +50,5 @@ def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
 
 
 def points(told: Sequence[Turn]) -> list[Point]:
-    """The scores as a chart wants them."""
+    """The scores as points of a chart."""
     return [(turn.at, turn.score) for turn in told]

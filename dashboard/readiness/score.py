@@ -1,7 +1,7 @@
-"""Checks, and the one number that sums them up. Pure.
+"""Checks and the score computed from them. Pure.
 
-Not known is never good: a check of which nothing is known earns nothing. A vital check, without which a failover cannot
-work, bounds the whole: 60 while it is not known, 20 where it is bad.
+An unknown check earns no points. A vital check, without which a failover cannot work, limits the score: to 60 while it
+is unknown, to 20 if it is bad.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 READY, ENDANGERED = 90, 60
-"""From 90 an entity counts as ready; below 60 a failover would, as far as is known, not work or not end well."""
+"""From 90 an entity is ready; below 60 a failover or its drain would probably fail."""
 
 
 class Result(StrEnum):
-    """What a check came to."""
+    """The finding of a check."""
 
     GOOD = "good"
     WEAK = "weak"
@@ -25,7 +25,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a check is worth, and whether a failover can do without."""
+    """The points of a check, and whether a failover cannot work without it."""
 
     points: int
     is_vital: bool
@@ -37,23 +37,23 @@ WEIGHTS: Mapping[str, Weight] = {
     "queues": Weight(20, True, "Backlog queues are there and conform"),
     "senders": Weight(15, True, "Senders can use the backlog"),
     "rights": Weight(10, False, "Workers may send and listen there"),
-    "home": Weight(10, False, "Workers may bring messages home"),
+    "home": Weight(10, False, "Workers may send to the primary"),
     "room": Weight(10, True, "There is room in the backlog"),
     "syphon": Weight(10, False, "A syphon stands ready for each queue"),
     "fleet": Weight(5, False, "Redis and workers are alive"),
     "sizes": Weight(5, False, "Messages fit the backlog"),
     "clocks": Weight(3, False, "Clocks agree"),
 }
-"""By the name of the check; 100 points in all."""
+"""By name of the check; 100 points in total."""
 OF_ENTITY = ("home", "sizes")
-"""Checks of one entity; all others are the same for a whole pair."""
+"""Checks of one entity; all others apply to a whole pair."""
 SHARES = {Result.GOOD: 1.0, Result.WEAK: 0.5, Result.BAD: 0.0, Result.UNKNOWN: 0.0}
 BOUNDS = {Result.BAD: 20, Result.UNKNOWN: 60}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check: what was found, and what a person can do about it; the latter is empty where all is good."""
+    """One check: the finding, its reason, and the remedy, which is empty for good findings."""
 
     name: str
     verdict: Result
@@ -81,7 +81,7 @@ class Check:
 
 
 def score(verdicts: Mapping[str, Result]) -> int:
-    """0 to 100; a check that is not among the verdicts is not known."""
+    """The score, 0 to 100; a missing finding counts as unknown."""
     told = {name: verdicts.get(name, Result.UNKNOWN) for name in WEIGHTS}
     points = sum(WEIGHTS[name].points * SHARES[verdict] for name, verdict in told.items())
     bounds = [BOUNDS.get(verdict, 100) for name, verdict in told.items() if WEIGHTS[name].is_vital]
@@ -89,19 +89,19 @@ def score(verdicts: Mapping[str, Result]) -> int:
 
 
 def results_of(checks: Iterable[Check]) -> dict[str, Result]:
-    """The verdicts by name."""
+    """The findings by name."""
     return {check.name: check.verdict for check in checks}
 
 
 def faults_of(checks: Iterable[Check]) -> list[Check]:
-    """The checks that cost points, the worst and weightiest first."""
+    """The checks that cost points, worst and heaviest first."""
     order = (Result.BAD, Result.UNKNOWN, Result.WEAK)
     found = [check for check in checks if check.verdict is not Result.GOOD]
     return sorted(found, key=lambda one: (not one.is_vital, order.index(one.verdict), -one.points))
 
 
 def word(points: int | None) -> str:
-    """What a number means: ready, weak, endangered; unknown for none."""
+    """The state of a score: ready, weak, endangered; unknown without one."""
     if points is None:
         return "unknown"
     return "ready" if points >= READY else "weak" if points >= ENDANGERED else "endangered"

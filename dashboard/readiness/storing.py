@@ -1,4 +1,4 @@
-"""The verdicts written down: of the pair, of each entity, and what changed. Cheap where nothing did."""
+"""Storing of findings of pairs and entities, and of their changes; cheap if nothing changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FLAWLESS = {"home": Result.GOOD, "sizes": Result.GOOD}
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What an entity came to."""
+    """The result of an entity."""
 
     entity: str
     score: int
@@ -35,7 +35,7 @@ class Judged:
 
 
 def keep(row: PairReadiness, facts: PairFacts) -> bool:
-    """Judge the pair and all its entities, and write down what is new; whether anything was."""
+    """Check the pair and all its entities, and store changes. Returns whether there were any."""
     pair, now = row.pair, facts.at
     shared = checks_of_pair(facts)
     with transaction.atomic():
@@ -54,7 +54,7 @@ def keep(row: PairReadiness, facts: PairFacts) -> bool:
 
 
 def judge(entity: str, shared: Sequence[Check], own: Sequence[Check]) -> Judged:
-    """One entity's score, from the checks of its pair and its own. Pure."""
+    """One entity's score, from its own checks and those of its pair. Pure."""
     every = [*shared, *own]
     reasons = [check.as_json() for check in faults_of(every)]
     verdicts = {name: verdict.value for name, verdict in results_of(own).items()}
@@ -97,9 +97,9 @@ def _keep_entities(row: PairReadiness, known: dict[str, Readiness], judged: Sequ
 
 
 def _alter(altered: Iterable[tuple[Readiness, Judged]], now: datetime) -> None:
-    """Entities that changed alike are written in one statement: most changes are those of a whole pair.
+    """Update entities with equal changes in one statement, as most changes affect a whole pair.
 
-    Those that changed each in its own way, such as mean sizes of a new month, are written many at a time.
+    Individual changes, such as mean sizes of a new month, are written in bulk.
     """
     alike: dict[str, list[tuple[Readiness, Judged]]] = defaultdict(list)
     for was, one in altered:
@@ -131,7 +131,7 @@ def _changes(was: Readiness, one: Judged, now: datetime) -> dict[str, Any]:
 
 
 def _is_down(was: Readiness, one: Judged) -> bool:
-    """Whether it had fallen, and is not yet as high again as it was before."""
+    """Whether it has fallen and has not yet reached its previous value."""
     return was.fell_at is not None and was.previous_score is not None and one.score < was.previous_score
 
 

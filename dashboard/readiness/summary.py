@@ -1,4 +1,4 @@
-"""Whether failover would work, of every entity, as one document and as lines: for commands."""
+"""The readiness of all entities as one document and as lines, for commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_LINES = 50
 
 
 def summary(pair: str | None, least: int) -> dict[str, Any]:
-    """What the workers found last, of one pair or all. Raises CommandError where it cannot be told."""
+    """The last findings of one pair or all. Raises CommandError if there are none."""
     try:
         return _told(pair, least)
     except DatabaseError as error:
@@ -38,7 +38,7 @@ def _told(pair: str | None, least: int) -> dict[str, Any]:
     checked = {row.pair_id: row for row in PairReadiness.objects.filter(pair__in=pairs)}
     never = [one.name for one in pairs if one.pk not in checked or checked[one.pk].checked_at is None]
     if not entities and not checked:
-        raise CommandError("Nothing was ever checked: start a worker and beat.", returncode=NOT_KNOWN)
+        raise CommandError("There are no checks yet: start a worker and beat.", returncode=NOT_KNOWN)
     redis = _redis()
     stale = [one["entity"] for one in entities if one["score"] is None]
     low = [one["entity"] for one in entities if one["score"] is not None and one["score"] < least]
@@ -67,7 +67,7 @@ def _entity(row: Readiness, stale: bool) -> dict[str, Any]:
 
 
 def _redis() -> str:
-    """Empty where it answers."""
+    """The problem of Redis; empty if it answers."""
     try:
         connection().ping()
     except RedisError as error:
@@ -76,7 +76,7 @@ def _redis() -> str:
 
 
 def lines(told: dict[str, Any]) -> list[str]:
-    """For people: how many, and the poor ones with what to do."""
+    """The summary as lines: counts, and poor entities with remedies."""
     counts = told["counts"]
     head = f"{counts['ready']:,} ready, {counts['below']:,} below {told['least']}, {counts['unknown']:,} not known"
     said = [f"Redis {told['redis']}; {head}."]
@@ -87,5 +87,5 @@ def lines(told: dict[str, Any]) -> list[str]:
         said.append(f"{points}  {one['pair']}/{one['entity']}")
         said += [f"       {reason['reason']} {reason['todo']}" for reason in one["reasons"]]
     if len(poor) > MOST_LINES:
-        said.append(f"and {len(poor) - MOST_LINES:,} more; --json tells all.")
+        said.append(f"and {len(poor) - MOST_LINES:,} more; --json lists all.")
     return said

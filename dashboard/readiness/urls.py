@@ -1,4 +1,4 @@
-"""Readiness of failover."""
+"""The URLs of readiness."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Readiness: whether failover would work, of every pair and every entity."""
+"""The pages of readiness of all pairs and entities."""
 
 from django import forms
 from django.core.paginator import Paginator
@@ -19,7 +19,7 @@ MOST_PAIRS = 100
 
 
 class ReadinessFilter(forms.Form):
-    """Search and state. What makes no sense is ignored, so that a link never breaks."""
+    """Search and state filters. Invalid values are ignored."""
 
     q = forms.CharField(required=False, max_length=260)
     pair = forms.SlugField(required=False, max_length=63)
@@ -43,7 +43,7 @@ class ReadinessFilter(forms.Form):
 
 @require_GET
 def listing(request: HttpRequest) -> HttpResponse:
-    """Every pair with its checks, and the entities, the worst first; htmx gets the live part alone."""
+    """All pairs with their checks, and the entities, worst first; htmx requests return only the live part."""
     now, form = timezone.now(), ReadinessFilter(request.GET)
     worst_first = Readiness.objects.select_related("pair").order_by("score", "pair_id", "entity")
     page = Paginator(form.apply(worst_first), PAGE).get_page(request.GET.get("page"))
@@ -64,7 +64,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def entity(request: HttpRequest, pair: str, path: str) -> HttpResponse:
-    """One entity: each check with what to do, and its score over time."""
+    """One entity: its checks with remedies, and its score over time."""
     row = get_object_or_404(Readiness.objects.select_related("pair"), pair__name=pair, entity=path)
     context = {"board": entity_board(row, timezone.now()), "pair": row.pair, "row": row}
     return page_or_part(request, "readiness/entity.html", context)

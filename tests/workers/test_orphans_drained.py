@@ -352,7 +352,7 @@ def test_what_others_took_away_meanwhile_is_told(dead: Secondary) -> None:
 
     row = carried_out(job(numbers=[first, second]))
 
-    assert row.detail == "1 sent again. 1 were not there any more."
+    assert row.detail == "1 sent again. 1 no longer existed."
     assert numbers(dead) == [third]
 
 
@@ -367,7 +367,7 @@ def test_what_lies_behind_more_than_can_be_kept_locked_is_told_as_out_of_reach(
     while not row.ended_at:
         row = carried_out(row)
 
-    assert row.detail == "1 sent again. 1 could not be reached behind 1 others: see to these first."
+    assert row.detail == "1 sent again. 1 could not be reached behind 1 others: process these first."
     assert numbers(dead) == [second, third]
 
 
@@ -380,7 +380,7 @@ def test_locks_that_lapse_before_the_wanted_one_is_reached_end_the_job(
     row = carried_out(job(numbers=[third], total=1))
 
     assert (row.done, row.ended_at is not None) == (0, True)
-    assert row.detail == "0 sent again. 1 could not be reached behind 1 others: see to these first."
+    assert row.detail == "0 sent again. 1 could not be reached behind 1 others: process these first."
 
 
 def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_for_ever(
@@ -396,7 +396,7 @@ def test_more_that_cannot_be_sent_than_can_be_kept_locked_do_not_hold_a_job_up_f
         row = carried_out(row)
 
     assert (row.done, row.failed, len(numbers(dead))) == (3, 2, 3)
-    assert row.detail.endswith("Some could not be reached behind 2 others: see to these first.")
+    assert row.detail.endswith("Some could not be reached behind 2 others: process these first.")
 
 
 def test_what_was_done_until_a_job_was_stopped_counts(dead: Secondary, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,7 +416,7 @@ def test_what_another_has_locked_is_waited_for_and_not_left_behind(dead: Seconda
         (locked,) = other.receive_messages(max_message_count=1, max_wait_time=60)
         carried_out(row)
         assert (row.done, row.ended_at) == (2, None)
-        assert "Somebody else has locked some of them" in row.detail
+        assert "Another receiver has locked some of them" in row.detail
         other.abandon_message(locked)
     DeadLetterJob.objects.update(claimed_until=None)
 

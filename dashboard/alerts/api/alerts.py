@@ -1,4 +1,4 @@
-"""During an outage: alerts, and what people do about them and their channels."""
+"""The API of alerts, and the operations on alerts and channels."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -23,7 +23,7 @@ router = Router(tags=["readiness and alerts"])
 
 
 class AlertTold(Schema):
-    """One condition, from when it began until it was over."""
+    """One condition, from its start to its end."""
 
     id: int
     kind: str
@@ -47,7 +47,7 @@ class AlertQuery(Cursor):
 
 @router.get("/alerts", response={200: Page[AlertTold], **PROBLEMS}, operation_id="alerts")
 def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[str, Any]:
-    """Alerts, the newest first: those that are open, that are over, or all."""
+    """Alerts, newest first: open ones, closed ones, or all."""
     rows = Alert.objects.all()
     if query.state != "all":
         rows = rows.filter(resolved_at__isnull=query.state == "open")
@@ -60,7 +60,7 @@ def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[
 def perform(
     request: HttpRequest, action: AlertAction, key: str, reason: str, run: Callable[[AlertRequest], str]
 ) -> dict[str, Any]:
-    """Carry it out once, on the audited path of alerts."""
+    """Execute the action once, on the audited path of alerts."""
     require(request.user, action.right)
     request_id, earlier = identity(request, key)
     if earlier:

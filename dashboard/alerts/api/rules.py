@@ -1,4 +1,4 @@
-"""Who is told: the rules of alerts, the channels they name, and what was sent through them."""
+"""The API of notifications: rules of alerts, channels, and deliveries."""
 
 from datetime import datetime, time
 from typing import Annotated, Any, Literal
@@ -34,7 +34,7 @@ Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", max_len
 
 
 class QuietHours(Body):
-    """When what is less than `wakes_from` waits, by the clock on the wall of the time zone."""
+    """The local time range in which alerts less severe than `wakes_from` wait."""
 
     begin: Clock
     end: Clock
@@ -43,7 +43,7 @@ class QuietHours(Body):
 
 
 class RuleWanted(Body):
-    """A whole rule: what is left out is as in a new one."""
+    """A complete rule; omitted fields get their defaults."""
 
     name: Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\x00]*\S[^\x00]*$")]
     is_enabled: bool = True
@@ -71,7 +71,7 @@ class QuietTold(Schema):
 
 
 class RuleTold(Schema):
-    """Who is told of which alerts, when not, and who is next if nobody acknowledges."""
+    """Who is notified of which alerts, the quiet hours, and the escalation."""
 
     id: int
     name: str
@@ -92,13 +92,13 @@ class RuleTold(Schema):
 
 
 class RuleResult(ActionResult):
-    """What came of it, and the number of the rule; null where it is gone."""
+    """The result, and the number of the rule; null if it is deleted."""
 
     rule: int | None = None
 
 
 class ChannelTold(Schema):
-    """One way to tell people, and how it fares. Its address and secrets stay in the variables that it names."""
+    """A notification channel and its state. Its URL and secrets stay in environment variables."""
 
     channel: str
     kind: str
@@ -109,14 +109,14 @@ class ChannelTold(Schema):
 
 
 class Channels(Schema):
-    """Those of CHANNELS_FILE, in its order; `problem` says why it cannot be read."""
+    """The channels of CHANNELS_FILE, in file order; `problem` is why the file cannot be read."""
 
     items: list[ChannelTold]
     problem: str = ""
 
 
 class Delivery(Schema):
-    """One message to one channel, and what came of it."""
+    """One message to one channel, and its result."""
 
     id: int
     channel: str
@@ -141,7 +141,7 @@ class DeliveryQuery(Cursor):
 
 @router.get("/alerts/rules", response={200: Page[RuleTold], **PROBLEMS}, operation_id="alert_rules")
 def rules(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
-    """Who is told of which alerts, by name."""
+    """The alert rules, by name."""
     return page(AlertRule.objects.all(), ("name", "id"), query, _rule)
 
 
@@ -169,7 +169,7 @@ def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") ->
 
 @router.get("/alerts/channels", response={200: Channels, **PROBLEMS}, operation_id="channels")
 def channels(request: HttpRequest) -> dict[str, Any]:
-    """The ways to tell people, and how each fares."""
+    """The notification channels and their states."""
     try:
         return {"items": channel_board.told()}
     except ChannelsFileError as error:
@@ -178,7 +178,7 @@ def channels(request: HttpRequest) -> dict[str, Any]:
 
 @router.get("/alerts/deliveries", response={200: Page[Delivery], **PROBLEMS}, operation_id="deliveries")
 def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -> dict[str, Any]:
-    """What was sent to whom and what came of it, the newest first; tests, too."""
+    """The messages sent and their results, newest first, including tests."""
     wanted = {name: value for name in ("channel", "state") if (value := getattr(query, name))}
     names = tuple(Delivery.model_fields)
     rows = Notice.objects.filter(**wanted)
@@ -186,7 +186,7 @@ def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -
 
 
 def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
-    """On the path of the page's form: the same checks, the same trail."""
+    """Save through the page's form, for equal validation and audit."""
 
     def run(wanted: AlertRequest) -> str:
         form = RuleForm(_as_form(body), instance=row, known=_known())
@@ -220,7 +220,7 @@ def _known() -> tuple[str, ...]:
 def _rule_or_404(number: int) -> AlertRule:
     row = AlertRule.objects.filter(pk=number).first()
     if row is None:
-        raise Http404("There is no such rule; GET /api/v1/alerts/rules lists them.")
+        raise Http404("No such rule; GET /api/v1/alerts/rules lists them.")
     return row
 
 

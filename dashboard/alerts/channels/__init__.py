@@ -1,4 +1,4 @@
-"""How an alert reaches people: one integration per file, each turning a message into a request. None of them sends."""
+"""Integrations of channels, one per file: each converts a message to a request, without sending it."""
 
 from dashboard.alerts.channels import discord, email, mattermost, slack, teams, webhook
 from dashboard.alerts.channels.base import Integration

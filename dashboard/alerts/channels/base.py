@@ -1,4 +1,4 @@
-"""What integrations are made of: a target, the request they build, and their place in the registry."""
+"""The parts of an integration: a target, the request it builds, and its registration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dashboard.alerts.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a channel's messages go. The address of a chat is a key, so neither it nor the secrets are ever shown."""
+    """The target of a channel's messages. The URL of a chat is a credential; neither it nor the secrets are shown."""
 
     url: str = field(default="", repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -56,17 +56,17 @@ class Integration:
     check: Callable[[Target], str] = lambda target: ""
 
     def problem(self, target: Target) -> str:
-        """What is wrong with the target, without telling any of it; empty where nothing is."""
+        """The problem of the target, without quoting it; empty if it is valid."""
         if "url_env" in self.keys and (problem := url_problem(target.url)):
             return problem
         return self.check(target)
 
 
 def url_problem(url: str) -> str:
-    """What is wrong with an address; empty where nothing is."""
+    """The problem of a URL; empty if it is valid."""
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises where it is no number
+        parts.port  # noqa: B018 - raises if it is not a number
     except ValueError:
         return "its URL cannot be read."
     if parts.scheme not in ("https", "http") or not parts.hostname:
@@ -79,6 +79,6 @@ def url_problem(url: str) -> str:
 
 
 def json_post(target: Target, content: object) -> Post:
-    """Content as JSON to the target."""
+    """A request that posts the content as JSON to the target."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return Post(target.url, body, {"Content-Type": "application/json; charset=utf-8"})

@@ -1,4 +1,4 @@
-"""Mail, by the server that EMAIL_HOST names."""
+"""Mail, through the server of EMAIL_HOST."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from dashboard.alerts.message import Message
 
 
 def build(target: Target, message: Message, now: datetime) -> Mail:
-    """Plain text. The message id is the notice's, so that a mail which is sent twice is one for whoever sorts them."""
+    """A plain text mail. The message id is that of the notice, so that duplicates can be detected."""
     link = f"\n\n{message.url}" if message.url else ""
     text = "\n".join(message.sentences) + link + "\n"
     headers = {"Message-ID": f"<{message.id}@paired-namespaces.invalid>", "Auto-Submitted": "auto-generated"}

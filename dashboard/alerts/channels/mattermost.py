@@ -11,7 +11,7 @@ DONE = "#1b7f4b"
 
 
 def build(target: Target, message: Message, now: datetime) -> Post:
-    """An attachment with all sentences."""
+    """One attachment with all sentences."""
     text = "\n".join(f"- {escaped(one)}" for one in message.sentences)
     attachment = {
         "fallback": message.summary,
@@ -25,7 +25,7 @@ def build(target: Target, message: Message, now: datetime) -> Post:
 
 
 def escaped(text: str) -> str:
-    """Foreign text that formats nothing and mentions (`@all`) nobody."""
+    """Escape untrusted text, so that it contains no formatting and no mentions (`@all`)."""
     marked = "".join(f"\\{char}" if char in ACTIVE else char for char in text)
     return marked.replace("@", "@\N{ZERO WIDTH SPACE}")
 

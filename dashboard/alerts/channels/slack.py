@@ -22,7 +22,7 @@ def build(target: Target, message: Message, now: datetime) -> Post:
 
 
 def escaped(text: str) -> str:
-    """Foreign text that can neither link, mention (`<!channel>`) nor format anything."""
+    """Escape untrusted text, so that it contains no links, mentions (`<!channel>`) or formatting."""
     plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join(f"{char}\N{ZERO WIDTH SPACE}" if char in "*_~`" else char for char in plain)
 

@@ -31,7 +31,7 @@ def _text(text: str) -> dict[str, Any]:
 
 
 def escaped(text: str) -> str:
-    """Foreign text that the card's Markdown shows as it is."""
+    """Escape untrusted text for the card's Markdown."""
     return "".join(f"\\{char}" if char in ACTIVE else char for char in text)
 
 

@@ -1,4 +1,4 @@
-"""A webhook of one's own, signed as Standard Webhooks says: id, timestamp and body by HMAC-SHA256."""
+"""A custom webhook, signed according to Standard Webhooks: id, timestamp and body with HMAC-SHA256."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ SHORTEST, LONGEST = 24, 64
 
 
 def build(target: Target, message: Message, now: datetime) -> Post:
-    """The message as JSON. While a secret is replaced there are two: each signs, and receivers take either."""
+    """The message as JSON. During the rotation of a secret there are two signatures; receivers accept either."""
     told = {"type": f"alert.{message.phase}", "timestamp": message.at, "data": message.to_json()}
     post = json_post(target, told)
     stamp = str(int(now.timestamp()))
@@ -49,15 +49,13 @@ def key_of(secret: str) -> bytes:
 
 
 def check(target: Target) -> str:
-    """Whether the secrets can be used."""
+    """Whether the secrets are valid."""
     try:
         keys = [key_of(secret) for secret in target.secrets]
     except ValueError:
         keys = []
     if not keys:
-        return (
-            f"its secrets are one or more of {PREFIX} with {SHORTEST} to {LONGEST} bytes in base64, parted by spaces."
-        )
+        return f"its secrets are one or more of {PREFIX} with {SHORTEST} to {LONGEST} bytes in base64, space-separated."
     return ""
 
 

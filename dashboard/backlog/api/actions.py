@@ -1,4 +1,4 @@
-"""The operations on backlog queues and dead letters, from their declarations."""
+"""The API operations for actions on backlog queues and dead letters, built from their declarations."""
 
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ router = Router(tags=["actions"])
 
 
 class AboutQueue(Body):
-    """Which backlog queue, and why. `dry_run`: show what the namespace says of it now, and change nothing."""
+    """The backlog queue and the reason. `dry_run` reports its current state in the namespace, without changes."""
 
     queue: Path
     reason: Reason
@@ -29,14 +29,14 @@ class AboutQueue(Body):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What it says beside target and reason, as the action takes it."""
+        """The fields beside target and reason, as arguments of the action."""
         return {}
 
 
 class DeleteQueue(AboutQueue):
-    """Also: `confirm` as a dry run gave it, so that nothing else is deleted than was looked at.
+    """Additionally `confirm` as a dry run returned it, so that only the queue in that state is deleted.
 
-    One that holds messages needs the scope administer, and its whole path once more in `typed`.
+    A queue with messages requires the scope administer, and its full path in `typed`.
     """
 
     confirm: Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[^\x00]*$")] | None = None
@@ -48,9 +48,9 @@ class DeleteQueue(AboutQueue):
 
 
 class AboutDeadLetters(AboutQueue):
-    """Also: which; by sequence number, or null for all there are now.
+    """Additionally the sequence numbers of the dead letters, or null for all current ones.
 
-    The queue may be one of the primary too, or `<topic>/Subscriptions/<name>`.
+    The queue can also be a queue of the primary or `<topic>/Subscriptions/<name>`.
     """
 
     numbers: Annotated[list[Number], Field(min_length=1, max_length=1000)] | None = None
@@ -61,7 +61,7 @@ class AboutDeadLetters(AboutQueue):
 
 
 class Resubmit(AboutDeadLetters):
-    """Also: where to; empty for each to the entity it was meant for, or back to the queue or topic it died in."""
+    """Additionally the destination. If empty, each goes to its original entity, or back to its queue or topic."""
 
     destination: Word = ""
 
@@ -91,7 +91,7 @@ def _on_queue(request: HttpRequest, action: QueueAction, pair: str, body: AboutQ
 def _require_confirmation(body: AboutQueue) -> None:
     if isinstance(body, DeleteQueue) and not body.dry_run and body.confirm is None:
         raise ApiError(
-            409, "Ask with dry_run first, and send back the `confirm` it returns: then nothing else is deleted."
+            409, "Send a dry run first, and repeat the `confirm` it returns: only the queue in that state is deleted."
         )
 
 

@@ -1,4 +1,4 @@
-"""Backlog queues, orphans, dead letters, and what workers are doing about them."""
+"""Backlog queues, orphans and dead letters, and the jobs of workers on them."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ router = Router(tags=["backlog"])
 
 
 class Queue(Schema):
-    """A backlog queue as workers saw it last. `deviations`: what it should be, and is, by property."""
+    """A backlog queue at its last sample. `deviations`: expected and actual value by property."""
 
     pair: str
     path: str
@@ -43,16 +43,16 @@ class Queue(Schema):
 
 
 class QueueQuery(Cursor):
-    """Which backlog queues."""
+    """Filters of backlog queues."""
 
     pair: Word = ""
     show: Literal["all", "orphans", "dead-letters", "deviating"] = "all"
 
 
 class MessageQuery(Schema):
-    """Which messages of one backlog queue: as they wait, or dead letters. `after` goes on at a sequence number.
+    """Filters of the messages or dead letters of one backlog queue. `after`: the sequence number to continue at.
 
-    Of a queue of the primary, or `<topic>/Subscriptions/<name>`, dead letters only.
+    Queues of the primary and `<topic>/Subscriptions/<name>` list dead letters only.
     """
 
     queue: Path
@@ -66,7 +66,7 @@ class MessageQuery(Schema):
 
 
 class Message(Schema):
-    """A message by what it carries, without what it says."""
+    """The properties of a message, without its body."""
 
     sequence_number: int
     message_id: str
@@ -81,7 +81,7 @@ class Message(Schema):
 
 
 class Messages(Schema):
-    """Up to 50 messages. `after`: where to go on; null at the end."""
+    """Up to 50 messages. `after`: the sequence number to continue at; null at the end."""
 
     items: list[Message]
     scanned: int
@@ -89,7 +89,7 @@ class Messages(Schema):
 
 
 class Job(Schema):
-    """Something workers carry out about one backlog queue. `left`: what is still to be done, where it is counted."""
+    """A job of workers on one backlog queue. `left`: the remaining messages, if they are counted."""
 
     kind: Literal["resubmit", "discard", "drain", "delete"]
     path: str
@@ -106,7 +106,7 @@ class Job(Schema):
 
 @router.get("/backlog", response={200: Page[Queue], **PROBLEMS}, operation_id="backlog")
 def backlog(request: HttpRequest, query: Annotated[QueueQuery, Query()]) -> dict[str, Any]:
-    """Backlog queues: all, orphans, those with dead letters, or those that are not as they should be."""
+    """Backlog queues: all, orphans, those with dead letters, or deviating ones."""
     rows = BacklogQueue.objects.filter(is_gone=False).select_related("pair")
     if query.pair:
         rows = rows.filter(pair=pair_or_404(query.pair))
@@ -123,7 +123,7 @@ def backlog(request: HttpRequest, query: Annotated[QueueQuery, Query()]) -> dict
 
 @router.get("/pairs/{pair}/messages", response={200: Messages, **PROBLEMS}, operation_id="messages")
 def messages(request: HttpRequest, pair: str, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
-    """Messages or dead letters of one backlog queue, or dead letters of an entity, peeked: nothing changes."""
+    """Messages or dead letters of one backlog queue, or dead letters of an entity, peeked without changes."""
     row = pair_or_404(pair)
     at = place(row, query.queue)
     if at is None or (at.role == "primary" and query.show != "dead"):
@@ -143,7 +143,7 @@ def messages(request: HttpRequest, pair: str, query: Annotated[MessageQuery, Que
 
 @router.get("/pairs/{pair}/jobs", response={200: list[Job], **PROBLEMS}, operation_id="jobs")
 def jobs(request: HttpRequest, pair: str) -> list[dict[str, Any]]:
-    """What workers do, and lately did, about dead letters and orphans of the pair; the newest first."""
+    """Current and recent jobs of workers on dead letters and orphans of the pair, newest first."""
     row = pair_or_404(pair)
     kinds = (DeadLetterJob, QueueDrain, QueueDeletion)
     found = [job for kind in kinds for job in kind._default_manager.filter(pair=row).order_by("-at")[:50]]

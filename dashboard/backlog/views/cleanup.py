@@ -1,4 +1,4 @@
-"""The page of an action on one backlog queue: it proves what is in it and asks; by POST it is done."""
+"""The page of an action on one backlog queue: GET shows the proof and a preview, POST executes the action."""
 
 import uuid
 
@@ -24,7 +24,7 @@ BY_NAME = {action.name: action for action in QUEUE_ACTIONS}
 
 @require_http_methods(["GET", "POST"])
 def action(request: HttpRequest, pair: str, verb: str) -> HttpResponse:
-    """GET asks, POST does. The path of the queue is in the query or the body."""
+    """GET shows the preview, POST executes. The path of the queue is in the query or the body."""
     what = BY_NAME[verb.replace("-", "_")]
     require(request.user, what.right)
     row = get_object_or_404(Pair, name=pair)
@@ -86,7 +86,7 @@ def _ask(
 
 
 def _compared(proof: Proof | None) -> list[tuple[str, object, object, bool]]:
-    """Property, expected, actual, and whether an update can change it."""
+    """Property, expected value, actual value, and whether an update can change it."""
     if proof is None:
         return []
     return [(name, want, is_, name in REPAIRABLE) for name, (want, is_) in proof.deviations.items()]

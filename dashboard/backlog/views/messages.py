@@ -1,4 +1,4 @@
-"""Messages of backlog queues and their dead letters: browsed, downloaded, sent again, discarded."""
+"""Pages of messages and dead letters: browsing, download, resubmission, discarding."""
 
 import base64
 import uuid
@@ -29,7 +29,7 @@ BY_CHOICE = {action.choice: action for action in LETTER_ACTIONS}
 
 @require_GET
 def listing(request: HttpRequest, pair: str) -> HttpResponse:
-    """Messages as they wait, or dead letters (`show=dead`), of one queue or of all; peeked, so nothing is changed."""
+    """Waiting messages, or dead letters (`show=dead`), of one or all queues; peeked, so nothing is changed."""
     row, form = get_object_or_404(Pair, name=pair), MessageFilter(request.GET)
     form.is_valid()
     queue, dead = form.cleaned_data.get("queue") or "", form.cleaned_data.get("show") == "dead"
@@ -57,7 +57,7 @@ def listing(request: HttpRequest, pair: str) -> HttpResponse:
 
 @require_GET
 def jobs(request: HttpRequest, pair: str) -> HttpResponse:
-    """What workers are doing to dead letters, for the page that shows them."""
+    """The running dead-letter jobs, as a part of the page."""
     row = get_object_or_404(Pair, name=pair)
     queue = request.GET.get("queue", "")
     return render(request, "backlog/jobs.html", {"pair": row, "queue": queue, "jobs": _jobs(row, queue)})
@@ -65,9 +65,9 @@ def jobs(request: HttpRequest, pair: str) -> HttpResponse:
 
 @require_GET
 def download(request: HttpRequest, pair: str) -> HttpResponse:
-    """Messages with their whole bodies as JSON; for operators, and written down. `number` chooses some.
+    """Messages with their full bodies as JSON; for operators, and audited. `number` selects messages.
 
-    Where `goes_on_at` is a number, there may be more: the same with `after` as that number gets them.
+    If `goes_on_at` is a number, there may be more: request them with `after` set to that number.
     """
     require(request.user, Right.OPERATE)
     row, form = get_object_or_404(Pair, name=pair), MessageFilter(request.GET)
@@ -92,7 +92,7 @@ def download(request: HttpRequest, pair: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
-    """GET asks, POST wants a worker to do it: `resubmit`, `discard` or `stop`."""
+    """GET shows the preview, POST requests the job: `resubmit`, `discard` or `stop`."""
     row, data = get_object_or_404(Pair, name=pair), request.POST if request.method == "POST" else request.GET
     what = BY_CHOICE.get(data.get("verb", ""))
     form = DeadLetterForm(data, needs_reason=what is not None and what.is_severe and request.method == "POST")
@@ -199,7 +199,7 @@ def _as_json(one: browsing.Shown, body: bytes) -> dict[str, Any]:
 
 
 def _place(pair: Pair, queue: str, dead: bool, *, is_named: bool = False) -> Place:
-    """Where to look. Of the primary's own queues and subscriptions only dead letters are shown. Raises Http404."""
+    """The location to browse. Queues and subscriptions of the primary show dead letters only. Raises Http404."""
     at = place(pair, queue) if queue or is_named else Place("secondary")
     if at is None or (at.role == "primary" and not dead):
         raise Http404
@@ -207,14 +207,14 @@ def _place(pair: Pair, queue: str, dead: bool, *, is_named: bool = False) -> Pla
 
 
 def _others(pair: Pair, at: Place) -> Iterator[str]:
-    """The subscriptions that get what is sent to the topic of this one, as far as workers know them."""
+    """The known subscriptions of this subscription's topic, which all receive resubmitted messages."""
     if at.subscription:
         known = TopicSubscription.objects.filter(topic__pair=pair, topic__path=at.home)
         yield from known.exclude(name=at.subscription).values_list("name", flat=True)[:20]
 
 
 def _queues(pair: Pair, dead: bool) -> list[str]:
-    """The queues worth a look: those that hold something."""
+    """The queues that hold messages."""
     rows = pair.backlog_queues.filter(is_gone=False)
     rows = rows.filter(dead_lettered__gt=0) if dead else rows.exclude(active=0, scheduled=0)
     return list(rows.order_by("index", "path").values_list("path", flat=True))

@@ -1,4 +1,4 @@
-"""Backlog queues of all pairs: depth, deviations, orphans, dead letters."""
+"""The page of backlog queues of all pairs: depth, deviations, orphans, dead letters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.pages import page_or_part
 
 TOLD = timedelta(minutes=2)
-"""How long the page tells what came of a deletion or a drain."""
+"""How long the page shows the result of a deletion or a drain."""
 
 
 @require_GET
 def listing(request: HttpRequest) -> HttpResponse:
-    """One table for each pair; htmx gets the live part alone."""
+    """One table per pair; htmx requests return only the live part."""
     pairs = Pair.objects.prefetch_related("backlog_queues", "pauses")
     under_way = UnderWay.now()
     context = {"boards": [_board(pair, under_way, _neighbour(pair, pairs)) for pair in pairs]}
@@ -28,7 +28,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """Deletions and drains by pair and path, and what has ended a moment ago."""
+    """Running and recently ended deletions and drains, by pair and path."""
 
     deletions: Mapping[tuple[int, str], QueueDeletion]
     drains: Mapping[tuple[int, str], QueueDrain]
@@ -45,7 +45,7 @@ class UnderWay:
 
 
 def _neighbour(pair: Pair, pairs: Iterable[Pair]) -> Pair | None:
-    """Of a pair that PAIRS_FILE does not name any more: one that it names and that has the same secondary."""
+    """For a pair removed from PAIRS_FILE: a configured pair with the same secondary."""
     if pair.is_configured:
         return None
     same = (one for one in pairs if one.is_configured and one.secondary_namespace == pair.secondary_namespace)
@@ -54,7 +54,7 @@ def _neighbour(pair: Pair, pairs: Iterable[Pair]) -> Pair | None:
 
 def _board(pair: Pair, under_way: UnderWay, neighbour: Pair | None) -> dict[str, object]:
     there = [queue for queue in pair.backlog_queues.all() if not queue.is_gone]
-    queues = sorted(there, key=lambda queue: queue.is_orphan)  # its own first, each by number
+    queues = sorted(there, key=lambda queue: queue.is_orphan)  # the pair's own queues first, by index
     paused = {pause.queue: pause for pause in pair.pauses.all()}
     return {
         "pair": pair,
@@ -83,6 +83,6 @@ def _row(queue: BacklogQueue, pause: SyphonPause | None, under_way: UnderWay) ->
 
 
 def _deviates(queue: BacklogQueue) -> bool:
-    """A quarantine is no deviation: somebody wanted it."""
+    """The deviations without a quarantine, which is intended."""
     quarantined = queue.is_orphan and queue.status == QUARANTINED
     return bool(queue.deviations.keys() - ({"status"} if quarantined else set()))

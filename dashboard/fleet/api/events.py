@@ -15,7 +15,7 @@ router = Router(tags=["records"])
 
 
 class Event(Schema):
-    """One fact, told once. `id` is its identity across redelivery."""
+    """One event. `id` identifies it across redeliveries."""
 
     id: str
     time: datetime
@@ -28,7 +28,7 @@ class Event(Schema):
 
 
 class EventQuery(Between):
-    """Which events. `entity` is a whole path."""
+    """Filters of events. `entity` is a full path."""
 
     entity: Word = ""
     kind: Word = ""
@@ -36,7 +36,7 @@ class EventQuery(Between):
 
 @router.get("/events", response={200: Page[Event], **PROBLEMS}, operation_id="events")
 def events(request: HttpRequest, query: Annotated[EventQuery, Query()]) -> dict[str, Any]:
-    """Failover events, the newest first."""
+    """Failover events, newest first."""
     rows = query.of(FailoverEvent.objects.all(), "time")
     given = {name: value for name in ("entity", "kind") if (value := getattr(query, name))}
     return page(rows.filter(**given), NEWEST_FIRST, query, _event)

@@ -1,4 +1,4 @@
-"""How everything is: the headline, pairs, entities, workers."""
+"""The state of the fleet: headline, pairs, entities, workers."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -24,7 +24,7 @@ Looks = Literal["failed-over", "held", "failing", "unknown", "draining", "health
 
 
 class PairState(Schema):
-    """A pair of namespaces, and how its entities are."""
+    """A pair of namespaces and the state of its entities."""
 
     name: str
     primary_namespace: str
@@ -42,7 +42,7 @@ class PairState(Schema):
 
 
 class Health(Schema):
-    """What somebody who looks for one second should know, and the pairs."""
+    """The headline and the pairs."""
 
     status: Looks
     headline: str
@@ -53,7 +53,7 @@ class Health(Schema):
 
 
 class Ping(Schema):
-    """The pings of an entity that is failed over."""
+    """The pings of a failed-over entity."""
 
     count: int
     last_at: datetime | None
@@ -63,9 +63,9 @@ class Ping(Schema):
 
 
 class Entity(Schema):
-    """A queue or topic of the primary. `verbs`: what an operator could do to it now, the likeliest first.
+    """A queue or topic of the primary. `verbs`: the actions that operators can execute on it now, most likely first.
 
-    `gone_at`: since when neither the pairs file nor the primary's own list names it.
+    `gone_at`: since when it is neither in the pairs file nor in the primary's list of entities.
     """
 
     pair: str
@@ -87,7 +87,7 @@ class Entity(Schema):
 
 
 class EntityQuery(Cursor):
-    """Which entities. `path` is one whole path; `q` a part of one."""
+    """Filters of entities. `path` is a full path; `q` is a part of one."""
 
     pair: Word = ""
     path: Word = ""
@@ -105,7 +105,7 @@ class Worker(Schema):
 
 
 class Me(Schema):
-    """Who asks, and what they may do: by their groups, and their token if they show one."""
+    """The caller and the caller's permissions, from groups and the token, if one is used."""
 
     user: str
     may: list[Literal["read", "operate", "administer"]]
@@ -145,7 +145,7 @@ def pair(request: HttpRequest, pair: str) -> dict[str, Any]:
 
 @router.get("/entities", response={200: Page[Entity], **PROBLEMS}, operation_id="entities")
 def entities(request: HttpRequest, query: Annotated[EntityQuery, Query()]) -> dict[str, Any]:
-    """Entities by path, of one pair or of all. One that is gone is told only where its `path` is asked for."""
+    """Entities by path, of one pair or all. A deleted entity is returned only if requested by `path`."""
     rows = EntityHealth.objects.select_related("pair")
     if query.pair:
         rows = rows.filter(pair=pair_or_404(query.pair))
@@ -161,7 +161,7 @@ def entities(request: HttpRequest, query: Annotated[EntityQuery, Query()]) -> di
 
 @router.get("/workers", response={200: list[Worker], **PROBLEMS}, operation_id="workers")
 def workers(request: HttpRequest) -> list[dict[str, Any]]:
-    """Workers, the last heard of first."""
+    """Workers, most recent heartbeat first."""
     now = timezone.now()
     newest = Heartbeat.objects.order_by("-seen_at")[:500]
     names = ("process", "role", "seen_at")
@@ -172,7 +172,7 @@ def workers(request: HttpRequest) -> list[dict[str, Any]]:
 
 @router.get("/me", response={200: Me, **PROBLEMS}, operation_id="me")
 def me(request: HttpRequest) -> dict[str, Any]:
-    """Whose session or token this is, and what it opens."""
+    """The owner and permissions of this session or token."""
     scopes = {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}
     rights = [scope for scope, right in scopes.items() if may(request.user, right)]
     return {"user": request.user.get_username(), "may": rights}

@@ -1,4 +1,4 @@
-"""One entity: what is known of it, and what happened to it."""
+"""The page of one entity: its state and history."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -22,12 +22,12 @@ from dashboard.site.pages import page_or_part
 
 MOST_SUBSCRIPTIONS = 50
 OutagesOf = Callable[[EntityHealth, Sequence[Point], datetime], dict[str, Any]]
-"""What the page shows of an entity's outages: `incidents`, and how long the drain of the last may take (`left`)."""
+"""An entity's outages for the page: `incidents`, and the estimated remaining drain time of the last (`left`)."""
 
 
 @require_GET
 def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) -> HttpResponse:
-    """The entity's page; htmx gets the live part alone."""
+    """The entity's page; htmx requests return only the live part."""
     entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=path)
     now = timezone.now()
     samples = waiting_samples([entity], now - HOUR)
@@ -52,7 +52,7 @@ def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) ->
 
 
 def _subscriptions(entity: EntityHealth) -> list[TopicSubscription]:
-    """Of a topic, those with the most dead letters first."""
+    """The subscriptions of a topic, those with the most dead letters first."""
     if entity.kind != EntityHealth.Kind.TOPIC:
         return []
     return list(entity.subscriptions.select_related("topic").order_by("-dead_lettered", "name")[:MOST_SUBSCRIPTIONS])

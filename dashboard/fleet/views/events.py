@@ -1,4 +1,4 @@
-"""Failover events: a page with filters, and the same as CSV."""
+"""Failover events: a page with filters, and a CSV export."""
 
 import csv
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ COLUMNS = ("time", "pair", "entity", "kind", "reason", "process", "operator")
 
 @require_GET
 def listing(request: HttpRequest) -> HttpResponse:
-    """The newest first; htmx gets the live part alone."""
+    """Events, newest first; htmx requests return only the live part."""
     form = EventFilter(request.GET)
     page = Paginator(form.apply(FailoverEvent.objects.all()), PAGE).get_page(request.GET.get("page"))
     context = {"form": form, "page": page, "pairs": Pair.objects.all(), "query": query_without_page(request)}
@@ -32,7 +32,7 @@ class _Echo:
 
 @require_GET
 def as_csv(request: HttpRequest) -> StreamingHttpResponse:
-    """Every event the filters let through, the newest first, streamed."""
+    """All matching events, newest first, streamed."""
     events = EventFilter(request.GET).apply(FailoverEvent.objects.all())
 
     def lines() -> Iterator[str]:

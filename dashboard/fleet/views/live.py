@@ -1,4 +1,4 @@
-"""The stream open pages listen to."""
+"""The event stream of open pages."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from dashboard.fleet.live import stream as changes
 
 
 async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:
-    """Server-sent events under ASGI. Under WSGI there is none, and pages poll."""
+    """Server-sent events; requires ASGI. Under WSGI, pages poll."""
     if not hasattr(request, "scope"):
         return HttpResponse("Live updates need an ASGI server.\n", status=501, content_type="text/plain")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -22,7 +22,7 @@ async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:
 
 
 def _is_member_still(request: HttpRequest) -> bool:
-    """Whether this session, as it is by now, would still be let in. A database that does not answer ends no stream."""
+    """Whether the session is still valid. A database outage does not end the stream."""
     again = HttpRequest()
     try:
         again.session = type(request.session)(request.session.session_key)

@@ -1,4 +1,4 @@
-"""The overview: every pair, the worst first, live."""
+"""The overview: all pairs, worst first, with live updates."""
 
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
@@ -18,7 +18,7 @@ PAGE = 50
 
 @require_GET
 def overview(request: HttpRequest, panel_of: PanelOf) -> HttpResponse:
-    """All pairs; htmx gets the live part alone."""
+    """All pairs; htmx requests return only the live part."""
     form = EntityFilter(request.GET)
     entities = form.apply(worst_first())
     grouped = folders(entities) if form.is_grouped else None
@@ -35,5 +35,5 @@ def overview(request: HttpRequest, panel_of: PanelOf) -> HttpResponse:
 
 
 def worst_first() -> QuerySet[EntityHealth]:
-    """All entities, those in trouble on the first page."""
+    """All entities, unhealthy ones on the first page."""
     return EntityHealth.objects.present().order_by("rank", "pair_id", "path").defer("process", "last_ping_reason")

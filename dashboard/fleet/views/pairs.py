@@ -1,4 +1,4 @@
-"""One pair: its entities, its backlog over time, its syphon, what happened to it."""
+"""The page of one pair: its entities, backlog, syphon and history."""
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -19,7 +19,7 @@ from dashboard.site.pages import page_or_part, query_without_page
 
 @require_GET
 def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
-    """The pair's page; htmx gets the live part alone."""
+    """The pair's page; htmx requests return only the live part."""
     row = get_object_or_404(watched_pairs(timezone.now()), name=pair)
     form = EntityFilter(request.GET)
     entities = form.apply(worst_first().filter(pair=row))

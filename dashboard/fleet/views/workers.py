@@ -1,4 +1,4 @@
-"""Workers: who is alive, and who drains which backlog queue."""
+"""The page of live workers and of the holders of backlog queues."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ HEARTBEATS = "workers:heartbeat"
 
 @require_GET
 def listing(request: HttpRequest) -> HttpResponse:
-    """Heartbeats from the database, leases from Redis; htmx gets the live part alone."""
+    """Heartbeats from the database, leases from Redis; htmx requests return only the live part."""
     now = timezone.now()
     newest = Heartbeat.objects.order_by("-seen_at")[:MOST_SHOWN]
     processes = processes_of_workers()
@@ -33,7 +33,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 
 def processes_of_workers() -> dict[str, str]:
-    """`<hostname>:<pid>` of each worker, by the name that its heartbeat has; empty where Redis is away."""
+    """`<hostname>:<pid>` of each worker by the name in its heartbeat; empty if Redis is unavailable."""
     try:
         told: Any = connection().hgetall(HEARTBEATS)
     except RedisError:
@@ -42,7 +42,7 @@ def processes_of_workers() -> dict[str, str]:
 
 
 def _leases(names: Mapping[str, str]) -> list[tuple[str, str, str, str]] | None:
-    """Pair, what is leased, by which process, and the worker that is; None where Redis is away."""
+    """Pair, leased work, holding process and its worker; None if Redis is unavailable."""
     try:
         found = {name: shared_state(name).leases() for name in Pair.objects.values_list("name", flat=True)}
     except RedisError:

@@ -176,7 +176,7 @@ def test_an_entity_is_failed_over_held_for_a_while_released_and_marked_healthy(o
         operator,
         entity(
             "Hold",
-            preview="orders stays failed over, also when a ping is accepted",
+            preview="orders stays failed over even if a ping is accepted",
             says="orders is held",
             fills=reason,
             chooses={"Hold it": "4 hours"},
@@ -244,7 +244,7 @@ def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_pace
         (
             pair,
             link("Pause syphon"),
-            "no message of all of contoso",
+            "Draining of all of contoso stops",
             "Pause",
             "is paused",
             "Pause syphon",
@@ -254,21 +254,39 @@ def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_pace
         (
             pair,
             link("Resume syphon"),
-            "Messages of all of contoso",
+            "Draining of all of contoso resumes",
             "Resume",
-            "goes on",
+            "resumes",
             "Resume syphon",
             {},
             "contoso",
         ),
-        (backlog, queue, f"no message of {OWN}", "Pause", "is paused", "Pause syphon", why, OWN),
-        (backlog, of_row(OWN, "Resume"), f"Messages of {OWN}", "Resume", "goes on", "Resume syphon", {}, OWN),
-        (pair, link("Pace syphon"), "so many messages of all of contoso", "Set", "at most 5", "Pace", pace, "contoso"),
-        (pair, link("Pace syphon"), "Now 5 a second, set by operator", "Set", "as fast as", "Pace", free, "contoso"),
-        (backlog, of_row(OWN, "Pace"), f"so many messages of {OWN}", "Set", "at most 5", "Pace", pace, OWN),
-        (backlog, of_row(OWN, "Pace"), "Now 5 a second", "Set", "as fast as", "Pace", free, OWN),
-        (orders, paced, "so many messages of orders", "Set", "at most 5", "Pace", pace, "orders"),
-        (orders, paced, "Now 5 a second", "Set", "as fast as it can", "Pace", free, "orders"),
+        (backlog, queue, f"Draining of {OWN} stops", "Pause", "is paused", "Pause syphon", why, OWN),
+        (backlog, of_row(OWN, "Resume"), f"Draining of {OWN} resumes", "Resume", "resumes", "Resume syphon", {}, OWN),
+        (
+            pair,
+            link("Pace syphon"),
+            "this many messages of all of contoso",
+            "Set",
+            "at most 5",
+            "Pace",
+            pace,
+            "contoso",
+        ),
+        (
+            pair,
+            link("Pace syphon"),
+            "Now 5 a second, set by operator",
+            "Set",
+            "without a rate limit",
+            "Pace",
+            free,
+            "contoso",
+        ),
+        (backlog, of_row(OWN, "Pace"), f"this many messages of {OWN}", "Set", "at most 5", "Pace", pace, OWN),
+        (backlog, of_row(OWN, "Pace"), "Now 5 a second", "Set", "without a rate limit", "Pace", free, OWN),
+        (orders, paced, "this many messages of orders", "Set", "at most 5", "Pace", pace, "orders"),
+        (orders, paced, "Now 5 a second", "Set", "without a rate limit", "Pace", free, "orders"),
     )
     for page, control, preview, press, says, word, fills, about in steps:
         do(operator, OperatorAction(page, control, preview, press, says, word, fills, about=about))
@@ -282,10 +300,10 @@ def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repa
     why = {"Reason": "the count was lowered"}
     full, empty = FULL_ORPHAN, EMPTY_ORPHAN
     steps = (
-        (full, "Quarantine", "Nobody can send to it any more", "Quarantine", "is in quarantine", "Quarantine", why),
-        (full, "End quarantine", "It takes messages again", "End", "out of quarantine", "End quarantine", {}),
-        (full, "Drain home", "A worker brings its messages home", "Drain", "home, each to", "Drain home", why),
-        (full, "Stop drain", "Within seconds no message", "Stop", "ends within seconds", "Stop drain", {}),
+        (full, "Quarantine", "Sends to it fail", "Quarantine", "is in quarantine", "Quarantine", why),
+        (full, "End quarantine", "It accepts messages again", "End", "out of quarantine", "End quarantine", {}),
+        (full, "Drain home", "A worker drains it", "Drain", "each to its entity", "Drain home", why),
+        (full, "Stop drain", "The drain stops within seconds", "Stop", "ends within seconds", "Stop drain", {}),
         (empty, "Delete", "neither a message nor a dead letter", "Quarantine and delete", "deleted", "Delete", why),
         (empty, "Take back", "The queue is not deleted", "Take back", "is kept", "Take back", {}),
         (DEVIATING, "Compare and repair", "max_delivery_count", "Repair", "is repaired", "Repair", why),
@@ -304,7 +322,7 @@ def test_an_operator_cannot_delete_an_orphan_with_messages_and_is_told_who_can(o
     of_row(FULL_ORPHAN, "Delete")(operator).click()
 
     asked = operator.locator("dialog[open], main section.narrow").first
-    expect(asked.get_by_role("alert")).to_contain_text("ask an administrator to delete it with them")
+    expect(asked.get_by_role("alert")).to_contain_text("ask an administrator to delete it with its messages")
     expect(asked.get_by_role("button")).to_have_count(0)
 
 
@@ -366,7 +384,7 @@ def test_an_administrator_discards_dead_letters_on_record(administrator):
     do_as_administrator = OperatorAction(
         DEAD,
         choose(1, "Discard chosen"),
-        "for good",
+        "permanently",
         "Discard",
         "dead letter",
         "Discard",
@@ -514,7 +532,7 @@ def test_an_administrator_cleans_up_empty_orphans_in_the_administration_after_a_
     expect(administrator.get_by_role("row", name=FULL_ORPHAN)).to_contain_text("Kept. It holds")
     administrator.get_by_label("Reason").fill("the count was lowered")
     administrator.get_by_role("button", name="Quarantine and delete").click()
-    expect(administrator.get_by_text(re.compile("type its whole path"))).to_be_visible()
+    expect(administrator.get_by_text(re.compile("type its full path"))).to_be_visible()
 
     administrator.goto("/backlog/")
     of_row(EMPTY_ORPHAN, "Take back")(administrator).click()

@@ -202,7 +202,7 @@ def test_a_button_pressed_with_nothing_chosen_leads_back_and_says_so(pair, share
     answer = operator.get("/pairs/contoso/actions/release/", headers={"Referer": "http://testserver/?q=or"})
 
     assert (answer.status_code, answer["Location"]) == (302, "http://testserver/?q=or")
-    assert "Choose entities first" in operator.get(answer["Location"]).text
+    assert "entities first, with the checkboxes" in operator.get(answer["Location"]).text
 
 
 def test_a_pair_s_syphon_is_paused_without_naming_a_queue(pair, shared, as_role):

@@ -165,7 +165,7 @@ def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pai
     client.post(f"/alerts/rules/{rule.pk}/delete/")
     answer = client.post(f"/alerts/rules/{rule.pk}/delete/", follow=True)
 
-    assert "That rule is gone already" in answer.text
+    assert "The rule no longer exists" in answer.text
     assert AuditEntry.objects.filter(verb="delete_alert_rule").count() == 1
 
 
@@ -175,7 +175,7 @@ def test_a_rule_that_is_deleted_while_it_is_saved_is_not_made_anew(pair, people)
     seen = AlertRule.objects.get()
     DELETE_RULE.run(request, rule)
 
-    with pytest.raises(ActionError, match="deleted meanwhile"):
+    with pytest.raises(ActionError, match="deleted in the meantime"):
         save_rule(request, seen)
 
     assert not AlertRule.objects.exists()
@@ -197,7 +197,7 @@ def test_the_same_click_sent_twice_makes_one_rule(pair, as_role):
         ({"time_zone": "Berlin"}, "Write a time zone"),
         ({"quiet_until": ""}, "Quiet hours need a beginning and an end."),
         ({"escalate_after_min": "0"}, "Write a number from 1"),
-        ({"kinds": ["backlog"], "threshold": ""}, "Say from how many messages"),
+        ({"kinds": ["backlog"], "threshold": ""}, "Enter the number of messages"),
         ({"threshold": "0"}, "Write at least 1."),
         ({"name": ""}, "required"),
     ],
@@ -220,7 +220,7 @@ def test_only_administrators_change_rules(pair, as_role, role):
 def test_channels_are_shown_without_their_addresses_and_tried(pair, as_role):
     page = as_role("operator").post("/alerts/channels/chat/test/", follow=True).text
 
-    assert "A test is on its way to chat." in page
+    assert "A test message to chat is queued." in page
     assert "CHAT_URL" in page
     assert "SECRET" not in page
     assert Notice.objects.get().by == "operator"

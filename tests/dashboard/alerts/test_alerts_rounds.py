@@ -191,7 +191,7 @@ def test_dead_letters_are_told_once_however_many_come(pair):
         backlog_queue(pair, dead_lettered=dead)
         look(NOW + minute * M)
 
-    assert Alert.objects.get().detail == "3 messages could not be brought home."
+    assert Alert.objects.get().detail == "3 messages could not be delivered."
 
 
 def test_a_syphon_that_brings_nothing_home_is_told(pair):
@@ -250,7 +250,7 @@ def test_work_that_no_worker_does_any_more_is_told(pair):
     projection.record_heartbeat("two", "pings", NOW)
     look(NOW)
 
-    assert list(Alert.objects.values_list("title", flat=True)) == ["No worker does syphons"]
+    assert list(Alert.objects.values_list("title", flat=True)) == ["No worker serves syphons"]
 
 
 def test_readiness_that_fell_is_one_alert_of_a_pair(pair):

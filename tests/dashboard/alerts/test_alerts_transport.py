@@ -203,7 +203,7 @@ def test_a_name_that_nobody_knows_is_tried_again_later():
         raise socket.gaierror(-2, "Name or service not known")
 
     answer = post(Post("https://hooks.example.com/", b""), (), resolver=unknown)
-    assert answer.problem == "hooks.example.com did not answer as it should: name or service not known."
+    assert answer.problem == "Invalid response from hooks.example.com: name or service not known."
     assert not answer.is_permanent
 
 

@@ -69,7 +69,7 @@ def test_the_same_rule_sent_twice_under_a_key_is_made_once(administrator):
     [
         ({"channels": ["phone"]}, 409, "phone is not one of the available choices"),
         ({"escalation": ["phone"]}, 409, "There is no channel phone"),
-        ({"kinds": ["backlog"]}, 409, "from how many messages"),
+        ({"kinds": ["backlog"]}, 409, "the number of messages"),
         ({"quiet": {"begin": "22:00", "end": "07:00", "time_zone": "Mars/Base"}}, 409, "time zone"),
         ({"quiet": {"begin": "22:00"}}, 422, "cannot be taken"),
         ({"channels": []}, 422, "cannot be taken"),

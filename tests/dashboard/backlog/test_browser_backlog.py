@@ -78,7 +78,7 @@ def test_an_empty_orphan_is_deleted_and_taken_back(operator: Page) -> None:
     row(operator, EMPTY).get_by_role("link", name="Take back").click()
     operator.get_by_role("dialog").get_by_role("button", name="Take back").click()
 
-    expect(operator.get_by_role("status").filter(has_text="is kept, as it was before")).to_be_visible()
+    expect(operator.get_by_role("status").filter(has_text="is kept in its previous state")).to_be_visible()
     expect(row(operator, EMPTY)).not_to_contain_text("To be deleted")
 
 

@@ -100,6 +100,6 @@ def test_the_end_is_told_in_sentences():
     job.refused[2] = "orders refuses it: too large"
 
     assert job.summary("sent again", {4}) == (
-        "1 sent again. 1 not: orders refuses it: too large. 1 were not there any more. "
-        "1 could not be reached behind 1 others: see to these first."
+        "1 sent again. 1 not: orders refuses it: too large. 1 no longer existed. "
+        "1 could not be reached behind 1 others: process these first."
     )

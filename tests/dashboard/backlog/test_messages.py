@@ -253,7 +253,7 @@ def test_a_second_click_finds_the_worker_busy(dead, as_role):
 
     answer = operator.post(ACT, {"queue": ORPHAN, "verb": "resubmit", "which": "all"}, headers=HTMX)
 
-    assert "still busy" in answer.text
+    assert "already running" in answer.text
     assert DeadLetterJob.objects.count() == 1
 
 

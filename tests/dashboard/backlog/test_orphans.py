@@ -76,7 +76,7 @@ def test_of_a_queue_that_is_gone_there_is_no_proof(reachable):
         (OWN.upper(), [], [], Use(belongs="It is one of the 2 backlog queues of contoso.")),
         ("fabrikam/x-servicebus-transfer/0", [], [], Use()),
         (ORPHAN, [("host:1", [OWN])], [(OWN, "host:1")], Use()),
-        (ORPHAN, [], [(ORPHAN, "host:1")], Use(served="A syphon is emptying it, at host:1.")),
+        (ORPHAN, [], [(ORPHAN, "host:1")], Use(served="A syphon is draining it, at host:1.")),
     ],
     ids=["nobody's", "its pair's", "in another case", "an unpaired primary's", "others are used", "being drained"],
 )
@@ -158,7 +158,7 @@ def test_one_with_messages_is_deleted_by_administrators_who_type_its_path(reacha
 
     with pytest.raises(Refused, match="administrator"):
         actions.DELETE_QUEUE.run(request_of(), typed=ORPHAN)
-    with pytest.raises(ActionError, match="2 active, 1 dead lettered: type its whole path"):
+    with pytest.raises(ActionError, match="2 active, 1 dead lettered: type its full path"):
         actions.DELETE_QUEUE.run(request_of(role="administrator"), typed="contoso")
     assert reachable.status(ORPHAN) == "Active"
 
@@ -330,7 +330,7 @@ def test_an_outage_is_told_on_the_row_and_tried_again(reachable, request_of, set
     good, settings.PAIRS_FILE = settings.PAIRS_FILE, tmp_path / "none.toml"
 
     later()
-    assert "tried again" in QueueDeletion.objects.get().detail
+    assert "be retried" in QueueDeletion.objects.get().detail
 
     settings.PAIRS_FILE = good
     now = timezone.now() + timedelta(hours=2)

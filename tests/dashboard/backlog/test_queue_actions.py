@@ -49,7 +49,7 @@ def test_an_empty_orphan_is_cleaned_without_scripts_from_the_page_to_the_undo(or
     assert "Take back</a>" in shown
 
     act(operator, "take_back")
-    assert "is kept, as it was before" in operator.get("/backlog/").text
+    assert "is kept in its previous state" in operator.get("/backlog/").text
     assert reachable.status(ORPHAN) == "Active"
 
 
@@ -58,7 +58,7 @@ def test_the_question_tells_what_hinders(orphan, reachable, as_role):
 
     page = ask(as_role("operator"), "delete_queue").text
 
-    assert "Drain them home first, or ask an administrator" in page
+    assert "Drain it first, or ask an administrator" in page
     assert "Quarantine and delete</button>" not in page
 
 
@@ -68,7 +68,7 @@ def test_an_administrator_is_asked_to_type_the_path(orphan, reachable, as_role):
     assert 'name="typed"' in ask(administrator, "delete_queue").text
 
     act(administrator, "delete_queue", typed="something else")
-    assert "type its whole path" in administrator.get("/backlog/").text
+    assert "type its full path" in administrator.get("/backlog/").text
     assert not QueueDeletion.objects.exists()
 
     act(administrator, "delete_queue", typed=ORPHAN)
@@ -104,7 +104,7 @@ def test_htmx_gets_question_answer_and_refusal_as_fragments(orphan, reachable, a
     assert "is in quarantine" in answer.text
 
     reachable.administration.delete_queue(ORPHAN)
-    assert "no such queue any more" in ask(operator, "drain_queue", **HTMX).text
+    assert "no longer exists in the namespace" in ask(operator, "drain_queue", **HTMX).text
 
 
 def test_a_repair_compares_expected_and_actual_first(orphan, reachable, as_role):
@@ -163,7 +163,7 @@ def test_a_pair_s_own_queue_offers_no_deletion(reachable, pair, as_role):
     operator = as_role("operator")
 
     assert "Delete</a>" not in operator.get("/backlog/").text
-    assert "So it is no orphan" in ask(operator, "delete_queue", OWN).text
+    assert "So it is not an orphan" in ask(operator, "delete_queue", OWN).text
 
 
 def test_empty_orphans_are_cleaned_up_in_the_administration_and_others_are_refused(orphan, reachable, pair, as_role):
@@ -184,7 +184,7 @@ def test_empty_orphans_are_cleaned_up_in_the_administration_and_others_are_refus
     page = administrator.post("/admin/dashboard/backlogqueue/", answer, follow=True).text
     administrator.post("/admin/dashboard/backlogqueue/", answer)
 
-    assert "type its whole path" in page
+    assert "type its full path" in page
     assert AuditEntry.objects.filter(verb="delete_queue", outcome="done", reason="the count was lowered").count() == 1
     assert list(QueueDeletion.objects.values_list("path", flat=True)) == [ORPHAN]
     assert (reachable.status(ORPHAN), reachable.status(full.path)) == ("SendDisabled", "Active")

@@ -116,7 +116,7 @@ def test_a_pair_has_one_drill_at_a_time(canary_queue, as_role):
     answer = operator.post("/drills/start/", FORM)
 
     assert answer.status_code == 409
-    assert "A drill runs already" in answer.text
+    assert "A drill is already running" in answer.text
     assert Drill.objects.count() == 1
 
 
@@ -158,7 +158,7 @@ def test_what_speaks_against_is_told_before_the_click_and_holds_at_it(canary_que
     EntityHealth.objects.filter(path="orders").update(state="failing", since=NOW)
     operator = as_role("operator")
 
-    assert "no time for a drill" in operator.get("/drills/start/?pair=contoso").text
+    assert "drills require a healthy pair" in operator.get("/drills/start/?pair=contoso").text
     assert operator.post("/drills/start/", FORM).status_code == 409
     assert not Drill.objects.exists()
 
@@ -239,9 +239,9 @@ def test_messages_of_others_are_seen_and_those_of_drills_are_not_others(canary_q
 
 FIT = Canary(CANARY, is_there=True)
 AGAINST = {
-    "a drill runs": (FIT, Moment(running="orders"), "A drill runs already"),
+    "a drill runs": (FIT, Moment(running="orders"), "A drill is already running"),
     "nobody works": (FIT, Moment(is_silent=True), "No worker is alive"),
-    "an outage": (FIT, Moment(away=("orders",)), "no time for a drill"),
+    "an outage": (FIT, Moment(away=("orders",)), "drills require a healthy pair"),
     "a paused syphon": (FIT, Moment(paused=True), "Resume it first"),
     "no queue": (replace(FIT, is_there=False), Moment(), "There is no queue"),
     "other subscriptions": (replace(FIT, others=("billing",)), Moment(), "other subscriptions"),

@@ -113,10 +113,10 @@ def changed(old: str, new: str) -> str:
         pytest.param(
             changed('"PRIMARY"', '"MISSING"'), "set MISSING to the connection string", id="a missing variable"
         ),
-        pytest.param(changed('"PRIMARY"', '"BROKEN"'), "BROKEN is no connection string", id="no connection string"),
+        pytest.param(changed('"PRIMARY"', '"BROKEN"'), "BROKEN is not a connection string", id="no connection string"),
         pytest.param(changed('"PRIMARY"', '"Endpoint=sb://x/"'), "the name of a variable", id="a string for its name"),
         pytest.param(changed('"SECONDARY"', '"PRIMARY"'), "the same namespace", id="one namespace twice"),
-        pytest.param(changed('"SECONDARY"', '"LOCAL"'), 'write namespace = "…"', id="a host that tells nothing"),
+        pytest.param(changed('"SECONDARY"', '"LOCAL"'), 'add namespace = "…"', id="a host that tells nothing"),
         pytest.param(changed('"Standard"', '"gold"'), "basic, standard, premium", id="an unknown tier"),
         pytest.param(changed("secondary =", "third ="), "third is not known", id="a third namespace"),
     ],

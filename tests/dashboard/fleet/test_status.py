@@ -41,9 +41,9 @@ def test_a_hold_stands_until_it_expires(held_by, expires, stands):
 @pytest.mark.parametrize(
     ("statuses", "backlog", "sentence", "status"),
     [
-        ([], 0, "Nothing to watch yet", Status.UNKNOWN),
+        ([], 0, "No entities yet", Status.UNKNOWN),
         ([Status.HEALTHY] * 3, 0, "All 3 entities healthy", Status.HEALTHY),
-        ([Status.HEALTHY, Status.DRAINING], 9, "All healthy, backlog coming home", Status.DRAINING),
+        ([Status.HEALTHY, Status.DRAINING], 9, "All healthy, backlog draining", Status.DRAINING),
         ([Status.HEALTHY, Status.FAILING], 0, "1 of 2 entities failing", Status.FAILING),
         ([Status.HELD, Status.FAILING, Status.FAILED_OVER], 9, "2 of 3 entities failed over", Status.FAILED_OVER),
         ([Status.HELD, Status.HEALTHY], 9, "1 of 2 entities failed over", Status.HELD),

@@ -59,7 +59,7 @@ def test_a_run_ends_when_another_process_has_the_lease_and_each_has_what_it_move
     first, second = SyphonRun.objects.order_by("started_at")
     assert (first.moved, second.moved) == (100, 30)
     assert (first.ended_at, second.ended_at) == (at(10), None)
-    assert first.ended_because == f"Its lease has lapsed: {SECOND} took the queue over."
+    assert first.ended_because == f"Its lease has expired: {SECOND} took over the queue."
 
 
 def test_the_last_books_of_a_process_that_has_lost_its_lease_are_its_own(pair):
@@ -72,8 +72,8 @@ def test_the_last_books_of_a_process_that_has_lost_its_lease_are_its_own(pair):
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ("", "Its lease has lapsed, and nobody has taken the queue yet."),
-        ("stopped", "It was told to stop."),
+        ("", "Its lease has expired, and no process holds the queue yet."),
+        ("stopped", "It was asked to stop."),
         ("paused", "Paused by ada: a drill"),
     ],
 )
@@ -137,7 +137,7 @@ def test_two_processes_cannot_serve_a_queue_in_the_books(pair):
         SyphonRun.objects.create(pair=pair, queue=QUEUE, holder=SECOND, started_at=at(1), seen_at=at(1))
 
 
-@pytest.mark.parametrize(("ended", "why"), [(at(1), ""), (None, "It was told to stop."), (at(-1), "It was told to.")])
+@pytest.mark.parametrize(("ended", "why"), [(at(1), ""), (None, "It was asked to stop."), (at(-1), "It was told to.")])
 def test_a_run_that_is_over_has_a_reason_and_an_end_after_its_beginning(pair, ended, why):
     with pytest.raises(IntegrityError), transaction.atomic():
         SyphonRun.objects.create(
@@ -154,7 +154,7 @@ def test_the_pair_s_page_shows_them(pair, redis_here, alive, as_role):
 
     assert "Syphon runs" in page
     assert "1,234" in page
-    assert f"Its lease has lapsed: {SECOND} took the queue over." in page
+    assert f"Its lease has expired: {SECOND} took over the queue." in page
 
 
 def test_old_runs_are_forgotten_and_open_ones_are_not(pair):

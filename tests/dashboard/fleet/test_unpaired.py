@@ -43,7 +43,7 @@ def test_dead_letters_of_another_primary_go_only_where_an_operator_says(foreign,
     reachable.dead_letter(FOREIGN, 2)
     request = Request(user=people["operator"], pair=pair, target=FOREIGN, reason="mended")
 
-    with pytest.raises(ActionError, match="They were meant for fabrikam"):
+    with pytest.raises(ActionError, match="Their primary is fabrikam"):
         RESUBMIT.run(request)
     RESUBMIT.run(request, destination="orders")
 

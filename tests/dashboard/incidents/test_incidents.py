@@ -188,7 +188,7 @@ def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, a
         verb="pace_syphon",
         pair="contoso",
         outcome="done",
-        detail="The syphon of contoso brings home at most 5 messages a second.",
+        detail="The syphon of contoso drains at most 5 messages a second.",
     ).save()
 
     page = as_role("viewer").get(f"/pairs/contoso/incidents/{'4' * 32}/").text

@@ -44,7 +44,7 @@ def test_a_hold_from_the_shell_may_end_by_itself(shell, shared):
 
 
 def test_status_of_a_healthy_fleet_says_so(shell):
-    assert "All is healthy" in shell("status")
+    assert "All entities are healthy" in shell("status")
 
 
 def test_a_fleet_nobody_hears_of_is_unknown_and_not_called_healthy(shell):
@@ -56,7 +56,7 @@ def test_release_and_mark_healthy_undo_it(shell, shared):
     shell(*as_operator("fail-over", "contoso", "orders"))
     assert "released" in shell(*as_operator("release", "contoso", "orders"))
     assert "marked healthy" in shell(*as_operator("mark-healthy", "contoso", "orders"))
-    assert "All is healthy" in shell("status")
+    assert "All entities are healthy" in shell("status")
 
 
 def test_the_same_request_id_twice_is_one_deed(shell, shared):

@@ -34,13 +34,13 @@ def test_alerts_are_listed_and_acknowledged_under_the_persons_name(shell, alert)
     assert "\x1b" not in told
     assert json.loads(shell("alerts", "contoso", "--json"))[0]["id"] == alert.pk
 
-    assert "nobody further is told" in shell(*by("operator", "acknowledge", str(alert.pk)))
+    assert "nobody further is notified" in shell(*by("operator", "acknowledge", str(alert.pk)))
 
     alert.refresh_from_db()
     assert alert.acknowledged_by == "operator"
     entry = AuditEntry.objects.get()
     assert (entry.verb, entry.via, entry.reason) == ("acknowledge_alert", "a shell", "tidying up")
-    assert "There is none." in shell("alerts", "--state", "over")
+    assert "No alerts." in shell("alerts", "--state", "over")
 
 
 def test_an_open_alert_can_be_an_exit_status(shell, alert):
@@ -60,13 +60,13 @@ def test_all_are_acknowledged_at_once_and_twice_is_once(shell, alert):
 
 def test_a_channel_is_tried_and_told_how_it_fares(shell, channels):
     assert "never used" in shell("channels")
-    assert "on its way to mail" in shell(*by("operator", "try-channel", "mail"))
+    assert "A test message to mail is queued" in shell(*by("operator", "try-channel", "mail"))
     assert Notice.objects.get().phase == "test"
-    assert "in use already" in shell(*by("administrator", "enable-channel", "mail"))
+    assert "already in use" in shell(*by("administrator", "enable-channel", "mail"))
 
 
 def test_rules_are_told_in_a_sentence(shell, pair):
-    assert "nobody is told" in shell("alert-rules")
+    assert "nobody is notified" in shell("alert-rules")
     AlertRule.objects.create(name="nights", channels=["mail"], changed_at=NOW)
     assert "nights: " in shell("alert-rules")
     assert json.loads(shell("alert-rules", "--json"))[0]["rule"] == "nights"
@@ -113,8 +113,8 @@ def test_a_drill_on_what_is_no_canary_takes_its_name_again(shell, canary_queue, 
     ("words", "sentence"),
     [
         (("readiness", "fabrikam"), "There is no pair fabrikam"),
-        (by("operator", "acknowledge", "one"), "no number of an alert"),
-        (by("operator", "acknowledge", "99"), "no such alert"),
+        (by("operator", "acknowledge", "one"), "not the number of an alert"),
+        (by("operator", "acknowledge", "99"), "no longer exists"),
         (by("viewer", "acknowledge", "all"), "needs the group operator"),
         (by("operator", "try-channel", "phone"), "no channel phone"),
         (by("operator", "enable-channel", "mail"), "needs the group administrator"),

@@ -97,7 +97,7 @@ def test_dead_letters_are_counted_shown_resubmitted_and_discarded(shell, orphan,
         shell(*by("administrator", "discard", "contoso", ORPHAN, "--confirm", "no"))
     with pytest.raises(CommandError, match="group administrator"):
         shell(*by("operator", "discard", "contoso", ORPHAN, "--confirm", ORPHAN))
-    assert "A worker sends 1 dead letter" in shell(*by("operator", "resubmit", "contoso", ORPHAN))
+    assert "A worker resubmits 1 dead letter" in shell(*by("operator", "resubmit", "contoso", ORPHAN))
     assert "ends within seconds" in shell(*by("operator", "stop-dead-letters", "contoso", ORPHAN))
     assert "A worker discards 1" in shell(*by("administrator", "discard", "contoso", ORPHAN, "--confirm", ORPHAN))
 

@@ -65,7 +65,7 @@ def test_of_a_fleet_of_which_nothing_is_known_nothing_is_good() -> None:
 
 CASES = {
     "the secondary refuses": ({"administration": REFUSED}, "secondary", "bad", "Manage claim"),
-    "the secondary is silent": ({"administration": SILENT}, "secondary", "bad", "secondary is up"),
+    "the secondary is silent": ({"administration": SILENT}, "secondary", "bad", "secondary is available"),
     "the secondary was asked long ago": (
         {"administration": Probe(Answer.ALLOWED, NOW - timedelta(hours=1))},
         "secondary",
@@ -81,23 +81,23 @@ CASES = {
     "a sender has fewer queues": ({"senders": {"app:1": 1}}, "senders", "weak", "backlog_queue_count"),
     "no sender lives": ({"senders": {}}, "senders", "unknown", "coordination"),
     "listening is refused": ({"queues": (queue(0, listen=REFUSED), queue(1))}, "rights", "bad", "Listen"),
-    "sending was not tried": ({"queues": (queue(0, send=None), queue(1))}, "rights", "unknown", "next look"),
-    "sending got no answer": ({"queues": (queue(0, send=SILENT), queue(1))}, "rights", "unknown", "next look"),
-    "every queue is full": ({"queues": (queue(0, size=5 * GIB),)}, "room", "bad", "comes home"),
-    "one of two is full": ({"queues": (queue(0, size=4 * GIB), queue(1))}, "room", "weak", "comes home"),
+    "sending was not tried": ({"queues": (queue(0, send=None), queue(1))}, "rights", "unknown", "next check"),
+    "sending got no answer": ({"queues": (queue(0, send=SILENT), queue(1))}, "rights", "unknown", "next check"),
+    "every queue is full": ({"queues": (queue(0, size=5 * GIB),)}, "room", "bad", "is not drained"),
+    "one of two is full": ({"queues": (queue(0, size=4 * GIB), queue(1))}, "room", "weak", "is not drained"),
     "all fill up within minutes": (
         {"queues": (queue(0, full_in_s=600.0), queue(1, full_in_s=900.0))},
         "room",
         "bad",
-        "comes home",
+        "is not drained",
     ),
-    "the traffic fills it in 20 minutes": ({"bytes_per_s": 10 * GIB / 1200}, "room", "bad", "comes home"),
+    "the traffic fills it in 20 minutes": ({"bytes_per_s": 10 * GIB / 1200}, "room", "bad", "is not drained"),
     "the traffic fills it in 2 hours": ({"bytes_per_s": 10 * GIB / 7200}, "room", "weak", "backlog_queue_count"),
     "the syphon is paused": ({"paused": ("*",)}, "syphon", "weak", "Resume"),
     "nobody holds a lease": ({"queues": (queue(0, holder=""), queue(1, holder=""))}, "syphon", "bad", "Start a worker"),
     "one queue is in nobody's hands": ({"queues": (queue(0, holder=""), queue(1))}, "syphon", "weak", "Workers page"),
     "no worker lives": ({"workers": 0}, "fleet", "bad", "Start a worker"),
-    "a worker has a problem": ({"problems": {"w1": "no key"}}, "fleet", "bad", "Mend"),
+    "a worker has a problem": ({"problems": {"w1": "no key"}}, "fleet", "bad", "Correct"),
     "a clock is 2 s ahead": ({"clocks": {"app:1": 2.0}}, "clocks", "weak", "NTP"),
     "a clock is a minute behind": ({"clocks": {"app:1": -60.0}}, "clocks", "bad", "NTP"),
     "no clock is told": ({"clocks": {}}, "clocks", "unknown", "Start a worker"),
@@ -138,7 +138,7 @@ def test_each_fault_of_an_entity_is_told(changes: dict[str, object], name: str, 
 
 
 def test_what_is_inferred_of_senders_is_told_as_such() -> None:
-    assert "Inferred, not tried" in checks.senders(READY).reason
+    assert "Inferred, not probed" in checks.senders(READY).reason
 
 
 def test_a_larger_tier_takes_larger_messages() -> None:
