@@ -108,10 +108,11 @@ class Payload:
             if needed > limit:  # a bound, which is far from the size of many small messages
                 needed = backlog_size(self.messages, self.path)
         if needed > limit:
-            what = "The messages take" if isinstance(self.outgoing, list) else "The message takes"
-            size = sum(map(message_size, self.messages))
+            # The sizes of the messages of a list do not add up to what the list takes as one transfer.
+            is_list = isinstance(self.outgoing, list)
+            what = "The messages take" if is_list else f"The message takes {self.size} bytes and"
             raise MessageSizeExceededError(
-                message=f"{what} {size} bytes and {needed} bytes in a backlog queue, which accepts {limit}; "
+                message=f"{what} {needed} bytes in a backlog queue, which accepts {limit}; "
                 "require_headroom=False sends them while the primary is healthy."
             )
 
