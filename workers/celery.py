@@ -18,12 +18,13 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
+from workers.broker import EXCHANGE, QUEUES
+
 try:
     settings.REDIS_URL  # noqa: B018 - reads the environment, which may be wrong
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")
 
-QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
 SLICE_S = 60.0  # how long a task that loops keeps its thread before it lets the next tick start it anew
 
 ROOMS = (
@@ -60,6 +61,8 @@ app.conf.update(
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,  # for ever: workers.broker
+    broker_channel_error_retry=True,  # what Redis refuses is tried again, and ends no worker
+    worker_enable_remote_control=False,  # nothing needs it, and whoever reaches Redis could stop the workers with it
     # Redis hands a task out again after visibility_timeout, looked at every unacked_restore_interval × throttle
     # seconds (100 by default). It has to be longer than the longest late-acknowledged task.
     broker_transport_options={
@@ -67,7 +70,7 @@ app.conf.update(
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
     },
-    task_queues=[Queue(name, Exchange("workers"), routing_key=name) for name in QUEUES],
+    task_queues=[Queue(name, Exchange(EXCHANGE), routing_key=name) for name in QUEUES],
     task_default_queue="samples",
     task_routes={f"{name}.*": {"queue": name} for name in QUEUES},
     task_acks_late=True,

@@ -27,13 +27,14 @@ _INTENT_MARGIN_S = 30.0
 
 _ROOM = "pairing.sessions"
 _CLOCK = script("pairing.fleet", "clock")
-_GATES = _CLOCK + script(_ROOM, "gates")
+_BASE = _CLOCK + script("pairing.fleet", "whole", "record")
+_GATES = _BASE + script(_ROOM, "barriers", "gates")
 _SYNC = _GATES + script(_ROOM, "sync_gates")
 _ENTER = _GATES + script(_ROOM, "enter")
 _LEAVE = _GATES + script(_ROOM, "leave")
-_MOVE = script(_ROOM, "move")
+_MOVE = script("pairing.fleet", "whole", "record") + script(_ROOM, "barriers", "move")
 _BAR = _GATES + script(_ROOM, "bar")
-_BARRED = _CLOCK + script(_ROOM, "barred")
+_BARRED = _GATES + script(_ROOM, "barred")
 _LIFT = _GATES + script(_ROOM, "lift")
 
 
@@ -123,4 +124,4 @@ def _ms(seconds: float) -> int:
 
 
 def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -4,7 +4,7 @@ local entity, key, candidate, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local queue = redis.call('HGET', KEYS[2], key)
 local barrier
 if queue then
-  barrier = cjson.decode(redis.call('HGET', ARGV[1] .. queue, key))
+  barrier = barrier_of(redis.call('HGET', ARGV[1] .. queue, key))
 else
   if candidate == '' then return {'', 0, 0, ''} end
   local gate = raise(entity)
