@@ -117,12 +117,13 @@ class Channel(redis.Channel):
         raise Empty
 
     def get_table(self, exchange: str) -> list[tuple[str, ...]]:
-        """The bindings of an exchange: routing key, pattern and queue. What is none is left out."""
+        """The bindings of an exchange: routing key, pattern and queue. Those of tasks are known, and not asked for."""
+        if exchange == EXCHANGE:
+            return [(queue, "", queue) for queue in QUEUES]
         with self.conn_or_acquire() as client:
             members = client.smembers(self.keyprefix_queue % exchange)
         rows = (tuple(as_text(member).split(self.sep)) for member in members)
-        bindings = (row for row in rows if len(row) == FIELDS_OF_A_BINDING)
-        return [row for row in bindings if exchange != EXCHANGE or row[-1] in QUEUES]
+        return [row for row in rows if len(row) == FIELDS_OF_A_BINDING]
 
 
 class Transport(redis.Transport):

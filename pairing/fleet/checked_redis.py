@@ -91,7 +91,7 @@ class CheckedPipeline(Pipeline):
 
 
 def set_aside(client: redis.Redis, keys: Keys, arguments: Iterable[Any], error: ResponseError) -> bool:
-    """Whether the command met values that are none of ours; these are out of the way now, by us or by another process."""
+    """Whether the command met values that are none of ours, and is worth repeating: they are out of the way now."""
     is_exhausted = _EXHAUSTED in str(error)
     if not (is_exhausted or any(sign in str(error) for sign in _WRONG)):
         return False
