@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-ROOMS = ("access", "actions", "alerts", "backlog", "costs", "drills", "fleet", "readiness")
+ROOMS = ("accounts", "actions", "alerts", "backlog", "costs", "drills", "fleet", "readiness")
 """The rooms with tables. Their `admin.py` registers them when it is imported."""
 
 for _room in ROOMS:
