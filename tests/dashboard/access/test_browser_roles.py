@@ -434,7 +434,7 @@ def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_p
     operator.get_by_role("button", name="Compute now").click()
     expect(operator.get_by_text("waiting for a worker")).to_be_visible()
 
-    operator.get_by_label("A month may cost").fill("123.45")
+    operator.get_by_label("Monthly budget").fill("123.45")
     operator.get_by_role("button", name="Set", exact=True).click()
     expect(operator.locator("section", has=operator.get_by_role("heading", name="Budgets"))).to_contain_text("123.45")
 

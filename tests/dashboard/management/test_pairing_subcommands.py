@@ -131,7 +131,7 @@ def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("costs", "October"), "is no month"),
+        (("costs", "October"), "is not a month"),
         (("costs", "2020-01"), "compute_charges --month 2020-01"),
         (("orphans", "fabrikam"), "the known ones are: contoso"),
         (("dead-letters", "contoso", "refunds"), "no queue or subscription refunds"),
