@@ -1,4 +1,4 @@
-"""Who signs in, tokens, the audit trail."""
+"""Sign-in, tokens, the audit trail."""
 
 from django.conf import settings
 from django.contrib.auth import views as auth
