@@ -76,7 +76,7 @@ class ControlPlaneErrorsMiddleware:
             return self._answer(request, "site/503.html", str(error), 503)
         if isinstance(error, DataError):  # PostgreSQL takes no text with a NUL: nobody has typed that
             log.warning("the database does not take what was sent", path=request.path, error=str(error))
-            return self._answer(request, "site/400.html", "The address or the form makes no sense.", 400)
+            return self._answer(request, "site/400.html", "The address or the form is invalid.", 400)
         return None
 
     def _answer(self, request: HttpRequest, template: str, reason: str, status: int) -> HttpResponse:
