@@ -1,4 +1,4 @@
-"""Parts of requests and answers that the operations of several rooms share."""
+"""Parts of requests and responses that several rooms share."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ from ninja import Schema
 
 
 class Pause(Schema):
-    """A syphon that stands still: of one backlog queue, or (`*`) of the whole pair."""
+    """A pause of the syphon: for one backlog queue, or (`*`) for the whole pair."""
 
     queue: str
     by: str
@@ -15,7 +15,7 @@ class Pause(Schema):
 
 
 class PaceLimit(Schema):
-    """How fast the syphon may bring messages home: of the pair (`*`), of a queue, or to an entity."""
+    """A limit of the drain rate: of the pair (`*`), of a queue, or for an entity."""
 
     target: str
     messages_per_s: float

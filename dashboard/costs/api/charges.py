@@ -159,7 +159,7 @@ def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
 
 @router.get("/budgets", response={200: list[BudgetStanding], **PROBLEMS}, operation_id="budgets")
 def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
-    """Each budget, and how much of it the month has used."""
+    """The budgets, and how much of each the month has used."""
     return [
         {
             "pair": each.budget.pair,
@@ -176,7 +176,7 @@ def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[
 
 @router.post("/budgets", response={200: Told, **PROBLEMS}, operation_id="set_budget")
 def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
-    """Set the budget of one pair or of all pairs."""
+    """Set the monthly budget of one pair or of all pairs."""
     require(request.user, Right.OPERATE)
     pair = body.pair if body.pair == ALL else pair_or_404(body.pair).name
     cents = int(Decimal(body.amount) * 100)

@@ -125,7 +125,7 @@ def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):
     assert tokens.find(text, row.made_at) == row
     assert row.prefix in shell("tokens")
     assert text not in shell("tokens", "--json")
-    assert "opens nothing any more" in shell("revoke-token", row.prefix, "--user", "viewer")
+    assert "is revoked" in shell("revoke-token", row.prefix, "--user", "viewer")
 
 
 @pytest.mark.parametrize(
