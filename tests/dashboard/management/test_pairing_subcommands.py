@@ -137,7 +137,7 @@ def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):
         (("dead-letters", "contoso", "refunds"), "no queue or subscription refunds"),
         (by("operator", "drain", "contoso", "orders"), "no backlog queue orders"),
         (by("operator", "pace", "contoso", "nothing", "--rate", "5"), "no entity or backlog queue nothing"),
-        (("hold", "contoso", "orders", "--reason", " ", "--user", "operator"), "say why"),
+        (("hold", "contoso", "orders", "--reason", " ", "--user", "operator"), "enter a reason"),
         (("make-token", "x", "--scope", "operate", "--user", "viewer"), "needs the group operator"),
         (("make-token", "x", "--days", "400", "--user", "viewer"), "365 days"),
         (("revoke-token", "0000000000", "--user", "viewer"), "There is no token"),
