@@ -1,4 +1,4 @@
-"""Static files, members only, and errors a person can act on."""
+"""Static files, access for members only, and error pages that say what to do."""
 
 import contextlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise with whole answers: an ASGI server cannot stream from its blocking files."""
+    """WhiteNoise with complete responses: an ASGI server cannot stream from its blocking files."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Administration: facts are read-only, people and groups are not."""
+"""Django's admin: facts are read-only; people and groups can be edited."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ else:
 
 
 class ReadOnly(ModelAdmin):
-    """Facts: nobody adds, changes or deletes them by hand."""
+    """Facts: they cannot be added, changed or deleted by hand."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -81,7 +81,7 @@ class BacklogQueueAdmin(ReadOnly):
 
     @admin.display(description="clean up")
     def clean_up(self, queue: models.BacklogQueue) -> SafeString:
-        """The page that proves what is in it and asks."""
+        """A link to the page that checks its contents and asks for confirmation."""
         if queue.is_gone or not queue.is_orphan:
             return SafeString("")
         query = QueryDict(mutable=True)
@@ -91,14 +91,14 @@ class BacklogQueueAdmin(ReadOnly):
 
     @admin.display(description="holds", ordering="active")
     def holds(self, queue: models.BacklogQueue) -> str:
-        """All counts that are not 0, in words."""
+        """All counts that are not 0, as text."""
         return describe_counts({name: getattr(queue, name) for name in COUNTS})
 
     @admin.action(description="Delete the empty orphans among these…", permissions=["view"])
     def delete_empty_orphans(
         self, request: HttpRequest, queues: QuerySet[models.BacklogQueue]
     ) -> TemplateResponse | None:
-        """Asks first; then each is quarantined, and deleted after the undo window if it is still empty."""
+        """Asks for confirmation; then each is quarantined, and deleted after the undo window if it is still empty."""
         return admin_cleanup.delete_empty_orphans(self.admin_site, request, queues)
 
 

@@ -1,4 +1,4 @@
-"""The rest of the facts in Django's admin: what each list shows, and by what it is narrowed."""
+"""The other facts in Django's admin: columns and filters of each list."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ def _register(model: type[Model], columns: Columns, filters: Filters, searched: 
         "list_filter": filters,
         "search_fields": searched,
         "list_select_related": joined or False,
-        "show_full_result_count": False,  # a million samples are not counted for a list
+        "show_full_result_count": False,  # counting a million samples would slow down the list
     }
     admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), body))
 

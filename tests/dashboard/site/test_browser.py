@@ -166,7 +166,7 @@ def test_an_entity_is_broken_and_mended_from_the_page(operator):
     operator.get_by_text("goes silent").click()
     operator.get_by_role("button", name="Break orders").click()
     broken = operator.locator("tr[data-queue='orders'] .broken")
-    expect(broken).to_have_text("is silent")
+    expect(broken).to_have_text("does not answer")
     expect(operator.get_by_label("goes silent")).to_be_checked()
 
     operator.get_by_role("button", name="Mend orders").click()
