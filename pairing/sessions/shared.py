@@ -28,15 +28,16 @@ _ASK_AGAIN_S = 0.1
 
 _ROOM = "pairing.sessions"
 _CLOCK = script("pairing.fleet", "clock")
-_GATES = _CLOCK + script(_ROOM, "gates")
+_BASE = _CLOCK + script("pairing.fleet", "whole", "record")
+_GATES = _BASE + script(_ROOM, "barriers", "gates")
 _SYNC = _GATES + script(_ROOM, "sync_gates")
 _ENTER = _GATES + script(_ROOM, "enter")
 _LEAVE = _GATES + script(_ROOM, "leave")
-_MOVE = script(_ROOM, "move")
+_MOVE = script("pairing.fleet", "whole", "record") + script(_ROOM, "barriers", "move")
 _BAR = _GATES + script(_ROOM, "bar")
-_BARRED = _CLOCK + script(_ROOM, "barred")
+_BARRED = _GATES + script(_ROOM, "barred")
 _LIFT = _GATES + script(_ROOM, "lift")
-_HOLD = _CLOCK + script(_ROOM, "hold")
+_HOLD = _BASE + script(_ROOM, "barriers", "hold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +133,4 @@ def _ms(seconds: float) -> int:
 
 
 def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
