@@ -101,6 +101,7 @@ STEPS: dict[str, Step] = {
     "enter": lambda shared: sessions(shared).enter(SESSION, QUEUE, "token", within_s=1),
     "leave": lambda shared: sessions(shared).leave([(SESSION, "token", True)]),
     "move": lambda shared: sessions(shared).move(SESSION, "token", "another", is_gone=True),
+    "hold a session": lambda shared: sessions(shared).hold(QUEUE, [SESSION], 1.0),
     "barred": lambda shared: sessions(shared).barred(QUEUE),
     "lift": lambda shared: sessions(shared).lift(QUEUE, {SESSION: 1}),
     "release a lease": lambda shared: shared.release_lease(QUEUE, ME),

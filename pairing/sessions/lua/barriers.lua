@@ -4,6 +4,7 @@ local function barrier_of(text)
   local barrier = decoded(text, 'intents', 'table') or {intents = {}, first = ''}
   if type(barrier.generation) ~= 'string' or whole(barrier.generation) <= 0 then barrier.generation = '' end
   if barrier.first ~= nil and type(barrier.first) ~= 'string' then barrier.first = '' end
+  if whole(barrier.held_until) <= 0 then barrier.held_until = nil end
   for token, ends in pairs(barrier.intents) do
     if type(token) ~= 'string' or whole(ends) <= 0 then barrier.intents[token] = nil end
   end
