@@ -1,12 +1,13 @@
-"""The connection of workers and beat to Redis, kept through any outage of it: `Amqp` for the Celery app.
+"""The connection of workers and beat to Redis, which survives outages of any length: `Amqp` for the Celery app.
 
-A task that ends, or a channel that is closed, after its connection was lost asks Redis once more: it acknowledges, or
-restores what was not acknowledged. Kombu's channel has no connection any more at that moment and raises AttributeError,
-which nobody expects, and Celery ends the worker (seen with celery 5.7.0 and kombu 5.7.0; compare celery/kombu issue 582
-and celery/celery issue 10205). Here it raises the ConnectionError that both handle. The task is left to the visibility
-timeout, after which Redis delivers it again; until then the next tick of the schedule does its work.
+After a lost connection, a task that ends or a channel that is closed accesses Redis once more, to acknowledge or to
+restore unacknowledged messages. At that moment Kombu's channel has no connection and raises AttributeError, which is
+unhandled, so Celery ends the worker (observed with celery 5.7.0 and kombu 5.7.0; compare celery/kombu issue 582 and
+celery/celery issue 10205). The classes here raise ConnectionError, which both handle. Redis delivers the task again
+after the visibility timeout; until then the next tick of the schedule does its work.
 
-What somebody else has put into the queues would end a worker as well. It is dropped or set aside here.
+Malformed messages that another program has put into the queues would end a worker as well. They are dropped or set
+aside here.
 """
 
 import logging
@@ -37,11 +38,11 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 """What kombu and Celery raise where a task makes no sense. Errors of Redis are none of them."""
 EXCHANGE, FIELDS_OF_A_BINDING = "workers", 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 3.0
-"""Pauses between attempts to connect: workers are back within 10 s of Redis (docs/operations.md)."""
+"""Pauses between connection attempts: workers reconnect within 10 s after Redis returns (docs/operations.md)."""
 
 
 def has_lost_connection(channel: Any) -> bool:
-    """Whether the channel, or the connection below it, was closed or given up."""
+    """Whether the channel, or its underlying connection, was closed or abandoned."""
     return channel.connection is None or channel.connection.client is None
 
 
@@ -52,12 +53,12 @@ class BrokerRedis(CheckedRedis):
 
 
 class QoS(redis.QoS):
-    """Restores what a channel has not acknowledged, unless the channel has lost its connection."""
+    """Restores the unacknowledged messages of a channel, unless the channel has lost its connection."""
 
     def restore_unacked(self, client: Any = None) -> None:
         delivered: dict[str, Any] = self._delivered or {}
         if has_lost_connection(self.channel):
-            log.info("%d tasks are left to the visibility timeout", len(delivered))
+            log.info("%d tasks are delivered again after the visibility timeout", len(delivered))
             delivered.clear()
         else:
             super().restore_unacked(client)
@@ -88,7 +89,7 @@ class Message(virtual.Message):
 
 
 class Channel(redis.Channel):
-    """A channel that raises ConnectionError where it has lost its connection, and drops what is no task."""
+    """A channel that raises ConnectionError if it has lost its connection, and drops messages that are not tasks."""
 
     QoS = QoS
     Message = Message
@@ -132,13 +133,13 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Redis, with these channels."""
+    """The Redis transport with these channels."""
 
     Channel = Channel
 
 
 class PersistentConnection(Connection):
-    """Tries again every few seconds for as long as it takes."""
+    """Retries every few seconds, without a limit."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         pauses = {
@@ -150,7 +151,7 @@ class PersistentConnection(Connection):
 
 
 class Amqp(AMQP):
-    """Celery's, with connections of this kind."""
+    """Celery's Amqp with connections of this kind."""
 
     Connection = PersistentConnection
 
@@ -158,4 +159,4 @@ class Amqp(AMQP):
 for step in (Gossip, Mingle):
     step.compatible_transports = set()  # workers need no news of each other, and strangers could send some
 for scheme in ("redis", "rediss"):
-    TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"  # kombu's registry of transports by the scheme of a URL
+    TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"  # kombu's registry of transports by URL scheme

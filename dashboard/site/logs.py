@@ -1,6 +1,6 @@
-"""One line per log record on stderr: key=value pairs, or a JSON object where LOG_FORMAT asks for it.
+"""One line per log record on stderr: key=value pairs, or a JSON object if LOG_FORMAT says so.
 
-Lines of a request carry `request_id`, those of a task `task_id` and `task`, whichever logger wrote them.
+Lines of a request have `request_id`, those of a task `task_id` and `task`, from any logger.
 """
 
 import logging
@@ -13,7 +13,7 @@ FIRST = ["timestamp", "level", "logger", "event"]
 
 
 def formatter(format: str = "text", **_: Any) -> logging.Formatter:
-    """The formatter of the control plane's processes, for structlog's loggers and the standard library's alike."""
+    """The formatter of the control plane's processes, for loggers of structlog and of the standard library."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -39,5 +39,5 @@ def formatter(format: str = "text", **_: Any) -> logging.Formatter:
 
 
 def _ordered(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """When, how bad, where and what come first."""
+    """Time, level, logger and event come first."""
     return {name: line[name] for name in FIRST if name in line} | dict(line)

@@ -1,6 +1,6 @@
-"""The control plane's way to Redis: short time-outs where a person waits for the page.
+"""The control plane's connections to Redis, with short timeouts for pages.
 
-Whatever somebody else has put under a key of ours is set aside or skipped (pairing/fleet/checked_redis.py).
+Values that another program has stored under our keys are set aside or skipped (pairing/fleet/checked_redis.py).
 """
 
 from functools import lru_cache
@@ -47,17 +47,17 @@ def _client(url: str, answer_s: float = 2.0) -> redis.Redis:
 
 
 def connection() -> redis.Redis:
-    """The process's client of REDIS_URL. It connects when first used; its calls raise RedisError within two seconds."""
+    """The process's client of REDIS_URL. It connects on first use; calls raise RedisError within two seconds."""
     return _client(settings.REDIS_URL)
 
 
 def patient_connection() -> redis.Redis:
-    """The same for a worker that waits for news: Redis may answer ten seconds late, as nobody waits for a page."""
+    """The same for a worker that reads a stream: Redis may respond up to ten seconds late, as no page waits for it."""
     return _client(settings.REDIS_URL, 10.0)
 
 
 def shared_state(pair: str) -> SharedState:
-    """What the fleet shares about one pair. Calls raise RedisError where Redis is away."""
+    """The shared state of one pair. Calls raise RedisError if Redis is unavailable."""
     return SharedState(connection(), pair)
 
 
@@ -68,7 +68,7 @@ def counted(key: str) -> int:
 
 
 def announce_change() -> None:
-    """Tell every open page that facts have changed. Pages look by themselves too, so a lost word does no harm."""
+    """Notify every open page that data has changed. Pages also poll, so a lost notification does no harm."""
     try:
         connection().publish(CHANGED, "")
     except RedisError:

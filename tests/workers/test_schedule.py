@@ -87,6 +87,6 @@ def test_a_pair_that_is_served_without_its_backlog_is_a_problem_and_a_whole_one_
     monkeypatch.setattr(connections, "_clients", served)
     monkeypatch.setattr(connections, "_failed", {"northwind": (0.0, "it refused the key"), "fabrikam": (0.0, "before")})
     assert connections.problems() == {
-        "contoso": "no backlog queue can be reached: is the secondary away, or its key wrong?",
+        "contoso": "no backlog queue is reachable: check the secondary and its key.",
         "northwind": "it refused the key",
     }

@@ -39,7 +39,7 @@ class AlertTold(Schema):
 
 
 class AlertQuery(Cursor):
-    """Which alerts."""
+    """Filters of alerts."""
 
     pair: Word = ""
     state: Literal["open", "over", "all"] = "open"

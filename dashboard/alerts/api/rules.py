@@ -133,7 +133,7 @@ class Delivery(Schema):
 
 
 class DeliveryQuery(Cursor):
-    """Which messages."""
+    """Filters of deliveries."""
 
     channel: Word = ""
     state: Literal["", "waiting", "sent", "given_up", "dropped"] = ""
@@ -186,7 +186,7 @@ def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -
 
 
 def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
-    """Save through the page's form, for equal validation and audit."""
+    """Save through the page's form, for the same validation and audit."""
 
     def run(wanted: AlertRequest) -> str:
         form = RuleForm(_as_form(body), instance=row, known=_known())

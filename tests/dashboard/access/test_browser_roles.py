@@ -302,10 +302,10 @@ def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repa
     steps = (
         (full, "Quarantine", "Sends to it fail", "Quarantine", "is in quarantine", "Quarantine", why),
         (full, "End quarantine", "It accepts messages again", "End", "out of quarantine", "End quarantine", {}),
-        (full, "Drain home", "A worker drains it", "Drain", "each to its entity", "Drain home", why),
+        (full, "Drain queue", "A worker drains it", "Drain", "each to its entity", "Drain queue", why),
         (full, "Stop drain", "The drain stops within seconds", "Stop", "ends within seconds", "Stop drain", {}),
         (empty, "Delete", "neither a message nor a dead letter", "Quarantine and delete", "deleted", "Delete", why),
-        (empty, "Take back", "The queue is not deleted", "Take back", "is kept", "Take back", {}),
+        (empty, "Cancel deletion", "The queue is not deleted", "Cancel deletion", "is kept", "Cancel deletion", {}),
         (DEVIATING, "Compare and repair", "max_delivery_count", "Repair", "is repaired", "Repair", why),
     )
     for queue, name, preview, press, says, word, fills in steps:
@@ -412,9 +412,9 @@ def test_an_administrator_deletes_an_orphan_with_its_messages_by_typing_its_path
     asked.get_by_role("button", name="Quarantine and delete").click()
     expect(administrator.get_by_text("To be deleted").first).to_be_visible()
 
-    of_row(FULL_ORPHAN, "Take back")(administrator).click()
+    of_row(FULL_ORPHAN, "Cancel deletion")(administrator).click()
     asked = administrator.locator("dialog[open], main section.narrow").first
-    asked.get_by_role("button", name="Take back").click()
+    asked.get_by_role("button", name="Cancel deletion").click()
 
     expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()
 
@@ -434,7 +434,7 @@ def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_p
     operator.get_by_role("button", name="Compute now").click()
     expect(operator.get_by_text("waiting for a worker")).to_be_visible()
 
-    operator.get_by_label("A month may cost").fill("123.45")
+    operator.get_by_label("Monthly budget").fill("123.45")
     operator.get_by_role("button", name="Set", exact=True).click()
     expect(operator.locator("section", has=operator.get_by_role("heading", name="Budgets"))).to_contain_text("123.45")
 
@@ -535,7 +535,7 @@ def test_an_administrator_cleans_up_empty_orphans_in_the_administration_after_a_
     expect(administrator.get_by_text(re.compile("type its full path"))).to_be_visible()
 
     administrator.goto("/backlog/")
-    of_row(EMPTY_ORPHAN, "Take back")(administrator).click()
+    of_row(EMPTY_ORPHAN, "Cancel deletion")(administrator).click()
     asked = administrator.locator("dialog[open], main section.narrow").first
-    asked.get_by_role("button", name="Take back").click()
+    asked.get_by_role("button", name="Cancel deletion").click()
     expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()

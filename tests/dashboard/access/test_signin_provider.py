@@ -130,7 +130,7 @@ def test_a_viewer_of_the_provider_may_look_only(page, place):
 def test_who_is_in_no_group_gets_a_page_that_says_so_and_no_account(page, place, redis_url):
     sign_in(page, "mallory")
 
-    page.get_by_text("in no group that is let in here").wait_for()
+    page.get_by_text("none of your groups has access here").wait_for()
     script = "from django.contrib.auth.models import User; print(User.objects.filter(username='mallory').count())"
     assert shell(place, redis_url, script).strip() == "0"
     page.goto(place.address)

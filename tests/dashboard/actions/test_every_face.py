@@ -455,7 +455,7 @@ def test_who_lacks_the_right_is_refused_by_every_face(place, name, face, capsys)
             else:
                 assert HTTP[face](place, case, role).status_code == 403
         if face == "command":
-            with pytest.raises(CommandError, match="Nobody signs in as stranger"):
+            with pytest.raises(CommandError, match="There is no user stranger"):
                 of_command(place, case, "stranger", capsys)
         else:
             answer = HTTP[face](place, case, "stranger")

@@ -67,7 +67,7 @@ def test_a_foreign_file_is_a_problem_in_one_sentence_and_keeps_the_last_good_one
     answer = give(program(), "hello")
 
     assert (answer.status_code, answer["Content-Type"]) == (409, "application/problem+json")
-    assert "no Azure cost export" in answer.json()["detail"]
+    assert "not an Azure cost export" in answer.json()["detail"]
     assert Statement.objects.get().rows == 2
     assert BilledDay.objects.exists()
 

@@ -283,7 +283,7 @@ def test_only_administrators_discard(dead, as_role):
     assert as_role("operator").get(ACT, wish).status_code == 403
     assert as_role("operator").post(ACT, wish).status_code == 403
     unreasoned = as_role("administrator").post(ACT, {**wish, "reason": " "})
-    assert (unreasoned.status_code, "Say why" in unreasoned.text) == (400, True)
+    assert (unreasoned.status_code, "Enter a reason" in unreasoned.text) == (400, True)
     assert not DeadLetterJob.objects.exists()
     assert as_role("administrator").post(ACT, wish).status_code == 302
     assert DeadLetterJob.objects.get().kind == "discard"

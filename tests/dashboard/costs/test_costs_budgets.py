@@ -73,7 +73,7 @@ def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path
     page = as_role("viewer").get("/costs/", {"month": MONTH}).content.decode()
     assert "has used 80 % of its budget of 20.00 USD: 16.00" in one_line(page)
     assert shares() == [("*", 75, 1_600)]
-    assert AuditEntry.objects.get().detail == "20.00 a month, told at 75 %"
+    assert AuditEntry.objects.get().detail == "20.00 a month, alert at 75 %"
     operator.post("/costs/budget/", {"month": MONTH, "amount": ""})
     assert not Budget.objects.exists()
 

@@ -82,7 +82,7 @@ def test_a_wrong_argument_is_told_in_one_sentence(arguments: list[str], sentence
 
 @pytest.mark.django_db
 def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="is no folder: name the one that holds usage/"):
+    with pytest.raises(CommandError, match="is not a folder: name the one that contains usage/"):
         call_command("compute_charges", month="2026-10", usage=str(tmp_path / "mistyped"))
     assert not ChargeRun.objects.exists()
 
@@ -101,7 +101,9 @@ def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_p
     environment = os.environ | {"STATE_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
-    assert done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is no folder: name the one that holds usage/."
+    assert (
+        done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is not a folder: name the one that contains usage/."
+    )
 
 
 @pytest.mark.spark

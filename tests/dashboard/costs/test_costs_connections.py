@@ -55,7 +55,7 @@ def test_an_hour_has_the_highest_of_its_samples() -> None:
         (datetime(2026, 10, 3, 5, tzinfo=UTC), "contoso", 3),
     ]
     assert (parsed.sums, parsed.rows) == ((), 3)
-    assert parsed.skipped == {"of connections without a maximum, over more than a minute": 1}
+    assert parsed.skipped == {"of connections over more than a minute, without a maximum": 1}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,9 @@ def test_measured_hours_stand_beside_ours_and_in_their_place_are_priced(computed
     assert "programs without the library" in contoso.finding
 
 
-@pytest.mark.parametrize(("measured", "verdict"), [(1_200, "the same"), (1_100, "higher one"), (1_300, "more than is")])
+@pytest.mark.parametrize(
+    ("measured", "verdict"), [(1_200, "the same"), (1_100, "peak is higher"), (1_300, "more than recorded")]
+)
 def test_a_difference_is_explained(computed: None, measured: int, verdict: str) -> None:
     give(answer(point("05:00", total=measured * 744)))
     found = compare(MONTH)
@@ -151,7 +153,7 @@ def test_the_page_and_the_command_tell_both(computed: None, as_role, tmp_path: P
     path.write_text(json.dumps(answer(point("05:00", total=1_300 * 744))))
     said = io.StringIO()
     call_command("reconcile", month=MONTH, metrics=path, stdout=said)
-    assert "contoso, connections in 1 hours: computed 1,200, measured 1,300: more than is known" in said.getvalue()
+    assert "contoso, connections in 1 hours: computed 1,200, measured 1,300: more than recorded" in said.getvalue()
     page = as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).text
     for text in ("Connections, as measured", "2026-10-03 05:00", "892,800", "967,200", "+74,400", "39.00"):
         assert text in page

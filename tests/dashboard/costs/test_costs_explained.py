@@ -54,7 +54,7 @@ def test_a_settlement_that_is_not_billed_says_so() -> None:
 
 def test_under_pro_rata_a_tier_is_shared_so_it_has_no_amount_of_its_own() -> None:
     told = explain(row(allocation="pro-rata", tiers=[0, 100]), DETAILS)
-    assert "shared by units" in told.rule
+    assert "shared in proportion to units" in told.rule
     assert told.steps[0].amount is None
 
 

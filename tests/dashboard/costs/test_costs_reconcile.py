@@ -111,7 +111,7 @@ def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(c
     give(operator, bill())
     answer = give(operator, "<html>Sign in</html>")
     assert answer.status_code == 400
-    assert "This is no Azure cost export" in answer.content.decode()
+    assert "This is not an Azure cost export" in answer.content.decode()
     assert Statement.objects.get().rows == 2
     assert AuditEntry.objects.first().outcome == "refused"
 
@@ -149,7 +149,7 @@ def measured(*totals: tuple[str, int], on: str = "2026-10-03") -> str:
 
 
 @pytest.mark.parametrize(
-    ("sent", "verdict"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "explanation")]
+    ("sent", "verdict"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "unexplained")]
 )
 def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent: int, verdict: str) -> None:
     size = (MILLION - sent) * 65_536 if sent in (900_000,) else 0
@@ -204,7 +204,7 @@ def shared_days(folder: Path) -> None:
     [
         (MILLION, "2026-10-03", "within"),
         (MILLION // 2, "2026-10-03", "within"),  # the other half may be the other namespace's
-        (MILLION // 3, "2026-10-03", "explanation"),
+        (MILLION // 3, "2026-10-03", "unexplained"),
         (MILLION + 9, "2026-10-03", "fewer"),
         (2 * MILLION, "2026-10-20", "within"),
         (5, "2026-10-05", "fewer"),
@@ -250,5 +250,5 @@ def test_a_file_can_be_pointed_to(computed, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         call_command("reconcile", month=MONTH, export=tmp_path / "none.csv")
     path.write_text("hello")
-    with pytest.raises(CommandError, match="no Azure cost export"):
+    with pytest.raises(CommandError, match="not an Azure cost export"):
         call_command("reconcile", month=MONTH, export=path)

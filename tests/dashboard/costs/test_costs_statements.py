@@ -127,11 +127,11 @@ def test_what_is_left_out_is_counted_with_the_reason() -> None:
     assert parsed.rows == 1
     assert parsed.skipped == {
         "of another month": 1,
-        "with a date that cannot be read": 1,
+        "with an unreadable date": 1,
         "of other services": 2,
-        "that are no usage": 1,
-        "with a number that cannot be read": 3,
-        "in a unit that is not known": 1,
+        "that are not usage": 1,
+        "with an unreadable number": 3,
+        "in an unknown unit": 1,
         "without a meter": 1,
         "with too few columns": 1,
     }
@@ -148,15 +148,15 @@ def test_egress_of_the_namespace_is_taken() -> None:
         pytest.param("", "is empty", id="empty"),
         pytest.param("   \n", "is empty", id="blank"),
         pytest.param("hello", "no column for the date", id="prose"),
-        pytest.param(b"\xc3\x28\xa0", "no text in UTF-8", id="binary"),
-        pytest.param(b"PK\x03\x04zip", "packed or Parquet", id="zip"),
-        pytest.param(b"\x1f\x8bgz", "packed or Parquet", id="gzip"),
-        pytest.param(b"PAR1data", "packed or Parquet", id="Parquet"),
+        pytest.param(b"\xc3\x28\xa0", "not UTF-8 text", id="binary"),
+        pytest.param(b"PK\x03\x04zip", "compressed or Parquet", id="zip"),
+        pytest.param(b"\x1f\x8bgz", "compressed or Parquet", id="gzip"),
+        pytest.param(b"PAR1data", "compressed or Parquet", id="Parquet"),
         pytest.param("Date,MeterName\n", "no column for the category", id="a column missing"),
         pytest.param(rows(), "no row of Service Bus in 2026-10", id="no rows"),
         pytest.param(rows(line(date="2026-09-01")), "1 of another month", id="another month"),
         pytest.param(rows(line(), line(currency="EUR")), r"mixes currencies \(EUR, USD\)", id="two currencies"),
-        pytest.param(rows("a" * 70_000), "no CSV: field larger", id="an endless field"),
+        pytest.param(rows("a" * 70_000), "not CSV: field larger", id="an endless field"),
         pytest.param("<html><body>Sign in</body></html>", "no column", id="a sign-in page"),
     ],
 )
@@ -218,9 +218,9 @@ def test_metrics_of_a_diagnostic_export_are_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("nonsense", "no JSON"),
+        ("nonsense", "not JSON"),
         ("[" * 100_000, "nested too deeply|no JSON"),
-        ('{"value": [{"name": 3}]}', "no answer of Azure Monitor"),
+        ('{"value": [{"name": 3}]}', "not an answer of the Azure Monitor metrics API"),
         ('{"hello": 1}', "no metric of Service Bus"),
         ("[1, 2]", "no metric of Service Bus"),
     ],

@@ -96,7 +96,7 @@ def test_an_operator_begins_a_drill_and_it_is_audited(canary_queue, as_role):
 def test_a_drill_is_not_begun_without_a_reason(canary_queue, as_role):
     page = as_role("operator").post("/drills/start/", {**FORM, "reason": " "})
 
-    assert (page.status_code, "Say why" in page.text, 'value="12"' in page.text) == (400, True, True)
+    assert (page.status_code, "Enter a reason" in page.text, 'value="12"' in page.text) == (400, True, True)
     assert not Drill.objects.exists()
 
 

@@ -81,7 +81,7 @@ def test_a_syphon_is_paused_and_resumed_as_a_whole_or_by_queue(shell, shared, pa
         (("fail-over", "contoso", "oders", "--user", "operator"), "no entity oders"),
         (("pause", "contoso", "nothing", "--user", "operator"), "no entity or backlog queue nothing"),
         (("fail-over", "fabrikam", "orders", "--user", "operator"), "the known ones are: contoso"),
-        (("fail-over", "contoso", "orders", "--user", "mallory"), "Nobody signs in as mallory"),
+        (("fail-over", "contoso", "orders", "--user", "mallory"), "There is no user mallory"),
         (("fail-over", "contoso", "orders", "--user", "viewer"), "needs the group operator"),
         (("fail-over", "contoso", "orders", "--user", "operator", "--minutes", "-1"), "--minutes"),
         (("fail-over", "contoso", "orders", "--user", "operator", "--request-id", 37 * "7"), "at most 36 characters"),

@@ -125,19 +125,19 @@ def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):
     assert tokens.find(text, row.made_at) == row
     assert row.prefix in shell("tokens")
     assert text not in shell("tokens", "--json")
-    assert "opens nothing any more" in shell("revoke-token", row.prefix, "--user", "viewer")
+    assert "is revoked" in shell("revoke-token", row.prefix, "--user", "viewer")
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("costs", "October"), "is no month"),
+        (("costs", "October"), "is not a month"),
         (("costs", "2020-01"), "compute_charges --month 2020-01"),
         (("orphans", "fabrikam"), "the known ones are: contoso"),
         (("dead-letters", "contoso", "refunds"), "no queue or subscription refunds"),
         (by("operator", "drain", "contoso", "orders"), "no backlog queue orders"),
         (by("operator", "pace", "contoso", "nothing", "--rate", "5"), "no entity or backlog queue nothing"),
-        (("hold", "contoso", "orders", "--reason", " ", "--user", "operator"), "say why"),
+        (("hold", "contoso", "orders", "--reason", " ", "--user", "operator"), "enter a reason"),
         (("make-token", "x", "--scope", "operate", "--user", "viewer"), "needs the group operator"),
         (("make-token", "x", "--days", "400", "--user", "viewer"), "365 days"),
         (("revoke-token", "0000000000", "--user", "viewer"), "There is no token"),

@@ -137,7 +137,7 @@ def test_a_refusal_stays_and_what_was_done_vanishes(operator, shared):
     operator.evaluate("document.querySelector('dialog [name=csrfmiddlewaretoken]').value = 'x'.repeat(64)")
     operator.get_by_role("dialog").get_by_role("button", name="Release").click()
     refused = operator.get_by_role("alert")
-    expect(refused).to_contain_text("The form was open too long")
+    expect(refused).to_contain_text("The form was open for too long")
     operator.clock.run_for(20_000)
 
     expect(refused).to_be_visible()
