@@ -152,7 +152,7 @@ def test_a_click_whose_first_is_still_being_done_is_told_so(pair, as_role):
     as_role("operator").post(alert, once)
     AuditEntry.objects.update(outcome="", detail="")
 
-    assert "still being done" in as_role("operator").post(alert, once).text
+    assert "still in progress" in as_role("operator").post(alert, once).text
 
 
 def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pair, as_role):

@@ -127,13 +127,14 @@ def test_measured_hours_stand_beside_ours_and_in_their_place_are_priced(computed
 
 
 @pytest.mark.parametrize(
-    ("measured", "verdict"), [(1_200, "the same"), (1_100, "peak is higher"), (1_300, "more than recorded")]
+    ("measured", "finding"), [(1_200, "the same"), (1_100, "peak is higher"), (1_300, "more than recorded")]
 )
-def test_a_difference_is_explained(computed: None, measured: int, verdict: str) -> None:
+def test_a_difference_is_explained(computed: None, as_role, measured: int, finding: str) -> None:
     give(answer(point("05:00", total=measured * 744)))
     found = compare(MONTH)
     assert found is not None
-    assert verdict in found.namespaces[0].finding
+    assert finding in found.namespaces[0].finding
+    assert finding in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).text
 
 
 def test_a_bill_between_both_figures_is_explained(computed: None) -> None:

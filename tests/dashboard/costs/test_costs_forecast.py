@@ -189,7 +189,7 @@ def test_the_command_tells_the_worked_example_under_both_rules(capsys: pytest.Ca
     told = capsys.readouterr().out
     assert "published: 8,003,720 operations, 4,003,720 more than without the outage (3,600 pings, 120 polls)" in told
     assert "settlements: 10,003,720 operations, 5,003,720 more" in told
-    assert "it needs 14 at least" in told
+    assert "at least 14 needed" in told
 
 
 @pytest.mark.django_db
