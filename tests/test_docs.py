@@ -50,7 +50,7 @@ def test_every_option_is_explained() -> None:
     assert not [name for name in sorted(names) if name not in text_of("docs/options.md")]
 
 
-def test_every_public_name_of_the_library_is_told() -> None:
+def test_every_public_name_of_the_library_is_documented() -> None:
     pages = text_of(*(name_of(page) for page in PAGES))
     names = {name for room in ("pairing", "pairing.aio") for name in importlib.import_module(room).__all__}
     assert not undocumented(names, pages)
@@ -89,14 +89,14 @@ def test_every_setting_of_the_control_plane_is_in_operations() -> None:
     assert not undocumented(names - from_system, text_of("docs/operations.md"))
 
 
-def test_every_management_command_is_told() -> None:
+def test_every_management_command_is_documented() -> None:
     folder = ROOT / "dashboard/management/commands"
     commands = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert "demo" in commands
     assert not undocumented(commands, text_of("docs/contract.md") + text_of("docs/operations.md"))
 
 
-def test_every_make_target_is_told() -> None:
+def test_every_make_target_is_documented() -> None:
     targets = re.search(r"^\.PHONY: (.+)$", text_of("Makefile"), re.MULTILINE)
     assert targets
     told = text_of("README.md", "CONTRIBUTING.md", "docs/contract.md")
@@ -115,12 +115,12 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Itera
             yield route
 
 
-def test_every_page_of_the_dashboard_is_told() -> None:
+def test_every_page_of_the_dashboard_is_documented() -> None:
     told = text_of("docs/contract.md", "docs/operations.md", "docs/api.md")
     assert not [route for route in routes(get_resolver().url_patterns) if f"`{route}" not in told]
 
 
-def test_every_kind_of_event_is_told() -> None:
+def test_every_kind_of_event_is_documented() -> None:
     assert not undocumented(set(KINDS), text_of("docs/contract.md"))
     assert not undocumented(set(KINDS), text_of("docs/operations.md"))
 
@@ -133,26 +133,26 @@ def command_line_options(*rooms: str) -> set[str]:
     return {name for name in names if name.startswith("--")}
 
 
-def test_every_option_of_the_emulator_is_told() -> None:
+def test_every_option_of_the_emulator_is_documented() -> None:
     options = command_line_options("emulator")
     assert "--namespace" in options
     assert not undocumented(options, text_of("docs/emulator.md"))
 
 
-def test_every_option_of_a_management_command_is_told() -> None:
+def test_every_option_of_a_management_command_is_documented() -> None:
     options = command_line_options("dashboard")
     assert "--month" in options
     assert not undocumented(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
 
 
 @pytest.mark.django_db
-def test_every_metric_is_told() -> None:
+def test_every_metric_is_documented() -> None:
     names = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
     assert names
     assert not undocumented(names, text_of("docs/observability.md"))
 
 
-def test_every_fault_is_told() -> None:
+def test_every_fault_is_documented() -> None:
     told = text_of("docs/contract.md")
     assert not undocumented(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, told)
     assert not undocumented(
@@ -160,15 +160,15 @@ def test_every_fault_is_told() -> None:
     )
 
 
-def test_every_kind_of_usage_is_told() -> None:
+def test_every_kind_of_usage_is_documented() -> None:
     assert not undocumented(set(metering.KINDS), text_of("docs/contract.md"))
 
 
-def test_every_key_of_the_pairs_file_is_told() -> None:
+def test_every_key_of_the_pairs_file_is_documented() -> None:
     assert not undocumented({*PAIR_KEYS, *ENDPOINT_KEYS}, text_of("docs/contract.md"))
 
 
-def test_every_key_in_redis_is_told() -> None:
+def test_every_key_in_redis_is_documented() -> None:
     calls = (node for module in modules("pairing") for node in ast.walk(module) if isinstance(node, ast.Call))
     keys = (call.args for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("_key", "_hash"))
     names = {str(key.value) for key, *_ in keys if isinstance(key, ast.Constant)}

@@ -97,7 +97,7 @@ def pending(fleet: Fleet) -> int:
 
 
 @pytest.mark.nightly
-def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_interval_at_most(
+def test_usage_is_reported_once_though_collectors_are_killed_and_a_crash_loses_one_interval_at_most(
     plane: ControlPlane, fleet: Fleet
 ) -> None:
     crashing, *closing = fleet.start(MEMBERS, every_s=0.2)
@@ -147,7 +147,7 @@ def test_workers_ping_first_and_applications_when_no_worker_lives(plane: Control
     plane.start("one", "two")
 
 
-def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one_loses_them_within_10(
+def test_a_worker_asked_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one_loses_them_within_10(
     plane: ControlPlane, fleet: Fleet
 ) -> None:
     first = held_by(plane, fleet)

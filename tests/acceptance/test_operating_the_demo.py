@@ -166,7 +166,7 @@ def subject(mailbox: Mailbox, text: str) -> str | None:
     return next((str(mail["Subject"]) for mail in list(mailbox.mails) if text in str(mail["Subject"])), None)
 
 
-def test_what_breaks_is_told_by_a_signed_webhook_and_a_mail_and_so_is_its_end(
+def test_what_breaks_is_reported_by_a_signed_webhook_and_a_mail_and_so_is_its_end(
     open_page: Opened, visitor: Visitor, receiver: Receiver, mailbox: Mailbox
 ) -> None:
     page = open_page()
@@ -228,7 +228,7 @@ def status(demo: Demo) -> dict[str, dict[str, object]]:
     return {row["entity"]: row for row in json.loads(ran.stdout)}
 
 
-def test_a_token_made_on_the_page_steers_and_everybody_tells_the_same(
+def test_a_token_made_on_the_page_steers_and_everybody_shows_the_same(
     running_demo: Demo, visitor: Visitor, token: str
 ) -> None:
     path = "invoices/eu"

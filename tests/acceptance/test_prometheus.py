@@ -57,7 +57,7 @@ def test_rules_and_dashboard_ask_only_for_metrics_that_there_are() -> None:
     assert asked <= told
 
 
-def test_every_rule_is_told_and_tried() -> None:
+def test_every_rule_is_reported_and_tried() -> None:
     rules = set(re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text()))
     tried = (DEPLOY / "prometheus/alerts.test.yml").read_text()
     told = (ROOT / "docs/observability.md").read_text()
@@ -187,6 +187,6 @@ def _evaluated(prometheus: Server) -> list[dict[str, str]] | None:
 
 
 @pytest.mark.acceptance
-def test_its_linter_has_no_word_to_say_about_what_is_really_told(place: Place) -> None:
+def test_its_linter_has_nothing_to_say_about_what_is_really_exposed(place: Place) -> None:
     linted = promtool("check", "metrics", text=text_of(place))
     assert (linted.returncode, linted.stderr) == (0, "")

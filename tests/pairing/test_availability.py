@@ -122,7 +122,7 @@ def test_time_engages_failover_not_the_next_failure():
     assert transition.kind == "failed_over"
 
 
-def test_failover_is_told_with_the_time_at_which_it_engaged():
+def test_failover_is_reported_with_the_time_at_which_it_engaged():
     machine = entity()
     fail(machine, 10.0)
     (transition,) = machine.expire(500.0)
@@ -290,7 +290,7 @@ def test_marking_healthy_ends_hold_and_failover_together():
     assert (machine.state, machine.held_by, machine.expires) == (HEALTHY, None, None)
 
 
-def test_holding_twice_is_told_once():
+def test_holding_twice_is_reported_once():
     machine = failed_over()
     machine.hold(70.0, operator="ann")
     assert machine.hold(71.0, operator="ann") == []

@@ -192,7 +192,7 @@ async def test_a_long_timeout_is_kept_by_the_watchdog_on_a_warm_link(world, prim
     assert client.entity_health(queue).state == "failed_over"
 
 
-async def test_while_failures_are_accepted_they_are_told_within_half_of_the_timeout(world, primary, queue, allowed):
+async def test_while_failures_are_accepted_they_are_reported_within_half_of_the_timeout(world, primary, queue, allowed):
     client = await world.open(enable_pings=False, failover_interval=timedelta(minutes=1))
     primary.fault(entity=queue, operation="attach", effect="silent")
     with Stopwatch() as watch, pytest.raises(sdk.OperationTimeoutError):

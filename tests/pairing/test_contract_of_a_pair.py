@@ -278,7 +278,7 @@ async def test_a_backlog_queue_that_fails_is_pulled_and_where_all_fail_the_messa
 # Pings and forced states --------------------------------------------------------------------------------------------
 
 
-async def test_a_ping_heals_tells_why_it_did_not_and_is_never_received(pair):
+async def test_a_ping_heals_shows_why_it_did_not_and_is_never_received(pair):
     client = await pair.open()
     pair.fail("amqp:internal-error")
     await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))

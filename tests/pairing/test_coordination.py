@@ -145,7 +145,7 @@ def test_a_process_that_comes_later_learns_what_stands(server, join):
     assert join("late").hears("failed_over")
 
 
-def test_who_is_contradicted_is_told_what_stands(server, join):
+def test_who_is_contradicted_is_informed_of_what_stands(server, join):
     one = join("one")
     shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert one.hears("failed_over")
@@ -154,7 +154,7 @@ def test_who_is_contradicted_is_told_what_stands(server, join):
     assert one.told[-1].held_by == "ada"
 
 
-def test_with_redis_killed_nothing_blocks_and_the_news_is_told_when_it_is_back(server, join):
+def test_with_redis_killed_nothing_blocks_and_the_news_is_reported_when_it_is_back(server, join):
     one, two = join("one"), join("two")
     server.kill()
     eventually(lambda: not one.coordination.is_connected)
@@ -173,7 +173,7 @@ def test_with_redis_killed_nothing_blocks_and_the_news_is_told_when_it_is_back(s
     client.close()
 
 
-def test_a_redis_that_comes_back_empty_is_told_what_the_fleet_knows(server, join):
+def test_a_redis_that_comes_back_empty_is_informed_what_the_fleet_knows(server, join):
     one, two = join("one"), join("two")
     forced = shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert one.hears("failed_over")
@@ -240,7 +240,7 @@ def test_a_recovery_that_waits_in_the_outbox_is_not_lost_to_a_failure_after_it(s
     assert store.health()["orders"].state == "healthy"
 
 
-def test_closing_tells_what_is_left_and_leaves_no_thread(server, join):
+def test_closing_shows_what_is_left_and_leaves_no_thread(server, join):
     one = join("one")
     for number in range(2000):
         one.coordination.report(event(number))
@@ -264,7 +264,7 @@ def test_the_claim_is_the_fleet_s_not_the_process_s(server, join):
     assert claims == [True, False, False, False, False]
 
 
-def test_a_password_in_the_url_is_told_to_nobody(caplog):
+def test_a_password_in_the_url_is_revealed_to_nobody(caplog):
     coordination = RedisCoordination("redis://:secret@127.0.0.1:1/0", "contoso", "one")
     coordination.start(lambda news: None)
     coordination.report(event(1))

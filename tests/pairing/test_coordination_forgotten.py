@@ -73,7 +73,7 @@ def force(shared: SharedState) -> SharedHealth:
     return shared.fail_over("orders", "drill", operator="ada", process="web")
 
 
-def test_a_failover_that_redis_has_forgotten_is_told_again_though_failing_is_heard_first(one, shared, redis_client):
+def test_a_failover_that_redis_has_forgotten_is_reported_again_though_failing_is_heard_first(one, shared, redis_client):
     forced = force(shared)
     one.reads()
     redis_client.flushall()
@@ -124,7 +124,7 @@ def test_a_redis_that_was_new_when_a_process_came_has_forgotten_nothing(one, sha
     assert shared.health()["orders"] == failing
 
 
-def test_what_was_held_back_for_a_word_of_its_own_is_taken_in_once_that_is_told(one, shared, redis_client):
+def test_what_was_held_back_for_a_word_of_its_own_is_taken_in_once_that_is_reported(one, shared, redis_client):
     """Twice Redis forgets: first the failover, then the failure that was told in between."""
     forced = force(shared)
     one.coordination.publish(health("failing", 0))

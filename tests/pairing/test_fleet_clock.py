@@ -33,7 +33,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("ahead_s", [3.0, -3.0, 0.01])
-def test_what_a_clock_that_is_off_says_is_told_by_the_fleet_s(ahead_s):
+def test_what_a_clock_that_is_off_says_is_reported_by_the_fleet_s(ahead_s):
     machine = Machine(ahead_s)
     machine.looks()
     assert machine.clock.ahead_s == pytest.approx(ahead_s, abs=1e-6)

@@ -171,7 +171,7 @@ def test_a_lease_taken_by_a_call_whose_answer_was_lost_runs_out_while_the_queue_
     assert serve(one) == ["q0"]
 
 
-def test_a_pause_is_told_by_the_process_whose_queue_it_was_and_by_no_other(fleet):
+def test_a_pause_is_reported_by_the_process_whose_queue_it_was_and_by_no_other(fleet):
     one, two = fleet.join("one", ["q0"]), fleet.join("two", ["q0"])
     assert (serve(one), serve(two)) == (["q0"], [])
     fleet.shared.pause_syphon("q0", operator="ada", reason="looks odd")

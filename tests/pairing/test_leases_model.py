@@ -402,7 +402,7 @@ class Explored:
 @pytest.mark.parametrize(
     ("tick_s", "most"), [(2.0, MOST), pytest.param(1.25, MOST - 1, marks=pytest.mark.nightly)], ids=["coarse", "fine"]
 )
-def test_of_all_lives_of_a_lease_none_has_two_holders_whose_books_count(redis_client, monkeypatch, tick_s, most):
+def test_of_all_lives_of_a_lease_none_has_two_holders_whose_ledgers_count(redis_client, monkeypatch, tick_s, most):
     over, alone = ceil(LEASE_S / tick_s), ceil(2 * LEASE_S / tick_s)
     for name, value in (("TICK_S", tick_s), ("OVER", over), ("ALONE", alone)):
         monkeypatch.setitem(globals(), name, value)

@@ -24,7 +24,7 @@ def test_ranges_hold_exactly_the_numbers_that_were_added(additions):
     assert all(last + 1 < first for (_, last), (first, _) in itertools.pairwise(pairs))
 
 
-def test_the_books_balance_where_every_message_is_accounted_for():
+def test_the_ledgers_balance_where_every_message_is_accounted_for():
     ledger = Ledger("queue-0")
     for number in range(101, 201):
         ledger.see(number)
@@ -58,7 +58,7 @@ def test_each_partition_of_a_queue_counts_for_itself():
     assert ledger.balance(0).missing == 0
 
 
-def test_the_books_survive_a_restart():
+def test_the_ledgers_survive_a_restart():
     ledger = Ledger("queue-0", "2026-11-21T00:00:00Z")
     for number in (1, 2, 3, 7):
         ledger.close(number, "restored")
@@ -174,7 +174,7 @@ def test_incidents_and_attempts_survive_a_restart_and_meet_in_one_ledger():
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6))), st.integers(0, 60), st.integers(0, 60))
-def test_ranges_tell_how_many_numbers_lie_between_two(additions, first, more):
+def test_ranges_show_how_many_numbers_lie_between_two(additions, first, more):
     ranges = Ranges((one, one + width) for one, width in additions)
     assert ranges.within(first, first + more) == sum(number in ranges for number in range(first, first + more + 1))
 

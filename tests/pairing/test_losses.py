@@ -50,5 +50,5 @@ def test_only_the_last_two_minutes_may_have_gone_unreported():
     assert max(books.recent) == "2026-11-21T12:04:00+00:00"
 
 
-def test_books_that_were_closed_properly_estimate_nothing():
+def test_ledgers_that_were_closed_properly_estimate_nothing():
     assert estimated(Ledger("queue-0"), "contoso", "contoso", "contoso-dr") == []

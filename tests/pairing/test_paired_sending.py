@@ -441,7 +441,7 @@ async def test_a_ping_is_empty_and_never_delivered(world, primary, queue):
     assert primary.receive(queue, 1, within_s=0.5) == []
 
 
-async def test_a_ping_tells_why_it_was_not_accepted(world, primary, queue):
+async def test_a_ping_shows_why_it_was_not_accepted(world, primary, queue):
     client = await world.open()
     primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:entity-disabled")
     result = await world(client.ping, queue)
@@ -466,7 +466,7 @@ async def test_a_worker_pings_what_is_due(world, queue):
     assert client.entity_health(queue).state == "healthy"
 
 
-def test_is_ping_tells_pings_from_messages():
+def test_is_ping_distinguishes_pings_from_messages():
     from pairing.messages.rewriting import ping_message
 
     assert is_ping(ping_message())

@@ -127,7 +127,7 @@ def test_another_failure_is_tried_three_times_with_pauses():
     assert namespace.pauses == [30.0, 30.0]
 
 
-def test_some_but_not_all_created_opens_and_tells_which_are_missing():
+def test_some_but_not_all_created_opens_and_shows_which_are_missing():
     paired = Namespace(creations={PATHS[0]: [BROKEN] * 3}).pair()
     assert paired.paths == PATHS[1:]
     assert list(paired.missing) == [PATHS[0]]
@@ -211,7 +211,7 @@ async def test_opening_creates_the_backlog_queues_with_their_properties(world, s
     assert is_forever(queue.default_message_time_to_live)
 
 
-async def test_a_deviating_queue_is_told(world, secondary):
+async def test_a_deviating_queue_is_reported(world, secondary):
     client = world.client(backlog_queue_count=1)
     path = f"{client.primary.namespace}/x-servicebus-transfer/0"
     with secondary.administration() as administration:
@@ -289,12 +289,12 @@ def test_the_name_of_the_primary_comes_from_its_host():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:5672", "localhost", "[::1]:5672"])
-def test_where_the_host_tells_nothing_the_option_must(host):
+def test_where_the_host_shows_nothing_the_option_must(host):
     with pytest.raises(ValueError, match="primary_namespace"):
         PairedServiceBusClient(host, "dr.servicebus.windows.net", object())
 
 
-def test_a_malformed_connection_string_is_told_apart_and_not_repeated():
+def test_a_malformed_connection_string_is_distinguished_and_not_repeated():
     good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
     with pytest.raises(ValueError, match="secondary connection string") as raised:
         PairedServiceBusClient.from_connection_string(good, "SharedAccessKey=s3cret")

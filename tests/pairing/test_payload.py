@@ -118,7 +118,7 @@ def test_a_forked_process_makes_ids_of_its_own():
     assert len(set(told.stdout.split())) == 2
 
 
-def test_a_batch_that_does_not_tell_its_messages_is_refused():
+def test_a_batch_that_does_not_show_its_messages_is_refused():
     batch = ServiceBusMessageBatch()
     batch.add_message(ServiceBusMessage("x"))
     del batch._messages

@@ -39,7 +39,7 @@ async def test_what_the_table_does_not_name_is_left_at_its_default(world, second
 # Section 5: when an entity fails over
 
 
-def test_failover_is_engaged_and_told_where_nothing_is_sent():
+def test_failover_is_engaged_and_reported_where_nothing_is_sent():
     clock, told = ManualClock(), list[Any]()
     pair = Pair(SendAvailabilityOptions(failover_interval=timedelta(seconds=30)), "contoso", "host:1:a", clock)
     pair.on_event(told.append)

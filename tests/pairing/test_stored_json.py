@@ -97,7 +97,7 @@ def test_what_a_newer_version_has_more_is_left_unread(record):
 @given(rubbish)
 @example(b'{"queue": "q", "created_at": "", "first": [[]], "highest": 7}')
 @settings(deadline=None)
-def test_books_that_make_no_sense_are_a_value_error(written):
+def test_ledgers_that_make_no_sense_are_a_value_error(written):
     try:
         with reading.reading("books"):
             Ledger.from_json(reading.record(written))
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_hides_nothing_else(redis_client, name, data):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_cannot_be_read_is_told_of_once_and_not_what_it_holds(redis_client, caplog, name):
+def test_what_cannot_be_read_is_reported_once_and_not_what_it_holds(redis_client, caplog, name):
     reader = READERS[name]
     shared = SharedState(redis_client, "contoso")
     redis_client.hset(f"pairing:{{contoso}}:{reader.key}", mapping={"x": "hunter2", "sound": reader.sense})
@@ -170,7 +170,7 @@ def test_what_cannot_be_read_is_told_of_once_and_not_what_it_holds(redis_client,
     assert "hunter2" not in told
 
 
-def test_memory_for_what_was_told_is_bounded(caplog, monkeypatch):
+def test_memory_for_what_was_reported_is_bounded(caplog, monkeypatch):
     monkeypatch.setattr(reading, "_MOST_LOGGED", 5)
     for field in map(str, range(12)):
         reading.skipped("key", field, ValueError("no"))
@@ -256,7 +256,7 @@ def test_one_entity_that_cannot_be_read_cuts_no_process_off(redis_url, redis_cli
     coordination.close()
 
 
-def test_a_verdict_that_makes_no_sense_is_let_go_with_the_others(redis_client):
+def test_a_decision_that_makes_no_sense_is_let_go_with_the_others(redis_client):
     decisions = SharedDecisions(SharedState(redis_client, "contoso"), "q")
     for written in ("?", '["sold", [1]]', '["restored", ["1"]]', '[["restored"], [1]]', "{}"):
         redis_client.rpush("pairing:{contoso}:verdicts:q", written)

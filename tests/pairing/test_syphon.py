@@ -199,7 +199,7 @@ def numbers(messages) -> list[int]:
 
 
 @both_worlds
-def test_messages_come_home_in_their_order_and_the_books_balance(home, primary, queue):
+def test_messages_come_home_in_their_order_and_the_ledgers_balance(home, primary, queue):
     here = home()
     here.store(numbered(250), queue)
     with here.syphon() as progress:
@@ -642,7 +642,7 @@ def test_a_crash_between_send_and_complete_doubles_messages_and_loses_none(home,
 
 
 @both_worlds
-def test_who_is_told_to_stop_in_the_middle_of_a_send_still_completes_it(home, primary, queue, redis_url, monkeypatch):
+def test_who_is_asked_to_stop_in_the_middle_of_a_send_still_completes_it(home, primary, queue, redis_url, monkeypatch):
     """The send takes longer than what was left of the lease: it is renewed meanwhile, or all would come home twice."""
     monkeypatch.setattr(lease_holder, "LEASE_S", 1.0)
     monkeypatch.setattr(lease_holder, "_RENEW_S", 0.3)

@@ -130,7 +130,7 @@ def test_an_entity_to_which_the_syphon_is_paused_waits_and_others_come_home(flee
     eventually(lambda: primary.stats(queue).get("enqueued") == 5)
 
 
-def test_the_books_go_on_with_the_next_process(fleet, primary, queue):
+def test_the_ledgers_go_on_with_the_next_process(fleet, primary, queue):
     first = fleet.start()
     eventually(lambda: fleet.owners() == {first.pid})
     fleet.store(0, queue, 10)

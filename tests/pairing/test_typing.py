@@ -163,7 +163,7 @@ def test_a_users_program_is_free_of_errors_under_strict_typing(checked):
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_told_before_it_runs(checked, what):
+def test_what_is_wrong_is_reported_before_it_runs(checked, what):
     line = WRONG_PROGRAM.splitlines().index("    " + WRONG[what]) + 1
     assert [told for told in checked if told.startswith(f"wrong.py:{line}: error:")]
 

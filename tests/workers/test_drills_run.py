@@ -149,7 +149,7 @@ def test_a_drill_goes_through_the_backlog_and_comes_home_whole(
     assert primary.get_queue_runtime_properties(CANARY).active_message_count == 0
 
 
-def test_everything_is_in_the_audit_trail_and_the_deeds_name_the_drill(
+def test_everything_is_in_the_audit_trail_and_the_actions_name_the_drill(
     pair: Pair, primary: ServiceBusAdministrationClient
 ) -> None:
     primary.delete_queue(CANARY)  # so that the drill makes it

@@ -97,7 +97,7 @@ def test_a_reporter_whose_clock_is_three_seconds_off_turns_no_events_round(
     assert all(began <= at <= datetime.now(UTC) + timedelta(seconds=0.5) for at in times)
 
 
-def test_an_operators_word_is_told_by_the_fleets_clock_too(
+def test_an_operators_word_is_reported_by_the_fleets_clock_too(
     join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The web server's own clock is off here."""
@@ -113,7 +113,7 @@ def test_an_operators_word_is_told_by_the_fleets_clock_too(
 
 
 @pytest.mark.parametrize("is_one", [True, False], ids=["of one entity", "of several"])
-def test_an_operators_word_is_told_also_if_its_process_dies_before_the_commit(
+def test_an_operators_word_is_reported_also_if_its_process_dies_before_the_commit(
     fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch, is_one: bool
 ) -> None:
     ann = get_user_model().objects.create_superuser("ann")
@@ -137,7 +137,7 @@ def test_an_operators_word_is_told_also_if_its_process_dies_before_the_commit(
     assert (told.kind, told.entity, told.operator, told.reason) == ("forced", "orders", "ann", "drill")
 
 
-def test_an_operators_word_is_stored_once_though_it_is_told_twice(fleet: redis.Redis, reader: Reader) -> None:
+def test_an_operators_word_is_stored_once_though_it_is_reported_twice(fleet: redis.Redis, reader: Reader) -> None:
     ann = get_user_model().objects.create_superuser("ann")
     pair = Pair.objects.get(name="contoso")
     FAIL_OVER.run_on(Request(ann, pair, "*", "drill", "1"), ["orders", "payments"])
@@ -152,7 +152,7 @@ def dies(_: object) -> None:
     raise OSError("power fails")
 
 
-def test_an_event_that_waited_for_redis_is_told_at_its_own_time(
+def test_an_event_that_waited_for_redis_is_reported_at_its_own_time(
     join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader
 ) -> None:
     """Its place in the stream is not its place in time."""

@@ -20,7 +20,7 @@ def running(monkeypatch: pytest.MonkeyPatch, **told: object) -> None:
     monkeypatch.setattr(syphons, "_running", {"contoso": SimpleNamespace(progress={QUEUE: progress})})
 
 
-def test_a_syphon_that_delivers_nothing_for_more_than_a_minute_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_syphon_that_delivers_nothing_for_more_than_a_minute_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, hindered_since=NOON)
     assert syphons.hindered(NOON + timedelta(seconds=60)) == {}
     assert syphons.hindered(NOON + timedelta(seconds=61)) == {

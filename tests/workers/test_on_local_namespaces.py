@@ -109,7 +109,7 @@ def test_an_accepted_ping_brings_an_entity_back_and_the_database_knows(
     eventually(lambda: application.entity_health("orders").state == "healthy")
 
 
-def test_a_sample_tells_how_many_messages_wait_for_whom(
+def test_a_sample_shows_how_many_messages_wait_for_whom(
     fleet: redis.Redis, application: PairedServiceBusClient, namespaces: dict[str, str]
 ) -> None:
     fail_over_orders(fleet, application, hold=True)
@@ -176,7 +176,7 @@ def test_a_client_that_was_closed_is_replaced(fleet_of_one: object) -> None:
     assert connections.client("contoso").state == "opened"
 
 
-def test_a_pair_without_connection_string_is_told_in_one_sentence_and_not_tried_at_once_again(
+def test_a_pair_without_connection_string_is_reported_in_one_sentence_and_not_tried_at_once_again(
     fleet_of_one: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WORKERS_PRIMARY")

@@ -70,7 +70,7 @@ def test_a_changed_file_is_taken_in_once_it_has_stood_still_for_a_look(folder: F
 
 
 @pytest.mark.parametrize("text", ["[pairs", "", PAIRS + "backlog_queue_count = 0"])
-def test_a_file_that_cannot_be_used_changes_nothing_and_is_told_once(folder: Folder, text: str) -> None:
+def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(folder: Folder, text: str) -> None:
     before = folder.pairs.pairs()
     folder.write(text)
     with structlog.testing.capture_logs() as logs:
@@ -110,7 +110,9 @@ def test_a_worker_that_never_had_a_file_of_use_says_so(folder: Folder) -> None:
     assert set(folder.pairs.pairs()) == {"contoso"}
 
 
-def test_a_problem_with_the_file_is_told_with_the_heartbeat(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_problem_with_the_file_is_reported_with_the_heartbeat(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "_file", folder.pairs)
     folder.looks()
     assert connections.problems() == {}

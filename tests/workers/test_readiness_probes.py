@@ -121,7 +121,7 @@ def test_a_right_that_was_shown_is_not_tried_again_at_once(pair: Pair) -> None:
     assert look_now().probes == first
 
 
-def test_a_refused_link_is_told_with_the_queue_and_what_to_give(pair: Pair, strings: Strings) -> None:
+def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair: Pair, strings: Strings) -> None:
     path = "contoso/x-servicebus-transfer/1"
     refusal = {"effect": "refuse", "condition": "amqp:unauthorized-access", "operation": "attach"}
     connections.client("contoso")
@@ -164,7 +164,7 @@ def test_a_right_that_is_given_back_is_seen_at_the_next_look(pair: Pair, strings
     assert row.fell_at is None
 
 
-def test_an_administration_that_refuses_is_told(pair: Pair, strings: Strings) -> None:
+def test_an_administration_that_refuses_is_reported(pair: Pair, strings: Strings) -> None:
     connections.client("contoso")
     fault(strings, "CONTOSO_SECONDARY", operation="admin", effect="status", status=401)
 
@@ -221,7 +221,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("error", "answer"), ERRORS.values(), ids=ERRORS.keys())
-def test_refusals_are_told_from_silence(error: Exception, answer: str) -> None:
+def test_refusals_are_distinguished_from_silence(error: Exception, answer: str) -> None:
     assert readiness.answer_of(error) == answer
 
 

@@ -167,7 +167,7 @@ def test_a_file_is_written_as_soon_as_much_is_held(
     eventually(lambda: fleet.xlen("pairing:usage") == 0)
 
 
-def test_what_a_collector_holds_is_written_when_it_is_told_to_stop(
+def test_what_a_collector_holds_is_written_when_it_is_asked_to_stop(
     collecting: Callable[[], None], fleet: redis.Redis, tmp_path: Path
 ) -> None:
     report(fleet, 7)

@@ -317,7 +317,7 @@ def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repa
     place.shell("from workers import connections, watchers; watchers.sample('contoso'); connections.close_all()")
 
 
-def test_an_operator_cannot_delete_an_orphan_with_messages_and_is_told_who_can(operator):
+def test_an_operator_cannot_delete_an_orphan_with_messages_and_is_informed_who_can(operator):
     operator.goto("/backlog/")
     of_row(FULL_ORPHAN, "Delete")(operator).click()
 
@@ -487,7 +487,7 @@ ASKED = (
 )
 
 
-def test_a_viewer_who_asks_for_an_action_is_told_which_group_it_needs(browser: Browser, place):
+def test_a_viewer_who_asks_for_an_action_is_informed_which_group_it_needs(browser: Browser, place):
     with browser.new_context(base_url=place.address) as context:
         page = sign_in(context, place.address, "viewer")
         for address in ASKED:

@@ -32,7 +32,7 @@ def test_the_right_password_leads_to_the_overview(redis_here, people):
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
 
-def test_a_wrong_password_is_said_without_telling_which_part_was_wrong(redis_here, people):
+def test_a_wrong_password_is_said_without_revealing_which_part_was_wrong(redis_here, people):
     known, unknown = guess(1).text, guess(1, name="unheard-of").text
 
     assert "correct username and password" in known

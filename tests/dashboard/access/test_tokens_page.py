@@ -65,7 +65,7 @@ def test_only_scopes_that_the_person_may_give_are_offered(pair, as_role):
     assert offered == {"viewer": 0, "operator": 1}
 
 
-def test_the_page_tells_every_operation_of_the_api(pair, as_role):
+def test_the_page_shows_every_operation_of_the_api(pair, as_role):
     page = as_role("viewer").get("/tokens/").text
 
     assert "fail-over" in page

@@ -101,7 +101,7 @@ def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, sh
     assert 239 < (told.expires - told.since).total_seconds() / 60 < 241
 
 
-def test_the_same_form_sent_twice_is_one_deed(pair, shared, as_role):
+def test_the_same_form_sent_twice_is_one_action(pair, shared, as_role):
     operator = as_role("operator")
     once = {"request_id": "11111111-2222-4333-8444-555555555555"}
 

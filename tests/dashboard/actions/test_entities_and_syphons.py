@@ -27,7 +27,7 @@ def kinds():
     return list(FailoverEvent.objects.order_by("pk").values_list("kind", flat=True))
 
 
-def test_forcing_a_failover_tells_the_fleet_the_page_and_the_audit_trail(request_of, shared, orders):
+def test_forcing_a_failover_reaches_the_fleet_the_page_and_the_audit_trail(request_of, shared, orders):
     outcome = FAIL_OVER.run(request_of())
 
     assert outcome.outcome == "done"
@@ -222,7 +222,7 @@ def test_who_is_no_operator_is_refused_and_the_attempt_is_kept(request_of, share
 
 
 @pytest.mark.parametrize("action", [FAIL_OVER, RELEASE, PAUSE_SYPHON])
-def test_without_redis_nothing_is_changed_and_the_person_is_told(request_of, redis_away, orders, action):
+def test_without_redis_nothing_is_changed_and_the_person_is_informed(request_of, redis_away, orders, action):
     with pytest.raises(ActionError, match="Redis does not answer"):
         action.run(request_of())
 

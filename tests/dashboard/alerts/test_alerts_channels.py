@@ -54,7 +54,7 @@ def test_the_same_message_makes_the_same_request(kind):
 
 
 @pytest.mark.parametrize("kind", CHATS)
-def test_a_chat_is_told_what_happened_where_to_look_and_when_it_began(kind):
+def test_a_chat_message_says_what_happened_where_to_look_and_when_it_began(kind):
     text = json.dumps(body(kind, message()), ensure_ascii=False)
     assert "orders failed over" in text.replace("\\", "").replace("\N{ZERO WIDTH SPACE}", "")
     assert "https://pairs.example.com/alerts/" in text

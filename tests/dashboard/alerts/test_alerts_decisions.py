@@ -64,7 +64,7 @@ def test_a_backlog_is_the_business_of_the_rules_with_its_threshold():
 # -- quiet hours ------------------------------------------------------------------------------------------------------
 
 
-def test_what_can_wait_is_told_at_the_end_of_quiet_hours():
+def test_what_can_wait_is_reported_at_the_end_of_quiet_hours():
     evening = datetime(2026, 11, 2, 23, 0, tzinfo=ZoneInfo("Europe/Berlin"))
     assert when(NIGHT, "warning", evening) == Due(datetime(2026, 11, 3, 6, 0, tzinfo=UTC), is_quiet=True)
 
@@ -74,7 +74,7 @@ def test_what_is_critical_wakes_people():
     assert when(NIGHT, "critical", evening) == Due(evening + NIGHT.gathers)
 
 
-def test_by_day_everything_is_told_at_once():
+def test_by_day_everything_is_reported_at_once():
     noon = datetime(2026, 11, 2, 12, 0, tzinfo=ZoneInfo("Europe/Berlin"))
     assert when(NIGHT, "info", noon) == Due(noon + NIGHT.gathers)
 
@@ -130,7 +130,7 @@ CALL = Rule(channels=("mail",), escalation=("phone", "boss"), escalate_after=15 
 
 
 @pytest.mark.parametrize(("minutes", "steps"), [(0, 0), (15, 0), (16, 1), (31, 2), (600, 2)])
-def test_those_next_in_line_are_told_one_after_another(minutes, steps):
+def test_those_next_in_line_are_informed_one_after_another(minutes, steps):
     assert steps_due(CALL, "critical", NOW, (), NOW + minutes * MINUTE) == steps
 
 
@@ -140,7 +140,7 @@ def test_a_channel_that_gave_up_passes_it_on_at_once():
     assert steps_due(CALL, "critical", NOW, {"phone"}, NOW) == 0
 
 
-def test_nobody_is_next_before_the_first_were_told():
+def test_nobody_is_next_before_the_first_were_informed():
     evening = datetime(2026, 11, 2, 23, 0, tzinfo=ZoneInfo("Europe/Berlin"))
     rule = replace(CALL, quiet_from=time(22), quiet_until=time(7), time_zone="Europe/Berlin")
     morning = datetime(2026, 11, 3, 7, 0, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -174,7 +174,7 @@ TELLINGS = st.lists(
 
 
 @given(TELLINGS)
-def test_each_channel_is_told_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
+def test_each_channel_is_informed_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
     groups = grouped(notifications)
     told = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
     assert sorted(told) == sorted({(one.alert, one.group.channel, one.group.phase) for one in notifications})
@@ -233,7 +233,7 @@ def test_a_backlog_around_its_threshold_is_one_alert():
     assert changes == 3  # it begins, is over at 700, and begins again
 
 
-def test_the_key_of_a_backlog_tells_its_threshold():
+def test_the_key_of_a_backlog_shows_its_threshold():
     assert threshold_of("backlog", key_of("backlog", "contoso", "orders", 1000)) == 1000
     assert threshold_of("failover", key_of("failover", "contoso", "1000")) is None
 
@@ -258,14 +258,14 @@ def at(second: float) -> datetime:
     return NOW + timedelta(seconds=second)
 
 
-def test_a_failover_that_came_and_went_between_two_looks_is_told():
+def test_a_failover_that_came_and_went_between_two_looks_is_reported():
     assert follow(None, None, [away(1), back(3)], state(False, 3), at(5)) == [
         Began(at(1), "no answer", ""),
         Ended(at(3)),
     ]
 
 
-def test_a_failover_that_several_processes_tell_is_one():
+def test_a_failover_that_several_processes_report_is_one():
     assert follow(None, None, [away(1), away(1.2), away(2)], state(True, 1), at(5)) == [Began(at(1), "no answer", "")]
     assert follow(at(1), None, [away(2.5)], state(True, 1), at(5)) == []
 
@@ -292,7 +292,7 @@ def test_clocks_that_differ_hide_no_failover_for_long():
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=12), st.data())
-def test_whatever_is_told_when_an_alert_is_open_once_away_and_each_failover_is_one_alert(steps, data):
+def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_is_one_alert(steps, data):
     """A life of an entity, looked at in any slices, with events and states that may come late."""
     clock, life, is_away = 0, [], False
     for gap, repeats in steps:

@@ -204,7 +204,7 @@ def test_a_refusal_for_good_marks_the_channel_and_is_said(pair, hook):
     assert ChannelState.objects.get().failing_since is None, "it takes messages again"
 
 
-def test_a_channel_that_is_gone_is_not_asked_again_and_the_next_in_line_is_told_at_once(pair, hook, mailbox):
+def test_a_channel_that_is_gone_is_not_asked_again_and_the_next_in_line_is_informed_at_once(pair, hook, mailbox):
     rule("hook", escalation=["mail"], escalate_after_min=60)
     hook.answers = [(410, {})]
     failed_over()
@@ -371,7 +371,7 @@ def test_nothing_is_sent_that_the_database_does_not_hold(pair, hook, monkeypatch
         ("[", "not TOML"),
     ],
 )
-def test_a_channels_file_that_cannot_be_used_says_why_without_telling_a_secret(tmp_path, text, sentence):
+def test_a_channels_file_that_cannot_be_used_says_why_without_revealing_a_secret(tmp_path, text, sentence):
     file = tmp_path / "channels.toml"
     file.write_text(text)
     with pytest.raises(ChannelsFileError, match=sentence) as refusal:

@@ -30,7 +30,7 @@ def administrator(program, settings, tmp_path, monkeypatch):
     return program("administrator", "administer")
 
 
-def test_a_rule_is_made_told_changed_and_deleted_on_the_audited_path(administrator):
+def test_a_rule_is_made_shown_changed_and_deleted_on_the_audited_path(administrator):
     quiet = {"begin": "22:00", "end": "07:00", "time_zone": "Europe/Berlin", "wakes_from": "warning"}
     wanted = {**RULE, "kinds": ["backlog"], "threshold": 1000, "escalation": ["team"], "quiet": quiet}
 
@@ -78,7 +78,7 @@ def test_the_same_rule_sent_twice_under_a_key_is_made_once(administrator):
         ({"threshhold": 5}, 422, "request is invalid"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_told_so_and_not_made(administrator, wrong, status, sentence):
+def test_a_rule_that_makes_no_sense_is_reported_and_not_made(administrator, wrong, status, sentence):
     answer = administrator.post("/alerts/rules", {**RULE, **wrong})
 
     assert (answer.status_code, AlertRule.objects.count()) == (status, 0)
@@ -106,7 +106,7 @@ def test_operators_read_rules_and_make_none(program, administrator):
     assert administrator.post("/alerts/rules/99/delete", {"reason": "x"}).status_code == 404
 
 
-def test_channels_tell_how_they_fare_and_what_a_test_came_to(administrator):
+def test_channels_show_how_they_fare_and_what_a_test_came_to(administrator):
     told = {one["channel"]: one for one in administrator.get("/alerts/channels").json()["items"]}
 
     assert (told["mail"]["state"], told["team"]["state"]) == ("never used", "not ready")
@@ -118,7 +118,7 @@ def test_channels_tell_how_they_fare_and_what_a_test_came_to(administrator):
     assert Notice.objects.get().by == "administrator"
 
 
-def test_a_channels_file_that_cannot_be_read_is_told(administrator, settings):
+def test_a_channels_file_that_cannot_be_read_is_reported(administrator, settings):
     settings.CHANNELS_FILE.write_text("nonsense")
 
     told = administrator.get("/alerts/channels").json()

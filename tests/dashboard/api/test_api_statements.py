@@ -31,7 +31,7 @@ def give(client: Client, text: str, **query: str):
     return client.post(address, {"file": SimpleUploadedFile("bill.csv", text.encode())})
 
 
-def test_a_bill_is_taken_told_of_and_in_the_trail_with_the_token_s_name(program) -> None:
+def test_a_bill_is_taken_reported_and_in_the_trail_with_the_token_s_name(program) -> None:
     answer = give(program(), bill())
 
     assert (answer.status_code, answer.json()["outcome"], answer.json()["rows"]) == (200, "done", 2)

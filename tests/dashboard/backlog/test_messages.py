@@ -79,7 +79,7 @@ def test_a_queue_is_browsed_page_by_page(queue, reachable, monkeypatch):
     assert seen == [["a", "b"], ["c", "d"], ["e"]]
 
 
-def test_a_search_ends_in_time_and_tells_where_to_go_on(queue, reachable):
+def test_a_search_ends_in_time_and_shows_where_to_go_on(queue, reachable):
     reachable.fill(ORPHAN, *"abc")
     times = iter([0.0, 100.0])
 
@@ -131,7 +131,7 @@ def test_an_empty_queue_says_what_to_do_next(queue, as_role, show):
     assert 'class="empty"' in page
 
 
-def test_a_namespace_that_cannot_be_asked_is_told(queue, settings, tmp_path, as_role):
+def test_a_namespace_that_cannot_be_asked_is_reported(queue, settings, tmp_path, as_role):
     settings.PAIRS_FILE = tmp_path / "none.toml"
 
     answer = as_role("viewer").get(HERE, {"queue": ORPHAN})
@@ -174,7 +174,7 @@ def bodies(told: dict) -> list[str]:
 
 
 @pytest.mark.parametrize(("limit", "bound"), [("MOST_WHOLE", 2), ("MOST_BYTES", 4), ("MOST_SCANNED", 1), ("SCAN_S", 0)])
-def test_a_download_is_bounded_and_tells_where_it_goes_on(queue, reachable, as_role, monkeypatch, limit, bound):
+def test_a_download_is_bounded_and_shows_where_it_goes_on(queue, reachable, as_role, monkeypatch, limit, bound):
     reachable.fill(ORPHAN, "1st", "2nd", "3rd")
     monkeypatch.setattr(browsing, limit, bound)
     monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 2)
@@ -270,7 +270,7 @@ def test_a_destination_that_is_none_is_refused_at_once(dead, as_role, destinatio
     assert not DeadLetterJob.objects.exists()
 
 
-def test_nothing_chosen_is_told(dead, as_role):
+def test_nothing_chosen_is_reported(dead, as_role):
     answer = as_role("operator").get(ACT, {"queue": ORPHAN, "verb": "resubmit"}, headers=HTMX)
 
     assert "Choose at least one" in answer.text

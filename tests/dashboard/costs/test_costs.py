@@ -224,7 +224,7 @@ def test_a_stranger_is_sent_to_the_login(client: Client, url: str) -> None:
     assert client.get(url).headers["Location"].startswith("/login/")
 
 
-def test_a_job_that_fails_is_told_in_its_own_words_and_recorded(tmp_path: Path) -> None:
+def test_a_job_that_fails_is_reported_in_its_own_words_and_recorded(tmp_path: Path) -> None:
     missing = tmp_path / "prices.json"
     with pytest.raises(JobFailed, match="cannot be read: No such file"):
         compute_month(ChargesRequest(month=MONTH, usage=str(tmp_path), prices=str(missing)))
@@ -272,7 +272,7 @@ def test_a_closed_month_changes_by_adjustments_only(viewer: Client, stored: Call
     assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_660
 
 
-def test_what_two_pairs_use_of_one_namespace_is_told_apart_and_one_row_of_the_csv(
+def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the_csv(
     viewer: Client, stored: Callable[..., ChargeRun]
 ) -> None:
     alpha, beta = (line("send_backlog", 280, units=10) | {"pair": name} for name in ("alpha", "beta"))

@@ -149,7 +149,7 @@ def test_a_bill_between_both_figures_is_explained(computed: None) -> None:
         assert (meter.cost.least, meter.cost.most) == (27, 36)
 
 
-def test_the_page_and_the_command_tell_both(computed: None, as_role, tmp_path: Path) -> None:
+def test_the_page_and_the_command_show_both(computed: None, as_role, tmp_path: Path) -> None:
     path = tmp_path / "metrics.json"
     path.write_text(json.dumps(answer(point("05:00", total=1_300 * 744))))
     said = io.StringIO()

@@ -38,7 +38,7 @@ def row(kind: str = "send", *, rule: str = "published", allocation: str = "time"
     return Charge(invoice=Invoice(rule=rule, allocation=allocation), kind=kind, **known | fields)
 
 
-def test_operations_tell_how_many_fell_into_which_tier_at_which_price() -> None:
+def test_operations_show_how_many_fell_into_which_tier_at_which_price() -> None:
     told = explain(row(tiers=[13 * MILLION, 7 * MILLION]), DETAILS)
     assert "published" in told.rule
     assert [(step.count, step.tier, step.price) for step in told.steps] == [
@@ -65,14 +65,14 @@ def test_basic_and_premium_operations_stand_beside_the_ladder() -> None:
     ]  # fmt: skip
 
 
-def test_the_base_charge_tells_its_hours_and_ignores_the_monthly_row() -> None:
+def test_the_base_charge_shows_its_hours_and_ignores_the_monthly_row() -> None:
     monthly = price("Standard Base Unit", "1/Month", "0", "10")
     told = explain(row("base", namespace="$system", quantity="744.0"), {"prices": [monthly, *DETAILS["prices"]]})
     assert [(step.count, step.amount) for step in told.steps] == [("744 hours", Fraction("10.000104"))]
 
 
 @pytest.mark.parametrize(("quantity", "tiers"), [("0", 0), ("42.5", 1), ("1500", 2)])
-def test_connections_tell_the_tiers_they_reach_and_that_processes_peaks_are_an_upper_bound(
+def test_connections_show_the_tiers_they_reach_and_that_processes_peaks_are_an_upper_bound(
     quantity: str, tiers: int
 ) -> None:
     told = explain(row("connections", quantity=quantity), DETAILS)
@@ -81,7 +81,7 @@ def test_connections_tell_the_tiers_they_reach_and_that_processes_peaks_are_an_u
 
 
 @pytest.mark.django_db
-def test_the_page_tells_it_at_the_charge(tmp_path: Path, as_role: Any) -> None:
+def test_the_page_shows_it_at_the_charge(tmp_path: Path, as_role: Any) -> None:
     tiered = line("send", 560, units=20 * MILLION) | {"tiers": [13 * MILLION, 7 * MILLION]}
     path = tmp_path / "result.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in [RUN, invoice("published", 1_560), tiered, BASE]))

@@ -183,7 +183,7 @@ def test_a_field_that_makes_no_sense_is_named(viewer: Client, hours: str) -> Non
 
 
 @pytest.mark.django_db
-def test_the_command_tells_the_worked_example_under_both_rules(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_the_worked_example_under_both_rules(capsys: pytest.CaptureFixture[str]) -> None:
     example = {"hours": "3", "messages_per_hour": "333333.33", "message_bytes": "71680", "pingers": "20"}
     call_command("forecast", **example, used=str(13 * MILLION))
     told = capsys.readouterr().out
@@ -317,7 +317,7 @@ def test_crossing_regions_is_priced_as_the_report_prices_it(
     assert (found.crossings, found.per_gigabyte) == (crossings, price)
 
 
-def test_the_forecast_and_the_dialog_tell_the_same_egress_as_the_bill(viewer: Client, pairs_file: Any) -> None:
+def test_the_forecast_and_the_dialog_show_the_same_egress_as_the_bill(viewer: Client, pairs_file: Any) -> None:
     bill("sub", 5, "send")
     Charge.objects.update(messages=MILLION, bytes=71_680 * MILLION)
     ChargeRun.objects.update(started_at=timezone.now().replace(day=1, hour=1, minute=0, second=0, microsecond=0))

@@ -46,7 +46,9 @@ def test_two_namespaces_of_one_region_cross_nothing(tmp_path: Path, settings) ->
     assert [record["record"] for record in told(namespaces_for(tmp_path)[0])] == ["namespace", "namespace"]
 
 
-def test_without_a_pairs_file_nothing_is_told_and_with_a_wrong_one_the_report_says_so(tmp_path: Path, settings) -> None:
+def test_without_a_pairs_file_nothing_is_reported_and_with_a_wrong_one_the_report_says_so(
+    tmp_path: Path, settings
+) -> None:
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     assert namespaces_for(tmp_path) == ([], "")
     settings.PAIRS_FILE.write_text("[pairs]")

@@ -90,7 +90,7 @@ def test_the_unexplained_rest_is_shown_with_its_sign(computed, as_role) -> None:
         assert shown in viewer.get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
 
-def test_namespaces_nobody_meters_are_told_apart(computed, as_role) -> None:
+def test_namespaces_nobody_meters_are_distinguished(computed, as_role) -> None:
     give(as_role("operator"), bill("1.5", billed(quantity="9", resource=RESOURCE.replace("Contoso", "other"))))
     against = against_bill(MONTH, "USD")
     assert against is not None

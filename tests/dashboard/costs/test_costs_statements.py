@@ -98,7 +98,7 @@ def line(meter: str = OPERATIONS, unit: str = "1M", quantity: str = "1", **other
         ("1", "7", 7),
     ],
 )
-def test_a_quantity_is_told_in_single_units(unit: str, quantity: str, expected: Fraction) -> None:
+def test_a_quantity_is_reported_in_single_units(unit: str, quantity: str, expected: Fraction) -> None:
     assert export(rows(line(unit=unit, quantity=quantity))).sums[0].quantity == expected
 
 

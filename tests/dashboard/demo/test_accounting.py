@@ -84,7 +84,7 @@ def test_what_the_namespaces_hold_is_on_the_way_however_long(accounts, held):
     assert (closed.total.on_the_way, closed.total.missing) == (2, 0)
 
 
-def test_one_message_missing_among_many_held_is_told(accounts):
+def test_one_message_missing_among_many_held_is_reported(accounts):
     accounts.mark("accepted", *range(10))
     accounts.held = Held({"orders": 4}, 5)
     accounts.close()

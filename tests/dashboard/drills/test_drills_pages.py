@@ -154,7 +154,7 @@ def test_a_missing_canary_is_made_only_if_that_is_ticked(primary, as_role):
     assert Drill.objects.get().creates_canary is True
 
 
-def test_what_speaks_against_is_told_before_the_click_and_holds_at_it(canary_queue, as_role):
+def test_what_speaks_against_is_reported_before_the_click_and_holds_at_it(canary_queue, as_role):
     EntityHealth.objects.filter(path="orders").update(state="failing", since=NOW)
     operator = as_role("operator")
 
@@ -169,7 +169,7 @@ def test_viewers_begin_nothing(canary_queue, as_role, method):
 
 
 @pytest.mark.parametrize("wrong", [{"messages": "3"}, {"messages": "many"}, {"pair": "no pair"}])
-def test_nonsense_is_told_and_begins_nothing(canary_queue, as_role, wrong):
+def test_nonsense_is_reported_and_begins_nothing(canary_queue, as_role, wrong):
     answer = as_role("operator").post("/drills/start/", {**FORM, **wrong})
 
     assert answer.status_code == 400
@@ -211,7 +211,7 @@ def test_messages_of_others_in_the_drills_subscription_are_seen(primary, reachab
     assert canary.look("contoso", CANARY).strangers is True
 
 
-def test_the_page_tells_what_kind_of_canary_it_is_and_asks_what_to_make(primary, as_role):
+def test_the_page_shows_what_kind_of_canary_it_is_and_asks_what_to_make(primary, as_role):
     operator = as_role("operator")
     asked = operator.get("/drills/start/?pair=contoso").text
     assert '<option value="topic"' in asked
@@ -254,7 +254,7 @@ AGAINST = {
 
 
 @pytest.mark.parametrize(("queue", "now", "told"), AGAINST.values(), ids=AGAINST.keys())
-def test_each_hindrance_is_told(queue, now, told):
+def test_each_hindrance_is_reported(queue, now, told):
     against = hindrances(queue, now)
 
     assert len(against) == 1
@@ -353,7 +353,7 @@ def ended(pair):
     )
 
 
-def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis_here, as_role):
+def test_the_report_shows_what_was_lost_doubled_and_how_long_it_took(pair, redis_here, as_role):
     row = ended(pair)
 
     page = one_line(as_role("viewer").get(f"/drills/{row.pk}/").text)
@@ -434,13 +434,13 @@ ORDERS = [
 
 
 @pytest.mark.parametrize(("numbers", "told"), ORDERS)
-def test_order_is_told_by_thirds_and_a_double_does_not_break_it(numbers, told):
+def test_order_is_reported_by_thirds_and_a_double_does_not_break_it(numbers, told):
     arrivals = tuple(Arrival(number, sequence) for sequence, number in enumerate(numbers))
 
     assert report.is_in_order(Plan(Step.COUNTING, NOW, 9, arrivals=arrivals)) == told
 
 
-def test_of_a_third_of_which_nothing_arrived_no_order_is_told():
+def test_of_a_third_of_which_nothing_arrived_no_order_is_reported():
     course = Plan(Step.COUNTING, NOW, 9, arrivals=(Arrival(1, 1),))
 
     assert report.is_in_order(course) == {"before": True, "during": None, "after": None}

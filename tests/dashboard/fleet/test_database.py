@@ -169,7 +169,7 @@ def test_two_collectors_with_the_same_facts_store_each_once(committed_pair):
     assert FailoverEvent.objects.count() == 200
 
 
-def test_of_many_that_tell_the_same_change_one_is_first(committed_pair):
+def test_of_many_that_report_the_same_change_one_is_first(committed_pair):
     changed = at_once(*[lambda: projection.apply_health("contoso", health(version=5))] * 4)
 
     assert sorted(changed) == [False, False, False, True]
@@ -291,7 +291,7 @@ def test_a_wrong_state_is_refused_by_the_database(pair, wrong):
         wrong(pair)
 
 
-def test_one_wish_sent_many_times_at_once_is_one_deed(committed_pair, people, redis_here):
+def test_one_request_sent_many_times_at_once_is_one_action(committed_pair, people, redis_here):
     """A program that does not wait for its answer, with the key that makes it one wish."""
     token = tokens.make(people["operator"], "impatient", "operate", 1, timezone.now())[1]
     client = Client(headers={"Authorization": f"Bearer {token}", "Idempotency-Key": "one-wish"})

@@ -164,6 +164,6 @@ WRONG_DRILLS = {
 
 
 @pytest.mark.parametrize(("told", "sentence"), WRONG_DRILLS.values(), ids=WRONG_DRILLS.keys())
-def test_a_wrong_canary_is_told_in_one_sentence(tmp_path, told, sentence):
+def test_a_wrong_canary_is_reported_in_one_sentence(tmp_path, told, sentence):
     with pytest.raises(PairsFileError, match=sentence):
         read(tmp_path, f"{GOOD}drill = {told}")

@@ -62,7 +62,7 @@ def test_a_run_ends_when_another_process_has_the_lease_and_each_has_what_it_move
     assert first.ended_because == f"Its lease has expired: {SECOND} took over the queue."
 
 
-def test_the_last_books_of_a_process_that_has_lost_its_lease_are_its_own(pair):
+def test_the_last_ledgers_of_a_process_that_has_lost_its_lease_are_its_own(pair):
     look(0, FIRST)
     look(5, SECOND, ledger_texts(FIRST, 7))
 
@@ -77,7 +77,7 @@ def test_the_last_books_of_a_process_that_has_lost_its_lease_are_its_own(pair):
         ("paused", "Paused by ada: a drill"),
     ],
 )
-def test_why_a_run_ended_is_told(pair, facts, told):
+def test_why_a_run_ended_is_reported(pair, facts, told):
     look(0, FIRST)
     if facts == "stopped":
         projection.record_events([event(kind="syphon_stopped", entity="*", process=FIRST, time=at(3))])
@@ -88,7 +88,7 @@ def test_why_a_run_ended_is_told(pair, facts, told):
     assert SyphonRun.objects.get().ended_because == told
 
 
-def test_what_is_told_twice_or_by_a_worker_that_was_frozen_counts_once(pair):
+def test_what_is_reported_twice_or_by_a_worker_that_was_frozen_counts_once(pair):
     look(0, FIRST)
     look(5, FIRST, ledger_texts(FIRST, 100))
     look(5, FIRST, ledger_texts(FIRST, 100))
@@ -131,7 +131,7 @@ def test_leases_of_other_things_are_no_runs(pair):
     assert syphon_runs.look("contoso", {"something-else": FIRST}, NOW) == 0
 
 
-def test_two_processes_cannot_serve_a_queue_in_the_books(pair):
+def test_two_processes_cannot_serve_a_queue_in_the_ledgers(pair):
     look(0, FIRST)
     with pytest.raises(IntegrityError), transaction.atomic():
         SyphonRun.objects.create(pair=pair, queue=QUEUE, holder=SECOND, started_at=at(1), seen_at=at(1))

@@ -103,7 +103,7 @@ def caught_up(count: int, second: int, fleet: redis.Redis) -> None:
 
 
 @pytest.mark.parametrize("told", [listed, pinged, caught_up])
-def test_what_is_told_of_all_entities_takes_as_many_queries_as_of_few(pair, redis_here, told):
+def test_what_is_shown_of_all_entities_takes_as_many_queries_as_of_few(pair, redis_here, told):
     asked = []
     for second, count in enumerate((400, 30, 400)):
         with CaptureQueriesContext(connection) as queries:

@@ -18,7 +18,7 @@ def test_workers_are_alive_or_silent(pair, redis_here, as_role):
     assert page.count("Alive") == page.count("Silent") == 1
 
 
-def test_leases_tell_who_drains_which_queue(pair, shared, as_role):
+def test_leases_show_who_drains_which_queue(pair, shared, as_role):
     shared.acquire_lease("contoso/x-servicebus-transfer/3", "web-1:10:aaaa", 60)
 
     page = as_role("viewer").get("/workers/").text

@@ -68,7 +68,7 @@ def test_a_small_message_is_one_operation(size: int) -> None:
     assert replace(EXAMPLE, message_bytes=size).units == 1
 
 
-def test_the_page_and_the_json_tell_it_with_its_reasons(pair, redis_here, alive, as_role) -> None:
+def test_the_page_and_the_json_show_it_with_its_reasons(pair, redis_here, alive, as_role) -> None:
     now = timezone.now()
     projection.record_events([event("e" * 32, time=now - timedelta(minutes=10))])
     entity = EntityHealth.objects.get(pair=pair, path="orders")

@@ -150,7 +150,7 @@ def story(pair, redis_here, alive):
     return "2" * 32
 
 
-def test_the_page_tells_the_whole_story(story, as_role):
+def test_the_page_shows_the_whole_story(story, as_role):
     page = as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
 
     for said in (
@@ -169,7 +169,7 @@ def test_the_entity_s_page_leads_to_its_incidents(story, as_role):
     assert f"/pairs/contoso/incidents/{story}/" in as_role("viewer").get("/pairs/contoso/entities/orders/").text
 
 
-def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, alive, as_role):
+def test_the_order_that_forced_a_failover_is_among_the_actions(pair, redis_here, alive, as_role):
     forced = timezone.now() - timedelta(minutes=1)
     projection.record_events([event("4" * 32, "forced", time=forced, operator="ada", reason="ticket 7")])
     AuditEntry(
@@ -196,7 +196,7 @@ def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, a
     assert "at most 5 messages a second" in page
 
 
-def test_a_pace_of_the_whole_pair_is_told_where_one_entity_waits_for_it(pair, redis_here, alive, as_role):
+def test_a_pace_of_the_whole_pair_is_reported_where_one_entity_waits_for_it(pair, redis_here, alive, as_role):
     recovered = timezone.now() - timedelta(minutes=1)
     projection.record_events(
         [
@@ -227,7 +227,7 @@ def test_the_json_has_what_a_post_mortem_needs(story, as_role):
     assert [waiting for _, waiting in told["depth"]] == [40, 400, 100, 0]
 
 
-def test_pings_are_told_of_the_failover_they_belong_to_alone(story, as_role):
+def test_pings_are_reported_for_the_failover_they_belong_to_alone(story, as_role):
     def told(identity):
         return as_role("viewer").get(f"/pairs/contoso/incidents/{identity}.json").json()["pings"]
 
@@ -276,7 +276,7 @@ def long_ago(request, pair, orders, redis_here, alive):
     return "1" * 32
 
 
-def test_an_incident_whose_samples_are_forgotten_still_tells_its_peak_and_its_end(long_ago, as_role):
+def test_an_incident_whose_samples_are_forgotten_still_shows_its_peak_and_its_end(long_ago, as_role):
     told = as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}.json").json()
 
     assert (told["peak_messages"], told["lasted_s"]) == (400, 75.0)

@@ -34,7 +34,7 @@ def orphan(pair, reachable) -> str:
     return ORPHAN
 
 
-def test_status_tells_depth_and_pace(shell, shared):
+def test_status_shows_depth_and_pace(shell, shared):
     EntityHealth.objects.filter(path="orders").update(waiting=1200)
     shell(*by("operator", "pace", "contoso", "*", "--rate", "20"))
     shell(*by("operator", "pace", "contoso", "orders", "--rate", "5"))
@@ -55,7 +55,7 @@ def test_what_is_not_healthy_can_be_an_exit_status(shell, shared):
     assert ended.value.code == 3
 
 
-def test_a_deed_says_in_the_trail_that_it_came_from_a_shell(shell, shared):
+def test_an_action_says_in_the_trail_that_it_came_from_a_shell(shell, shared):
     shell(*by("operator", "pace", "contoso", "*", "--rate", "20"))
 
     assert AuditEntry.objects.get().via == "a shell"
@@ -102,7 +102,7 @@ def test_dead_letters_are_counted_shown_resubmitted_and_discarded(shell, orphan,
     assert "A worker discards 1" in shell(*by("administrator", "discard", "contoso", ORPHAN, "--confirm", ORPHAN))
 
 
-def test_costs_tell_a_computed_month(shell):
+def test_costs_show_a_computed_month(shell):
     run = ChargeRun.objects.create(month="2026-10", status="succeeded", started_at=NOW, heard_at=NOW)
     bill = Invoice.objects.create(
         run=run, month="2026-10", scope="s", rule="published", allocation="time", currency="EUR", cents=1234,

@@ -105,7 +105,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("changes", "name", "verdict", "todo"), CASES.values(), ids=CASES.keys())
-def test_each_fault_is_told_with_what_to_do(changes: dict[str, object], name: str, verdict: str, todo: str) -> None:
+def test_each_fault_is_reported_with_what_to_do(changes: dict[str, object], name: str, verdict: str, todo: str) -> None:
     every = all_checks(replace(READY, **changes))
 
     faults = faults_of(every)
@@ -130,14 +130,14 @@ ENTITIES = {
 
 
 @pytest.mark.parametrize(("changes", "name", "verdict"), ENTITIES.values(), ids=ENTITIES.keys())
-def test_each_fault_of_an_entity_is_told(changes: dict[str, object], name: str, verdict: str) -> None:
+def test_each_fault_of_an_entity_is_reported(changes: dict[str, object], name: str, verdict: str) -> None:
     fault = faults_of(all_checks(entity=replace(HOMELY, **changes)))[0]
 
     assert (fault.name, fault.verdict) == (name, verdict)
     assert fault.todo
 
 
-def test_what_is_inferred_of_senders_is_told_as_such() -> None:
+def test_what_is_inferred_of_senders_is_reported_as_such() -> None:
     assert "Inferred, not probed" in checks.senders(READY).reason
 
 
@@ -155,7 +155,7 @@ verdicts = st.fixed_dictionaries({name: st.sampled_from(list(Result)) for name i
 
 
 @given(verdicts, st.sampled_from(sorted(WEIGHTS)))
-def test_no_verdict_becomes_worse_without_the_score_falling_or_staying(told: dict[str, Result], name: str) -> None:
+def test_no_result_becomes_worse_without_the_score_falling_or_staying(told: dict[str, Result], name: str) -> None:
     order = [Result.GOOD, Result.WEAK, Result.UNKNOWN, Result.BAD]
     scores = [score({**told, name: verdict}) for verdict in order]
 
@@ -189,7 +189,7 @@ def test_a_queue_s_growth_counts_while_it_is_of_now(seen_s_ago: float, told: flo
 
 
 @pytest.mark.parametrize("rate", [1e-300, 1e-320])
-def test_a_queue_that_hardly_grows_is_told_in_words_that_can_be_read(rate: float) -> None:
+def test_a_queue_that_hardly_grows_is_reported_in_words_that_can_be_read(rate: float) -> None:
     growing = Fill(size=0, limit=5 * GIB, at=0, rate=rate).full_in_s
 
     told = checks.room(replace(READY, bytes_per_s=None, queues=(queue(0, full_in_s=growing),)))

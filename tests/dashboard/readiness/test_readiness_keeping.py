@@ -112,7 +112,7 @@ def test_the_fall_of_an_entity_that_is_gone_troubles_nobody(ready_pair):
     assert list(less_ready(timezone.now())) == []
 
 
-def test_a_fall_tells_from_what_and_when_and_a_rise_ends_it(ready_pair, shared):
+def test_a_fall_shows_from_what_and_when_and_a_rise_ends_it(ready_pair, shared):
     checked(ready_pair)
     at_home(ready_pair)
     checked(ready_pair)
@@ -145,7 +145,7 @@ def test_a_fall_lasts_until_the_score_is_as_high_again(ready_pair, shared):
     assert fell == [(20, 100, True), (60, 100, True), (20, 100, True), (100, 20, False)]
 
 
-def test_what_has_not_changed_is_told_as_such_and_only_dated(ready_pair):
+def test_what_has_not_changed_is_reported_as_such_and_only_dated(ready_pair):
     assert checked(ready_pair) is True
     later = timezone.now() + timedelta(seconds=5)
 
@@ -199,7 +199,7 @@ def test_entities_that_change_each_in_its_own_way_take_few_questions_too(
     assert (row.score, row.previous_score, row.fell_at) == (97, 85, None)
 
 
-def test_an_entity_that_is_gone_is_not_told_of_any_more(ready_pair):
+def test_an_entity_that_is_gone_is_not_reported_any_more(ready_pair):
     checked(ready_pair)
     EntityHealth.objects.filter(path="payments").delete()
 

@@ -136,7 +136,7 @@ def change(pair, entity, minutes_ago, **verdicts):
     return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, verdicts=verdicts)
 
 
-def test_an_entity_s_story_is_told_from_its_pair_s_changes_and_its_own(checked, as_role):
+def test_an_entity_s_story_is_derived_from_its_pair_s_changes_and_its_own(checked, as_role):
     whole = {name: "good" for name in WEIGHTS if name not in OF_ENTITY}
     change(checked, "*", 50, **whole)
     change(checked, "orders", 49, home="unknown", sizes="good")
@@ -180,7 +180,7 @@ def test_the_command_ends_with_0_where_all_are_ready_enough(checked, capsys):
     assert ran(capsys, "--least", "20")[0] == 0
 
 
-def test_the_command_tells_everything_as_json(checked, capsys):
+def test_the_command_shows_everything_as_json(checked, capsys):
     code, said = ran(capsys, "--json", "--pair", "contoso")
 
     told = json.loads(said)
@@ -202,14 +202,14 @@ def test_without_redis_nobody_is_ready(checked, redis_away, capsys):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--pair", "nowhere")])
-def test_where_nothing_can_be_told_the_command_ends_with_2(pair, redis_here, capsys, arguments):
+def test_where_nothing_can_be_reported_the_command_ends_with_2(pair, redis_here, capsys, arguments):
     EntityHealth.objects.all().delete()
 
     assert ran(capsys, *arguments)[0] == 2
 
 
 @pytest.mark.parametrize("address", ["/readiness/", "/drills/"])
-def test_pages_on_which_nothing_moves_without_a_worker_tell_that_none_lives(pair, redis_here, as_role, address):
+def test_pages_on_which_nothing_moves_without_a_worker_show_that_none_lives(pair, redis_here, as_role, address):
     viewer = as_role("viewer")
     assert "No worker has ever sent a heartbeat." in viewer.get(address).text
     projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=5))

@@ -100,7 +100,7 @@ def test_a_second_click_after_a_lost_answer_does_no_harm(operator, site, shared)
     ("status", "says"),
     [(502, "it is not known whether"), (503, "it is not known whether"), (404, "nothing was done")],
 )
-def test_an_answer_that_is_none_of_ours_is_told_in_a_sentence_of_ours(operator, status, says):
+def test_an_answer_that_is_none_of_ours_is_reported_in_a_sentence_of_ours(operator, status, says):
     dialog = asked(operator)
     operator.route(DEEDS, answering(status))
     press(dialog)
@@ -109,7 +109,7 @@ def test_an_answer_that_is_none_of_ours_is_told_in_a_sentence_of_ours(operator, 
     expect(operator.get_by_text("Bad gateway")).to_have_count(0)
 
 
-def test_a_question_that_does_not_come_is_told_until_somebody_closes_it(operator):
+def test_a_question_that_does_not_come_is_reported_until_somebody_closes_it(operator):
     operator.clock.install()
     operator.context.set_offline(True)
     row(operator, "orders").get_by_role("link", name="Fail over").click()

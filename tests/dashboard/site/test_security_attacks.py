@@ -128,7 +128,7 @@ def test_a_host_that_is_not_ours_is_answered_nothing(pair, redis_here, as_role, 
     assert EVIL not in answer.text
 
 
-def test_a_host_told_by_a_header_is_in_no_page(pair, redis_here, as_role):
+def test_a_host_reported_by_a_header_is_in_no_page(pair, redis_here, as_role):
     assert EVIL not in as_role("operator").get("/tokens/", headers={"X-Forwarded-Host": EVIL}).text
 
 
@@ -147,7 +147,7 @@ LINKS = [
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_no_link_leads_elsewhere_after_a_sign_in_or_a_deed(pair, shared, people, as_role, link):
+def test_no_link_leads_elsewhere_after_a_sign_in_or_an_action(pair, shared, people, as_role, link):
     signed_in = Client().post("/login/", {"username": "operator", "password": PASSWORD, "next": link})
     done = as_role("operator").post(
         "/pairs/contoso/actions/fail_over/", {"path": "orders", "reason": "x", "next": link}
@@ -348,7 +348,7 @@ def test_no_spreadsheet_of_any_country_computes_a_name(text):
         assert not re.match("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]", part)
 
 
-def test_a_harmless_name_is_told_as_it_is():
+def test_a_harmless_name_is_reported_as_it_is():
     assert [cell(text) for text in ("orders", "invoices/eu", "a-b", "a;b", "x=1", "")] == [
         "orders", "invoices/eu", "a-b", "a;b", "x=1", "",
     ]  # fmt: skip
@@ -385,7 +385,7 @@ def test_no_name_or_reason_writes_a_header_of_a_mail(pair, settings, tmp_path):
 
 
 @pytest.mark.django_db
-def test_an_event_with_markup_is_text_on_every_page_that_tells_it(pair, redis_here, alive, as_role):
+def test_an_event_with_markup_is_text_on_every_page_that_shows_it(pair, redis_here, alive, as_role):
     FailoverEvent.objects.create(
         event_id="e" * 32, time=timezone.now(), pair="contoso", entity="orders", kind="failed_over",
         reason="<img src=x onerror=alert(1)>{{7*7}}${7*7}", process='"><script>alert(2)</script>', operator="<b>root",
@@ -460,7 +460,7 @@ RUBBISH = ["", "{}", "[" * 50_000, "null", '{"path": 1}', "\x00\xff", "9" * 5000
 
 
 @pytest.mark.parametrize("text", RUBBISH)
-def test_rubbish_in_redis_breaks_no_page_and_no_deed(pair, shared, redis_here, alive, as_role, text):
+def test_rubbish_in_redis_breaks_no_page_and_no_action(pair, shared, redis_here, alive, as_role, text):
     for kind in ("health", "pings", "syphon", "pace", "processes"):
         redis_here.hset(f"pairing:{{contoso}}:{kind}", "orders", text)
     redis_here.hset("workers:tasks", "alerts.look", text)

@@ -295,13 +295,13 @@ def test_the_search_itself_finds_what_is_there(searched):
     assert all(any(secret in value for value in searched.environment.values()) for secret in searched.secrets[:5])
 
 
-def test_no_secret_is_told_by_anything(searched):
+def test_no_secret_is_revealed_by_anything(searched):
     found = {(secret, where) for where, text in searched.said.items() for secret in searched.secrets if secret in text}
 
     assert not found
 
 
-def test_no_token_of_a_program_is_kept_or_told(searched):
+def test_no_token_of_a_program_is_kept_or_revealed(searched):
     assert re.fullmatch(r"pns_[0-9a-f]{10}_\S+", searched.token)
     told = {where for where, said in searched.said.items() if searched.token in said}
 
