@@ -37,9 +37,9 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def undocumented(names: set[str], told: str) -> list[str]:
+def undocumented(names: set[str], reported: str) -> list[str]:
     """The names that the text does not have as words of their own."""
-    return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told))
+    return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", reported))
 
 
 # -- what exists is told ----------------------------------------------------------------------------------------------
@@ -99,8 +99,8 @@ def test_every_management_command_is_documented() -> None:
 def test_every_make_target_is_documented() -> None:
     targets = re.search(r"^\.PHONY: (.+)$", text_of("Makefile"), re.MULTILINE)
     assert targets
-    told = text_of("README.md", "CONTRIBUTING.md", "docs/contract.md")
-    assert not [target for target in targets[1].split() if f"make {target}" not in told]
+    reported = text_of("README.md", "CONTRIBUTING.md", "docs/contract.md")
+    assert not [target for target in targets[1].split() if f"make {target}" not in reported]
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Iterator[str]:
@@ -116,8 +116,8 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Itera
 
 
 def test_every_page_of_the_dashboard_is_documented() -> None:
-    told = text_of("docs/contract.md", "docs/operations.md", "docs/api.md")
-    assert not [route for route in routes(get_resolver().url_patterns) if f"`{route}" not in told]
+    reported = text_of("docs/contract.md", "docs/operations.md", "docs/api.md")
+    assert not [route for route in routes(get_resolver().url_patterns) if f"`{route}" not in reported]
 
 
 def test_every_kind_of_event_is_documented() -> None:
@@ -153,10 +153,10 @@ def test_every_metric_is_documented() -> None:
 
 
 def test_every_fault_is_documented() -> None:
-    told = text_of("docs/contract.md")
-    assert not undocumented(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, told)
+    reported = text_of("docs/contract.md")
+    assert not undocumented(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, reported)
     assert not undocumented(
-        set(fault_from_json({"operation": "send", "effect": "reject"}, 0.0).as_json()) - {"hits"}, told
+        set(fault_from_json({"operation": "send", "effect": "reject"}, 0.0).as_json()) - {"hits"}, reported
     )
 
 
@@ -173,8 +173,8 @@ def test_every_key_in_redis_is_documented() -> None:
     keys = (call.args for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("_key", "_hash"))
     names = {str(key.value) for key, *_ in keys if isinstance(key, ast.Constant)}
     assert names >= {"health", "ping-due"}
-    told = text_of("docs/design/coordination.md")
-    assert not [name for name in sorted(names) if f"`pairing:{{<pair>}}:{name}`" not in told]
+    reported = text_of("docs/design/coordination.md")
+    assert not [name for name in sorted(names) if f"`pairing:{{<pair>}}:{name}`" not in reported]
 
 
 def test_every_test_that_the_requirements_name_is_there() -> None:
@@ -207,9 +207,9 @@ def test_every_command_of_the_contract_is_there() -> None:
 
 
 def test_every_page_of_the_contract_is_there() -> None:
-    told = set(re.findall(r"`(/[^`?*$]*)", section("docs/contract.md", "6. The dashboard")))
-    assert "/pairs/<pair>/" in told
-    absent = told - set(routes(get_resolver().url_patterns))
+    reported = set(re.findall(r"`(/[^`?*$]*)", section("docs/contract.md", "6. The dashboard")))
+    assert "/pairs/<pair>/" in reported
+    absent = reported - set(routes(get_resolver().url_patterns))
     assert not [page for page in sorted(absent) if f"`{page}`" not in missing()]
 
 

@@ -104,13 +104,13 @@ class Census:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
+    def from_json(cls, reported: Mapping[str, Any]) -> Self:
         """Parse the stored form. Raises KeyError, TypeError or ValueError if another version wrote it."""
         tallies = {
-            name: {str(path): (int(count), float(since)) for path, (count, since) in told[name].items()}
+            name: {str(path): (int(count), float(since)) for path, (count, since) in reported[name].items()}
             for name in ("known", "found")
         }
-        return cls(**{**{name: told[name] for name in cls.__slots__}, **tallies})
+        return cls(**{**{name: reported[name] for name in cls.__slots__}, **tallies})
 
 
 def entity_of(message: Message) -> str:

@@ -8,7 +8,7 @@ from dashboard.alerts.config import Channel, load_channels
 from dashboard.models import ChannelState
 
 
-def told() -> list[dict[str, Any]]:
+def described() -> list[dict[str, Any]]:
     """One entry per channel, in file order. Raises ChannelsFileError."""
     states = {row.channel: row for row in ChannelState.objects.all()}
     return [_told(channel, states.get(name)) for name, channel in load_channels().items()]

@@ -62,13 +62,15 @@ class DemoOptions:
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> "DemoOptions":
         """The options, from the environment."""
-        told = Environment(variables)
+        reported = Environment(variables)
         try:
             return cls(
-                port=told.whole("DEMO_PORT", 8000, least=1, most=65535),
-                seconds=told.whole("DEMO_SECONDS", 0, least=0, most=10**9) if told.text("DEMO_SECONDS", "") else None,
-                folder=told.path("DEMO_DIR", ROOT / ".demo").absolute(),
-                password=told.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
+                port=reported.whole("DEMO_PORT", 8000, least=1, most=65535),
+                seconds=reported.whole("DEMO_SECONDS", 0, least=0, most=10**9)
+                if reported.text("DEMO_SECONDS", "")
+                else None,
+                folder=reported.path("DEMO_DIR", ROOT / ".demo").absolute(),
+                password=reported.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
             )
         except ImproperlyConfigured as error:
             raise DemoError(str(error)) from None

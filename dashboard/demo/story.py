@@ -64,7 +64,7 @@ class Demo:
         self.stage = stage
         self.supervisor = supervisor
         self.say = say
-        self.books: redis.Redis
+        self.counters: redis.Redis
 
     def run(self) -> None:
         """From the first process to the ready line, and until the seconds are over."""
@@ -89,14 +89,14 @@ class Demo:
         lines = [f"port {port}", f"bind {HOST}", f"requirepass {password}", f"dir {self.stage.state}"]
         configuration = self.stage.write("redis.conf", "\n".join([*lines, 'save ""', "appendonly no"]) + "\n")
         self.stage.tell(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
-        self.books = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
+        self.counters = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
         self.supervisor.start(programs.redis(self.stage, server, str(configuration)))
         self.supervisor.wait_until(self._redis_answers, START_S, f"Redis does not answer; see {self.stage.logs}.")
         self.say(f"redis answers on port {port}")
 
     def _redis_answers(self) -> bool:
         try:
-            return bool(self.books.ping())
+            return bool(self.counters.ping())
         except redis.RedisError:
             return False
 
@@ -183,7 +183,7 @@ class Demo:
                 self.say(f"warning: the charges could not be computed: {spark.last_line()}")
 
     def _traffic_flows(self) -> bool:
-        return all(self.books.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
+        return all(self.counters.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
 
     def _see_logs(self) -> str:
         return f"see the logs in {self.stage.logs}."

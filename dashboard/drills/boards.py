@@ -37,7 +37,7 @@ class Stage:
     word: str
     state: str
     tone: str
-    told: str = ""
+    reported: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class DrillBoard:
 def drill_board(row: Drill) -> DrillBoard:
     """The content of the page."""
     plan = Plan.from_json(row.course)
-    told: dict[str, float | None] = row.report.get("times_s", {})
-    times = [(word, _span(told.get(name))) for name, word in TIMES.items()]
+    reported: dict[str, float | None] = row.report.get("times_s", {})
+    times = [(word, _span(reported.get(name))) for name, word in TIMES.items()]
     return DrillBoard(row, plan, stages(plan, is_over=row.ended_at is not None), times)
 
 

@@ -1266,7 +1266,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "checks",
-                    models.JSONField(blank=True, default=list, help_text="Each with name, verdict, reason and todo."),
+                    models.JSONField(blank=True, default=list, help_text="The checks, as JSON objects."),
                 ),
                 (
                     "probes",

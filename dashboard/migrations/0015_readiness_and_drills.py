@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('score', models.PositiveSmallIntegerField(blank=True, help_text='Of an entity without faults of its own.', null=True)),
-                ('checks', models.JSONField(blank=True, default=list, help_text='Each with name, verdict, reason and todo.')),
+                ('checks', models.JSONField(blank=True, default=list, help_text='The checks, as JSON objects.')),
                 ('probes', models.JSONField(blank=True, default=dict, help_text='The probed rights and their results.')),
                 ('checked_at', models.DateTimeField(blank=True, null=True)),
                 ('due_at', models.DateTimeField()),

@@ -16,7 +16,7 @@ class PairReadiness(models.Model):
 
     pair = models.OneToOneField(Pair, on_delete=models.CASCADE, related_name="readiness")
     score = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Of an entity without faults of its own.")
-    checks = models.JSONField(default=list, blank=True, help_text="Each with name, verdict, reason and todo.")
+    checks = models.JSONField(default=list, blank=True, help_text="The checks, as JSON objects.")
     probes = models.JSONField(default=dict, blank=True, help_text="The probed rights and their results.")
     checked_at = models.DateTimeField(null=True, blank=True)
     due_at = models.DateTimeField()

@@ -75,13 +75,13 @@ def _redis() -> str:
     return ""
 
 
-def lines(told: dict[str, Any]) -> list[str]:
+def lines(reported: dict[str, Any]) -> list[str]:
     """The summary as lines: counts, and poor entities with remedies."""
-    counts = told["counts"]
-    head = f"{counts['ready']:,} ready, {counts['below']:,} below {told['least']}, {counts['unknown']:,} not known"
-    said = [f"Redis {told['redis']}; {head}."]
-    said += [f"{pair}: never checked; is a worker running?" for pair in told["never_checked"]]
-    poor = [one for one in told["entities"] if one["score"] is None or one["score"] < told["least"]]
+    counts = reported["counts"]
+    head = f"{counts['ready']:,} ready, {counts['below']:,} below {reported['least']}, {counts['unknown']:,} not known"
+    said = [f"Redis {reported['redis']}; {head}."]
+    said += [f"{pair}: never checked; is a worker running?" for pair in reported["never_checked"]]
+    poor = [one for one in reported["entities"] if one["score"] is None or one["score"] < reported["least"]]
     for one in poor[:MOST_LINES]:
         points = "  ?" if one["score"] is None else f"{one['score']:3}"
         said.append(f"{points}  {one['pair']}/{one['entity']}")

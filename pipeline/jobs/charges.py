@@ -57,9 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed(str(error))
         return 2
     except Exception as error:
-        if (told := spark_error(error)) is None:
+        if (reported := spark_error(error)) is None:
             raise
-        failed(told)
+        failed(reported)
         return 2
     return 0
 

@@ -229,10 +229,10 @@ class SpawnServer:
             [sys.executable, "-m", "tests.acceptance.fleet_spawner"], cwd=ROOT, stdin=subprocess.PIPE, text=True
         )
 
-    def spawn(self, told: dict[str, Any]) -> None:
+    def spawn(self, reported: dict[str, Any]) -> None:
         """One more application; it tells by itself when it is there."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.write(json.dumps(reported) + "\n")
         self._process.stdin.flush()
 
     def end(self) -> None:
@@ -305,7 +305,7 @@ class Fleet:
         primary, secondary = self.namespaces.strings
         if member.way_to_primary is not None:
             primary = primary.replace(f":{self.namespaces.port}", f":{member.way_to_primary.port}")
-        told = {
+        reported = {
             "name": member.name,
             "entities": entities,
             "every_s": every_s,
@@ -316,7 +316,7 @@ class Fleet:
             "options": {"primary_namespace": self.pair, "secondary_namespace": f"{self.pair}-dr", **more},
             "reconcile_s": self._reconcile_s,
         }
-        self._spawner.spawn(told)
+        self._spawner.spawn(reported)
 
     def connected(self, members: list[Member]) -> None:
         """Returns when all of them reach Redis."""
@@ -429,10 +429,10 @@ class Fleet:
 
     def _hear(self, member: Member, channel: Connection) -> None:
         try:
-            told = channel.recv()
+            reported = channel.recv()
         except (EOFError, OSError):
             member.has_ended = True
         else:
-            member.hear(*told)
+            member.hear(*reported)
         with self._news:
             self._news.notify_all()

@@ -77,7 +77,7 @@ def test_every_event_is_stored_once_and_in_order_though_a_collector_is_killed_an
     for member in members:
         fleet.ask(member, "emit", 700)
     redis = fleet.shared.redis
-    for _, fields in redis.xrange(EVENTS, count=500):  # as if the answer to the first telling had been lost
+    for _, fields in redis.xrange(EVENTS, count=500):  # as if the answer to the first report had been lost
         redis.xadd(EVENTS, fields)
     plane.start("one")
     query = "select reason from dashboard_failoverevent where entity = ? order by time, id"
@@ -86,8 +86,8 @@ def test_every_event_is_stored_once_and_in_order_though_a_collector_is_killed_an
             lambda m=member: len(plane.rows(query, f"of {m.name}")) >= 1400, 60, f"events of {member.name} are stored"
         )
     fleet.until(lambda: redis.xlen(EVENTS) == 0, 30, "the stream is empty")
-    told = [str(number) for number in range(700)] * 2
-    assert {m.name: [r for (r,) in plane.rows(query, f"of {m.name}")] == told for m in members} == {
+    reported = [str(number) for number in range(700)] * 2
+    assert {m.name: [r for (r,) in plane.rows(query, f"of {m.name}")] == reported for m in members} == {
         m.name: True for m in members
     }
 

@@ -49,21 +49,21 @@ def names(text: str) -> set[str]:
 
 @pytest.mark.django_db
 def test_rules_and_dashboard_ask_only_for_metrics_that_there_are() -> None:
-    told = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
+    reported = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
     rules = (DEPLOY / "prometheus/alerts.yml").read_text()
     asked = names(rules) | names("\n".join(expressions()))
 
     assert len(asked) > 20
-    assert asked <= told
+    assert asked <= reported
 
 
 def test_every_rule_is_reported_and_tried() -> None:
     rules = set(re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text()))
     tried = (DEPLOY / "prometheus/alerts.test.yml").read_text()
-    told = (ROOT / "docs/observability.md").read_text()
+    reported = (ROOT / "docs/observability.md").read_text()
 
     assert {rule for rule in rules if f"alertname: {rule}\n" not in tried} == set()
-    assert {rule for rule in rules if f"`{rule}`" not in told} == set()
+    assert {rule for rule in rules if f"`{rule}`" not in reported} == set()
 
 
 def test_configuration_and_rules_are_valid() -> None:
@@ -163,9 +163,9 @@ def test_a_failover_reaches_a_webhook_through_beat_and_worker(place: Place) -> N
     place.shared.mark_healthy("orders", operator="ada", process="elsewhere:1:aaaa")
     second = awaited(lambda: place.receiver.bodies[1:2])[0]
 
-    told = [json.loads(body) for body in (first, second)]
-    assert [one["type"] for one in told] == ["alert.opened", "alert.resolved"]
-    assert told[0]["data"]["lines"][0]["detail"] == "tried by a test"
+    reported = [json.loads(body) for body in (first, second)]
+    assert [one["type"] for one in reported] == ["alert.opened", "alert.resolved"]
+    assert reported[0]["data"]["lines"][0]["detail"] == "tried by a test"
 
 
 @pytest.mark.acceptance

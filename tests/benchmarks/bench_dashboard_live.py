@@ -104,17 +104,17 @@ async def _measure(
     while not client.pubsub_numpat():  # the collector listens
         await asyncio.sleep(0.05)
     shared = SharedState(client, "contoso")
-    told, read = [], []
+    reported, read = [], []
     for number in range(events):
         first, last = await _one_event(shared, streams, port, cookie, f"outage {uuid.uuid4().hex}", number)
-        told.append(first)
+        reported.append(first)
         read.append(last)
     for stream in streams:
         stream.writer.close()
     return {
         "pages": pages,
         "percent_of_a_core": round(100 * (all_open - none_open), 2),
-        "told_all_ms": {"median": round(median(told), 1), "worst": round(max(told), 1)},
+        "told_all_ms": {"median": round(median(reported), 1), "worst": round(max(reported), 1)},
         "on_the_page_ms": {"median": round(median(read), 1), "worst": round(max(read), 1)},
     }
 
@@ -129,10 +129,10 @@ class Stream:
     async def opened(cls, port: int, cookie: str) -> "Stream":
         stream = cls(*await asyncio.open_connection("127.0.0.1", port))
         stream.writer.write(_request("/live/", cookie))
-        await stream.told()
+        await stream.reported()
         return stream
 
-    async def told(self) -> None:
+    async def reported(self) -> None:
         """Until the next word of a change."""
         while b"event: changed" not in await self.reader.readline():
             pass
@@ -145,7 +145,7 @@ async def _one_event(
     await asyncio.sleep(0.5)  # beyond the least gap between two words
     state = "failing" if number % 2 == 0 else "healthy"
     change = SharedHealth("orders", state, datetime.now(UTC), reason, None, None, "organic", number, "host:1:abcdef01")
-    waits = [asyncio.create_task(stream.told()) for stream in streams]
+    waits = [asyncio.create_task(stream.reported()) for stream in streams]
     began = perf_counter()
     await asyncio.to_thread(shared.publish, change)
     await asyncio.gather(*waits)

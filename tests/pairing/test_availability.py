@@ -88,10 +88,10 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("state", "event", "then", "told"), TABLE, ids=[f"{row[0]}: {row[1]}" for row in TABLE])
-def test_transition_table(state, event, then, told):
+@pytest.mark.parametrize(("state", "event", "then", "reported"), TABLE, ids=[f"{row[0]}: {row[1]}" for row in TABLE])
+def test_transition_table(state, event, then, reported):
     machine = STATES[state]()
-    assert kinds(EVENTS[event](machine, INTERVAL / 2)) == told
+    assert kinds(EVENTS[event](machine, INTERVAL / 2)) == reported
     assert machine.state is then
 
 

@@ -163,12 +163,12 @@ def test_a_queue_that_was_deleted_is_not_counted_until_its_namespace_has_it_agai
 
 def test_a_queue_that_stays_deleted_is_tried_after_each_probation_and_reported_once():
     queues = rotation()
-    told = kinds(queues.failed(PATHS[0], "not found", 0.0, began=0.0))
+    reported = kinds(queues.failed(PATHS[0], "not found", 0.0, began=0.0))
     queues.doubt(PATHS[0], is_missing=True)
-    told += kinds(queues.found(PATHS[1:], 1.0)) + kinds(queues.expire(60.0))
+    reported += kinds(queues.found(PATHS[1:], 1.0)) + kinds(queues.expire(60.0))
     assert queues.usable(PATHS[0])
-    told += kinds(queues.failed(PATHS[0], "not found", 61.0, began=61.0)) + kinds(queues.expire(181.0))
-    assert (told, queues.present) == (["queue_pulled"], len(PATHS) - 1)
+    reported += kinds(queues.failed(PATHS[0], "not found", 61.0, began=61.0)) + kinds(queues.expire(181.0))
+    assert (reported, queues.present) == (["queue_pulled"], len(PATHS) - 1)
     assert kinds(queues.accepted(PATHS[0], 182.0)) == ["queue_returned"]
     assert queues.present == len(PATHS)
 

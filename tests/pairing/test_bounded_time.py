@@ -214,7 +214,7 @@ async def test_a_server_that_restarted_while_the_sender_was_idle_is_healthy(worl
     await world(sender.send_messages, ServiceBusMessage("after"))
     assert client.entity_health(queue).state == "healthy"
     assert primary.stats(queue)["enqueued"] == 1
-    assert world.told == []
+    assert world.reported == []
 
 
 @pytest.mark.sampled("world")
@@ -226,7 +226,7 @@ async def test_a_link_torn_down_in_the_middle_of_a_send_is_tried_once_more(world
     primary.fault(entity=queue, operation="send", effect=effect, count=1)
     await world(sender.send_messages, ServiceBusMessage("after"))
     assert client.entity_health(queue).state == "healthy"
-    assert world.told == []
+    assert world.reported == []
 
 
 async def test_an_ambiguous_failure_that_hides_a_refusal_is_the_refusal(world, primary, queue):

@@ -91,8 +91,8 @@ def test_a_process_of_an_earlier_version_reports_nothing_of_its_clock(
     presences: Presences, redis_client: redis.Redis
 ) -> None:
     now_s, _ = redis_client.time()
-    told = json.dumps({"at": now_s * 1000, "told": {"sends": True, "disputed": []}})
-    redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", told)
+    reported = json.dumps({"at": now_s * 1000, "told": {"sends": True, "disputed": []}})
+    redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", reported)
 
     assert presences.living()["host:1:aaaa"].ahead_s is None
 
@@ -124,8 +124,8 @@ def test_what_was_heard_survives_the_way_through_redis(presences: Presences) -> 
 def test_what_was_heard_and_makes_no_sense_is_reported_by_nobody(
     presences: Presences, redis_client: redis.Redis, odd: list[object]
 ) -> None:
-    told = {"sends": True, "disputed": [], "heard": [odd]}
-    written = json.dumps({"at": time.time() * 1000, "told": told}).replace('"NaN"', "NaN")
+    reported = {"sends": True, "disputed": [], "heard": [odd]}
+    written = json.dumps({"at": time.time() * 1000, "told": reported}).replace('"NaN"', "NaN")
     redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", written)
     presences.report("host:2:bbbb", Presence(sends=True))
     assert list(presences.living()) == ["host:2:bbbb"]

@@ -58,8 +58,10 @@ class CutOff(redis.Connection):
 
 def test_of_a_change_of_several_that_is_cut_off_nothing_is_done_and_nothing_reported(shared, redis_client, redis_url):
     paths = [f"orders/{n}" for n in range(100)]
-    told = {path: Event("e" * 31 + path[-1], NOON, "contoso", path, "forced", "drill", "p1", "ada") for path in paths}
-    several = {"operator": "ada", "process": "p1", "events": told}
+    reported = {
+        path: Event("e" * 31 + path[-1], NOON, "contoso", path, "forced", "drill", "p1", "ada") for path in paths
+    }
+    several = {"operator": "ada", "process": "p1", "events": reported}
     torn = redis.Redis(connection_pool=redis.ConnectionPool.from_url(redis_url, connection_class=CutOff))
     with pytest.raises(redis.ConnectionError):
         SharedState(torn, "contoso").of_several("fail_over", paths, **several)

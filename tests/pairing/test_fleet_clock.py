@@ -19,9 +19,9 @@ class Machine:
     def looks(self, there_s: float = 0.001, back_s: float = 0.001) -> None:
         def ask() -> datetime:
             self.passed += there_s
-            told = self.fleet_time()
+            reported = self.fleet_time()
             self.passed += back_s
-            return told
+            return reported
 
         self.clock.look(ask)
 

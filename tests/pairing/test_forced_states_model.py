@@ -52,8 +52,8 @@ def clocked(shared: SharedState) -> SharedState:
     """The same scripts, by the model's clock."""
     for name in ("change", "claim"):
         text = getattr(shared_state, f"_{name.upper()}")
-        told = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
-        setattr(shared, f"_{name}", shared.redis.register_script(told))
+        reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
+        setattr(shared, f"_{name}", shared.redis.register_script(reported))
     return shared
 
 

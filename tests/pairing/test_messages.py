@@ -91,7 +91,7 @@ def test_the_originals_endless_time_to_live_leaves_the_entitys_own():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "reported"),
     [
         ("x-ms-path", 5, "x-ms-path is int 5"),
         ("x-ms-path", "", "x-ms-path is str ''"),
@@ -107,10 +107,10 @@ def test_the_originals_endless_time_to_live_leaves_the_entitys_own():
         ("x-ms-proptypes", '{"p":{"x":"?"}}', "x-ms-proptypes is str"),
     ],
 )
-def test_a_poisoned_message_shows_property_type_and_value(name, value, told):
+def test_a_poisoned_message_shows_property_type_and_value(name, value, reported):
     with pytest.raises(PoisonedMessage) as caught:
         restore(backlogged(x="x", **({name: value})))
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert caught.value.property == name
 
 

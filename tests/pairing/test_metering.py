@@ -145,7 +145,7 @@ def test_a_record_survives_json(meter, clock):
 def test_after_deduplication_every_operation_is_reported_exactly_once(steps):
     clock = TurnedByHand()
     meter = UsageMeter("contoso", "host:1:abc", clock, most_pending=2)
-    counted, told = 0, []
+    counted, reported = 0, []
     for step, number in steps:
         match step:
             case "count":
@@ -154,11 +154,11 @@ def test_after_deduplication_every_operation_is_reported_exactly_once(steps):
             case "turn":
                 clock.seconds += 20 * number
             case "drain":
-                told += meter.drain(clock.now())
+                reported += meter.drain(clock.now())
             case "early":
-                told += meter.drain(clock.now(), everything=True)
-    told += meter.drain(clock.now(), everything=True)
-    latest = {record.record_id: record for record in sorted(told, key=lambda record: record.seq)}
+                reported += meter.drain(clock.now(), everything=True)
+    reported += meter.drain(clock.now(), everything=True)
+    latest = {record.record_id: record for record in sorted(reported, key=lambda record: record.seq)}
     assert sum(record.operations for record in latest.values()) == counted
 
 

@@ -413,13 +413,13 @@ async def test_closing_is_idempotent_and_final(world, queue):
 
 async def test_who_closes_while_the_client_falls_with_its_ends_waits_for_it(make_world, monkeypatch):
     client = await make_world("sync").open(enable_pings=False)
-    told, closers = [], []
+    reported, closers = [], []
 
     def close():
         try:
             client.close()
         except RuntimeError as error:
-            told.append(error)
+            reported.append(error)
 
     class ClosedMeanwhile(threading.Thread):
         def start(self):
@@ -434,7 +434,7 @@ async def test_who_closes_while_the_client_falls_with_its_ends_waits_for_it(make
     client.secondary.close()
     client._tick()
     closers[0].join(60)
-    assert (told, client.state) == ([], "closed")
+    assert (reported, client.state) == ([], "closed")
     assert not client._shutting.is_alive()
 
 
@@ -507,7 +507,7 @@ async def test_while_the_primary_end_is_down_sends_say_so_and_do_not_count_as_an
     await world(client.primary.close)
     with pytest.raises(PairingError, match="primary end is closed"):
         await world(sender.send_messages, ServiceBusMessage("x"))
-    assert world.told == []
+    assert world.reported == []
 
 
 async def test_an_outage_never_faults_an_end(world, primary, queue):
@@ -549,16 +549,16 @@ async def test_with_redis_away_each_process_decides_alone(world, primary, queue)
     primary.fault(entity=queue, operation="send", effect="reject", count=1)
     await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
     await world.until(lambda: client.entity_health(queue).state == "healthy")
-    assert world.told == ["failed_over", "recovered"]
+    assert world.reported == ["failed_over", "recovered"]
 
 
 async def test_a_failing_callback_disturbs_nobody(world, primary, queue):
     client = await world.open(enable_pings=False)
     client.on_event(lambda event: 1 / 0)
-    told = []
-    client.on_event(told.append)
+    reported = []
+    client.on_event(reported.append)
     client.fail_over(queue, "test", operator="ann")
-    assert [(event.kind, event.operator, event.pair) for event in told] == [("forced", "ann", client.pair)]
+    assert [(event.kind, event.operator, event.pair) for event in reported] == [("forced", "ann", client.pair)]
 
 
 # The same names as in the SDK

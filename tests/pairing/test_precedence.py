@@ -39,7 +39,7 @@ def name(kind) -> str:
     if kind is None:
         return "nothing"
     state, origin, *hold = kind
-    return f"{origin} {state}, {next(told for told, one in HOLDS.items() if one == tuple(hold))}"
+    return f"{origin} {state}, {next(reported for reported, one in HOLDS.items() if one == tuple(hold))}"
 
 
 def health(kind, *, version, process="author", age_s=100.0, knew=0) -> SharedHealth:

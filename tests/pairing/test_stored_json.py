@@ -83,9 +83,9 @@ def test_a_record_is_read_whole_or_refused_with_a_value_error(record, data):
         read = type(record).from_json(written)
     except ValueError:
         return
-    told = read.to_json()
-    told.encode()
-    assert type(record).from_json(told) == read
+    reported = read.to_json()
+    reported.encode()
+    assert type(record).from_json(reported) == read
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
@@ -99,7 +99,7 @@ def test_what_a_newer_version_has_more_is_left_unread(record):
 @settings(deadline=None)
 def test_ledgers_that_make_no_sense_are_a_value_error(written):
     try:
-        with reading.reading("books"):
+        with reading.reading("a ledger"):
             Ledger.from_json(reading.record(written))
     except ValueError:
         pass
@@ -165,9 +165,9 @@ def test_what_cannot_be_read_is_reported_once_and_not_what_it_holds(redis_client
     with caplog.at_level(logging.WARNING, "pairing"):
         for _ in range(3):
             reader.read(shared)
-    [told] = [line.getMessage() for line in caplog.records]
-    assert f"x of pairing:{{contoso}}:{reader.key}" in told
-    assert "hunter2" not in told
+    [reported] = [line.getMessage() for line in caplog.records]
+    assert f"x of pairing:{{contoso}}:{reader.key}" in reported
+    assert "hunter2" not in reported
 
 
 def test_memory_for_what_was_reported_is_bounded(caplog, monkeypatch):

@@ -1,4 +1,4 @@
-"""The books of a queue in Redis outlive processes, and nobody who was replaced writes over them
+"""The ledger of a queue in Redis outlives processes, and a replaced process does not overwrite it
 (docs/design/leases-and-fencing.md)."""
 
 from types import SimpleNamespace
@@ -94,10 +94,10 @@ def test_what_operators_made_of_dead_letters_is_entered_once_and_then_let_go(sha
     decisions.report("discarded", [2, 3])
     decisions.report("restored", [5, 99])  # the last was never dead-lettered here
     ledger = dead_lettered(2, 3, 4, 5)
-    books = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
-    assert books.keep(ledger)
+    stored = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    assert stored.keep(ledger)
     fates = {"restored": 2, "dead_lettered": 1, "expired": 0, "discarded": 2, "set_aside": 0}
-    balance = books.read().balance(still_there=0)
+    balance = stored.read().balance(still_there=0)
     assert (balance.fates, balance.missing) == (fates, 0)
     assert decisions.apply(Ledger("queue-0")) == 0
 

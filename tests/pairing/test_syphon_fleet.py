@@ -42,9 +42,9 @@ class Fleet:
         self.shared = SharedState(redis_client, self.name)
         self.processes = []
 
-    def start(self, program: str = PROGRAM.name, *told: str, **arguments) -> subprocess.Popen:
+    def start(self, program: str = PROGRAM.name, *reported: str, **arguments) -> subprocess.Popen:
         strings = self.primary.connection_string, self.secondary.connection_string
-        command = [sys.executable, str(PROGRAM.with_name(program)), *strings, self.name, self.redis_url, *told]
+        command = [sys.executable, str(PROGRAM.with_name(program)), *strings, self.name, self.redis_url, *reported]
         environment = {"PYTHONPATH": "."}
         self.processes.append(subprocess.Popen(command, cwd=PROGRAM.parents[2], env=environment, **arguments))
         return self.processes[-1]
@@ -246,6 +246,6 @@ def stored_ledgers(fleet: Fleet) -> Ledger:
 
 
 def restored(fleet: Fleet) -> int:
-    """Messages that came home, by the books; those that were about to be completed included."""
+    """Drained messages according to the ledger, including those about to be completed."""
     ledger = stored_ledgers(fleet)
     return ledger.count("restored") + len(ledger.pending)

@@ -110,7 +110,7 @@ async def test_a_connection_string_works_over_websockets_through_a_proxy(
     assert {target.rsplit(":", 1)[0] for target in gateway.tunnels} >= {PRIMARY, SECONDARY}
 
 
-@pytest.mark.parametrize("transport", [TransportType.AmqpOverWebsocket, None], ids=["told", "left to the endpoint"])
+@pytest.mark.parametrize("transport", [TransportType.AmqpOverWebsocket, None], ids=["reported", "left to the endpoint"])
 async def test_a_custom_endpoint_leads_to_both_namespaces_there_and_back(
     world, gateway, opened, primary, secondary, queue, transport
 ):

@@ -83,16 +83,16 @@ def test_a_reporter_whose_clock_is_three_seconds_off_turns_no_events_round(
 ) -> None:
     off, right = join("off", ahead_s), join("right", 0.0)
     began = datetime.now(UTC)
-    told = []
+    reported = []
     for count, (process, kind) in enumerate(
         [(right, "failing"), (off, "failing"), (off, "failed_over"), (right, "recovered"), (off, "failing")], 1
     ):
         a_while()
         process.sees(kind)
-        told.append((kind, process.name))
+        reported.append((kind, process.name))
         eventually(lambda wanted=count: fleet.xlen(EVENTS) == wanted)  # type: ignore[misc]
     collect(reader)
-    assert stored() == told
+    assert stored() == reported
     times = FailoverEvent.objects.values_list("time", flat=True)
     assert all(began <= at <= datetime.now(UTC) + timedelta(seconds=0.5) for at in times)
 
@@ -133,8 +133,8 @@ def test_an_operators_word_is_reported_also_if_its_process_dies_before_the_commi
     AuditEntry.objects.update(at=datetime.now(UTC) - 2 * UNSEEN_END)
     assert (click("1"), click("2")) == ("unchanged", "unchanged")
 
-    told = FailoverEvent.objects.get()
-    assert (told.kind, told.entity, told.operator, told.reason) == ("forced", "orders", "ann", "drill")
+    reported = FailoverEvent.objects.get()
+    assert (reported.kind, reported.entity, reported.operator, reported.reason) == ("forced", "orders", "ann", "drill")
 
 
 def test_an_operators_word_is_stored_once_though_it_is_reported_twice(fleet: redis.Redis, reader: Reader) -> None:

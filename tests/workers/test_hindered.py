@@ -13,9 +13,9 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUEUE = "contoso/x-servicebus-transfer/0"
 
 
-def running(monkeypatch: pytest.MonkeyPatch, **told: object) -> None:
+def running(monkeypatch: pytest.MonkeyPatch, **reported: object) -> None:
     progress = Progress(QUEUE, Ledger(QUEUE), state="moving", last_error="orders: it refused the key")
-    for name, value in told.items():
+    for name, value in reported.items():
         setattr(progress, name, value)
     monkeypatch.setattr(syphons, "_running", {"contoso": SimpleNamespace(progress={QUEUE: progress})})
 

@@ -43,8 +43,8 @@ def namespaces() -> Iterator[dict[str, str]]:
     with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline().strip().split(" ", 2) for _ in range(2)]
-        told = {name: text for _, name, text in lines}
-        yield {"WORKERS_PRIMARY": told["contoso"], "WORKERS_SECONDARY": told["contoso-dr"]}
+        reported = {name: text for _, name, text in lines}
+        yield {"WORKERS_PRIMARY": reported["contoso"], "WORKERS_SECONDARY": reported["contoso-dr"]}
         process.terminate()
 
 
@@ -57,11 +57,11 @@ def fleet_of_one(
         monkeypatch.setenv(name, text)
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
-    told = load_pairs(file)
+    reported = load_pairs(file)
     for room in (connections, orphans, pingers, watchers, syphons):
-        monkeypatch.setattr(room, "pairs", lambda: told)
-    list(sync(told))
-    yield told
+        monkeypatch.setattr(room, "pairs", lambda: reported)
+    list(sync(reported))
+    yield reported
     slices.stop_all()
     syphons.leave()
     syphons._hosts.clear()

@@ -76,8 +76,8 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(folder:
     with structlog.testing.capture_logs() as logs:
         assert folder.looks(5) == {"contoso"}
     assert folder.pairs.pairs() is before
-    [told] = logs
-    assert (told["log_level"], told["problem"]) == ("error", folder.pairs.problem)
+    [reported] = logs
+    assert (reported["log_level"], reported["problem"]) == ("error", folder.pairs.problem)
     assert "pairs.toml" in folder.pairs.problem
     folder.write(PAIRS + OTHER)
     assert folder.looks() == {"contoso", "fabrikam"}
@@ -123,8 +123,8 @@ def test_a_problem_with_the_file_is_reported_with_the_heartbeat(
 
 @pytest.fixture(scope="module")
 def strings() -> Iterator[dict[str, str]]:
-    with namespaces() as told:
-        yield told
+    with namespaces() as reported:
+        yield reported
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def worker(
     for name, text in strings.items():
         monkeypatch.setenv(name, text)
 
-    def told(count: int, name: str = "contoso") -> None:
+    def reported(count: int, name: str = "contoso") -> None:
         pairs = f"[pairs.{name}]\nbacklog_queue_count = {count}\n"
         ends = [(end, f'connection_string_env = "CONTOSO_{end.upper()}"') for end in ("primary", "secondary")]
         names = {"primary": "contoso", "secondary": "contoso-dr"}
@@ -145,10 +145,10 @@ def worker(
         (tmp_path / "new").write_text(pairs)
         (tmp_path / "new").replace(file)
 
-    told(1)
+    reported(1)
     monkeypatch.setattr(connections, "_file", PairsFile(lambda: file, load_pairs, connections._check, write_down))
     list(sync(connections.pairs()))
-    yield told
+    yield reported
     slices.stop_all()
     syphons.leave()
     syphons._hosts.clear()

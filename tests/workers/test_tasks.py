@@ -1,4 +1,4 @@
-"""How late tasks start: stamped when wished, counted by workers, told by `/metrics`; and whose the log lines are."""
+"""How late tasks start: stamped when requested, counted by workers, told by `/metrics`; and whose the log lines are."""
 
 import json
 import time

@@ -171,7 +171,7 @@ def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") ->
 def channels(request: HttpRequest) -> dict[str, Any]:
     """The notification channels and their states."""
     try:
-        return {"items": channel_board.told()}
+        return {"items": channel_board.described()}
     except ChannelsFileError as error:
         return {"items": [], "problem": str(error)}
 

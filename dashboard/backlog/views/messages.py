@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib import messages as told
+from django.contrib import messages as reported
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -156,7 +156,7 @@ def _told(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> H
         answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": changed})
         answer["HX-Trigger"], answer["HX-Retarget"] = "refresh", "#toasts"
         return answer
-    (told.success if changed else told.warning)(request, sentence)
+    (reported.success if changed else reported.warning)(request, sentence)
     return redirect(back)
 
 

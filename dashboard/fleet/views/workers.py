@@ -35,10 +35,10 @@ def listing(request: HttpRequest) -> HttpResponse:
 def processes_of_workers() -> dict[str, str]:
     """`<hostname>:<pid>` of each worker by the name in its heartbeat; empty if Redis is unavailable."""
     try:
-        told: Any = connection().hgetall(HEARTBEATS)
+        reported: Any = connection().hgetall(HEARTBEATS)
     except RedisError:
         return {}
-    return {name: json.loads(text).get("process", "") for name, text in told.items()}
+    return {name: json.loads(text).get("process", "") for name, text in reported.items()}
 
 
 def _leases(names: Mapping[str, str]) -> list[tuple[str, str, str, str]] | None:

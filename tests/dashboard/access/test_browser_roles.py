@@ -115,21 +115,21 @@ class OperatorAction:
     about: str = "orders"
 
 
-def do(page: Page, deed: OperatorAction) -> None:
+def do(page: Page, action: OperatorAction) -> None:
     """Through the button, the question and the answer to the line in the audit trail."""
-    page.goto(deed.page)
-    deed.control(page).click()
+    page.goto(action.page)
+    action.control(page).click()
     asked = page.locator("dialog[open], main section.narrow").first
-    expect(asked).to_contain_text(deed.preview)
-    for label, text in deed.fills.items():
+    expect(asked).to_contain_text(action.preview)
+    for label, text in action.fills.items():
         asked.get_by_label(label).fill(text)
-    for label, word in deed.chooses.items():
+    for label, word in action.chooses.items():
         asked.get_by_label(label).select_option(label=word)
-    asked.get_by_role("button", name=deed.press).click()
-    expect(page.get_by_role("status").filter(has_text=deed.says).first).to_be_visible()
+    asked.get_by_role("button", name=action.press).click()
+    expect(page.get_by_role("status").filter(has_text=action.says).first).to_be_visible()
     page.goto("/audit/")
-    line = page.locator("tbody tr", has_text=deed.audit).first
-    for word in (deed.audit, deed.about, "operator", deed.fills.get("Reason", ""), "Done"):
+    line = page.locator("tbody tr", has_text=action.audit).first
+    for word in (action.audit, action.about, "operator", action.fills.get("Reason", ""), "Done"):
         expect(line).to_contain_text(word)
 
 
@@ -145,7 +145,7 @@ def link(name: str) -> Callable[[Page], Locator]:
 
 
 def entity(verb: str, **more: Any) -> OperatorAction:
-    """A deed on the page of the entity."""
+    """An action on the page of the entity."""
     page = "/pairs/contoso/entities/orders/"
     return OperatorAction(page, link(verb), press=verb, audit=verb, **more)
 
@@ -365,10 +365,10 @@ def test_dead_letters_are_resubmitted_one_some_all_and_elsewhere(operator):
 
 def test_chosen_dead_letters_are_downloaded_and_that_is_on_record(operator):
     operator.goto(DEAD)
-    with operator.expect_download() as told:
+    with operator.expect_download() as reported:
         choose(2, "Download chosen")(operator).click()
 
-    assert told.value.suggested_filename == "contoso-messages.json"
+    assert reported.value.suggested_filename == "contoso-messages.json"
     operator.goto("/audit/")
     expect(operator.locator("tbody tr").first).to_contain_text("Download")
 

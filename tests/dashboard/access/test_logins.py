@@ -85,9 +85,9 @@ def test_a_button_pressed_after_the_session_ended_leads_back_to_its_page_and_say
     redis_here, pair, as_role
 ):
     stranger = as_role("stranger")
-    told = {"Referer": "http://testserver/pairs/contoso/actions/fail_over/?path=orders"}
+    reported = {"Referer": "http://testserver/pairs/contoso/actions/fail_over/?path=orders"}
 
-    answer = stranger.post("/pairs/contoso/actions/fail_over/", {"path": "orders"}, headers=told)
+    answer = stranger.post("/pairs/contoso/actions/fail_over/", {"path": "orders"}, headers=reported)
 
     assert answer["Location"] == "/login/?next=/pairs/contoso/actions/fail_over/%3Fpath%3Dorders"
     assert "Nothing was done" in stranger.get(answer["Location"]).text

@@ -165,9 +165,9 @@ def test_of_many_changes_only_the_newer_ones_are_taken_over(pair):
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"store-{number}") for number in range(30))
     paths = [f"store-{number}" for number in range(30)]
     assert projection.apply_all_health("contoso", [health(path, version=5) for path in paths]) == 30
-    told = [health(path, state="healthy", version=4 + number % 3) for number, path in enumerate(paths)]
+    reported = [health(path, state="healthy", version=4 + number % 3) for number, path in enumerate(paths)]
 
-    assert projection.apply_all_health("contoso", told) == 10
+    assert projection.apply_all_health("contoso", reported) == 10
 
     assert EntityHealth.objects.filter(state="healthy", version=6).count() == 10
     assert EntityHealth.objects.filter(state="failed_over", version=5).count() == 20
@@ -291,7 +291,7 @@ def test_a_pause_of_a_pair_is_one_line_however_many_queues_follow_it(pair, share
             event_id=f"{number:032}", time=word.time, pair="contoso", entity=path, kind="syphon_paused"
         )
 
-    assert [told.event.entity for told in recent_events("contoso")] == ["*"]
+    assert [reported.event.entity for reported in recent_events("contoso")] == ["*"]
 
 
 def test_the_actions_on_several_are_those_on_one():

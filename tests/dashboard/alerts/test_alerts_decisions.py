@@ -1,4 +1,4 @@
-"""Who is told of what and when: rules, quiet hours, escalation, failovers and verdicts, without database or clock."""
+"""Who is told of what and when: rules, quiet hours, escalation, failovers and results, without database or clock."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -176,8 +176,8 @@ TELLINGS = st.lists(
 @given(TELLINGS)
 def test_each_channel_is_informed_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
     groups = grouped(notifications)
-    told = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
-    assert sorted(told) == sorted({(one.alert, one.group.channel, one.group.phase) for one in notifications})
+    reported = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
+    assert sorted(reported) == sorted({(one.alert, one.group.channel, one.group.phase) for one in notifications})
     for group, members in groups.items():
         for one in members:
             alike = [
@@ -298,12 +298,12 @@ def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_
     for gap, repeats in steps:
         clock, is_away = clock + gap, not is_away
         life += [(clock, is_away)] * (1 + repeats)  # told by a second process as well
-    told = [away(second) if gone else back(second) for second, gone in life]
+    reported = [away(second) if gone else back(second) for second, gone in life]
     began = ended = None
     opened = 0
-    while told:
-        batch = data.draw(st.integers(1, len(told)))
-        seen, told = told[:batch], told[batch:]
+    while reported:
+        batch = data.draw(st.integers(1, len(reported)))
+        seen, reported = reported[:batch], reported[batch:]
         lag = data.draw(st.booleans())
         known = None if lag else State(seen[-1].is_away, seen[-1].at, seen[-1].at)
         for step in follow(began, ended, seen, known, seen[-1].at + timedelta(seconds=1)):
@@ -317,7 +317,7 @@ def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_
     assert (began is not None) == is_away
 
 
-# -- verdicts ---------------------------------------------------------------------------------------------------------
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -334,8 +334,8 @@ def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_
     ],
 )
 def test_what_becomes_of_a_message_follows_from_the_answer(answer, state_, fare):
-    verdict = judge(answer, 1, NOW, NOW)
-    assert (verdict.state, verdict.fare) == (state_, fare)
+    result = judge(answer, 1, NOW, NOW)
+    assert (result.state, result.fare) == (state_, fare)
 
 
 def test_after_a_day_of_trying_a_message_is_given_up():

@@ -167,11 +167,11 @@ def trusting(authority):
 def test_the_certificate_is_that_of_the_name_though_the_address_is_connected_to(tls, authority):
     with http_server(tls) as receiver:
         url = receiver.url.replace("127.0.0.1", "hooks.example.com")
-        told = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"], context=trusting(authority))
+        reported = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"], context=trusting(authority))
         wrong = post(Post(receiver.url, b"x"), LOOPBACK, context=trusting(authority))
         stranger = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"])
 
-    assert told.status == 204
+    assert reported.status == 204
     assert receiver.requests[0][1]["host"].startswith("hooks.example.com:")
     assert "certificate" in wrong.problem
     assert "certificate" in stranger.problem

@@ -149,12 +149,12 @@ def test_throttling_outlives_redis(program, settings, redis_away):
 def test_health_shows_the_headline_and_the_pairs(program, pair):
     projection.apply_health("contoso", health())
 
-    told = program("viewer", "read").get("/health").json()
+    reported = program("viewer", "read").get("/health").json()
 
-    assert (told["status"], told["headline"]) == ("failed-over", "1 of 2 entities failed over")
-    assert told["pairs"][0]["name"] == "contoso"
-    assert told["pairs"][0]["entities"]["failed-over"] == 1
-    assert told["pairs"] == program().get("/pairs").json() == [program().get("/pairs/contoso").json()]
+    assert (reported["status"], reported["headline"]) == ("failed-over", "1 of 2 entities failed over")
+    assert reported["pairs"][0]["name"] == "contoso"
+    assert reported["pairs"][0]["entities"]["failed-over"] == 1
+    assert reported["pairs"] == program().get("/pairs").json() == [program().get("/pairs/contoso").json()]
 
 
 def test_entities_show_state_reason_and_what_can_be_done(program):
@@ -238,10 +238,10 @@ def test_charges_are_reported_to_the_cent(program):
             billing_units=1, included_units=0, quantity="1", exact="1", cents=cents,
         )  # fmt: skip
 
-    (told,) = program().get("/invoices", month="2026-10").json()
+    (reported,) = program().get("/invoices", month="2026-10").json()
     rows = program().get("/charges", month="2026-10").json()["items"]
 
-    assert (told["amount"], told["currency"], told["scope"]) == ("12.34", "EUR", "sub")
+    assert (reported["amount"], reported["currency"], reported["scope"]) == ("12.34", "EUR", "sub")
     assert [row["amount"] for row in rows] == ["10.00", "2.34"]
     assert program().get("/charges", month="2026-10", entity="q1").json()["items"] == rows[1:]
     assert program().get("/charges", month="October").status_code == 422
@@ -263,12 +263,12 @@ def test_a_failover_is_done_and_audited_with_the_tokens_name(program, shared, as
 
 @pytest.mark.parametrize("paths", [["orders"], ["orders", "payments"]], ids=["one", "several"])
 def test_a_hold_ends_by_itself_after_the_minutes_that_were_requested(program, shared, paths):
-    mine, wish = program(), {"paths": paths, "reason": "storage is down"}
-    mine.post("/pairs/contoso/fail-over", wish)
-    mine.post("/pairs/contoso/release", wish)
+    mine, body = program(), {"paths": paths, "reason": "storage is down"}
+    mine.post("/pairs/contoso/fail-over", body)
+    mine.post("/pairs/contoso/release", body)
 
-    assert mine.post("/pairs/contoso/hold", {**wish, "minutes": 15, "dry_run": True}).json()["would_change"] == paths
-    assert mine.post("/pairs/contoso/hold", {**wish, "minutes": 15}).json()["outcome"] == "done"
+    assert mine.post("/pairs/contoso/hold", {**body, "minutes": 15, "dry_run": True}).json()["would_change"] == paths
+    assert mine.post("/pairs/contoso/hold", {**body, "minutes": 15}).json()["outcome"] == "done"
 
     left = shared.health()["orders"].expires - timezone.now()
     assert timedelta(minutes=14) < left <= timedelta(minutes=15)
@@ -319,11 +319,15 @@ def test_a_dry_run_describes_and_changes_nothing(program, shared):
     mine.post("/pairs/contoso/fail-over", forced(minutes=15))
     before = AuditEntry.objects.count()
 
-    told = mine.post("/pairs/contoso/release", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
+    reported = mine.post("/pairs/contoso/release", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
 
-    assert (told["outcome"], told["would_change"], told["would_not_change"]) == ("preview", ["orders"], ["payments"])
-    told = mine.post("/pairs/contoso/hold", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
-    assert told["would_change"] == ["orders"]  # until it is released, and no longer for a quarter of an hour
+    assert (reported["outcome"], reported["would_change"], reported["would_not_change"]) == (
+        "preview",
+        ["orders"],
+        ["payments"],
+    )
+    reported = mine.post("/pairs/contoso/hold", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
+    assert reported["would_change"] == ["orders"]  # until it is released, and no longer for a quarter of an hour
     assert shared.health()["orders"].held_by
     assert AuditEntry.objects.count() == before
 
@@ -400,8 +404,8 @@ def test_what_nobody_foresaw_is_reported_without_its_text(program, monkeypatch):
 def test_a_budget_is_set_and_its_state_reported(program):
     assert program().post("/budgets", {"amount": "120.00"}).json()["outcome"] == "done"
 
-    (told,) = program().get("/budgets", month="2026-11").json()
-    assert (told["pair"], told["amount"], told["percent"]) == ("*", "120.00", 0)
+    (reported,) = program().get("/budgets", month="2026-11").json()
+    assert (reported["pair"], reported["amount"], reported["percent"]) == ("*", "120.00", 0)
     assert AuditEntry.objects.filter(verb="set_budget").exists()
 
 
@@ -434,35 +438,35 @@ def test_an_orphan_is_deleted_only_as_it_was_looked_at(program, pair, reachable)
     orphan = "contoso/x-servicebus-transfer/7"
     reachable.make(orphan)
     BacklogQueue.objects.create(pair=pair, path=orphan, index=7, seen_at=NOW, is_orphan=True)
-    mine, wish = program(), {"queue": orphan, "reason": "not used"}
+    mine, body = program(), {"queue": orphan, "reason": "not used"}
 
-    assert mine.post("/pairs/contoso/delete-queue", wish).status_code == 409
-    told = mine.post("/pairs/contoso/delete-queue", {**wish, "dry_run": True}).json()
-    assert told["hindrance"] == ""
-    assert mine.post("/pairs/contoso/delete-queue", {**wish, "confirm": "something else"}).status_code == 409
-    done = mine.post("/pairs/contoso/delete-queue", {**wish, "confirm": told["confirm"]}, key="1")
+    assert mine.post("/pairs/contoso/delete-queue", body).status_code == 409
+    reported = mine.post("/pairs/contoso/delete-queue", {**body, "dry_run": True}).json()
+    assert reported["hindrance"] == ""
+    assert mine.post("/pairs/contoso/delete-queue", {**body, "confirm": "something else"}).status_code == 409
+    done = mine.post("/pairs/contoso/delete-queue", {**body, "confirm": reported["confirm"]}, key="1")
     assert done.json()["outcome"] == "done"
     assert mine.get("/pairs/contoso/jobs").json()[0]["kind"] == "delete"
-    assert mine.post("/pairs/contoso/take-back", wish).json()["outcome"] == "done"
+    assert mine.post("/pairs/contoso/take-back", body).json()["outcome"] == "done"
 
 
 def test_discarding_dead_letters_is_for_administrators(program, pair):
     BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW, dead_lettered=2)
-    wish = {"queue": QUEUE, "reason": "x", "dry_run": True}
+    body = {"queue": QUEUE, "reason": "x", "dry_run": True}
 
-    assert program().post("/pairs/contoso/discard-dead-letters", wish).status_code == 403
-    told = program("administrator", "administer").post("/pairs/contoso/discard-dead-letters", wish).json()
-    assert told["counts"] == {"dead_lettered": 2}
+    assert program().post("/pairs/contoso/discard-dead-letters", body).status_code == 403
+    reported = program("administrator", "administer").post("/pairs/contoso/discard-dead-letters", body).json()
+    assert reported["counts"] == {"dead_lettered": 2}
 
 
 def test_messages_are_reported_without_what_they_say(program, pair, reachable):
     BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW)
     reachable.make(QUEUE)
 
-    told = program("viewer", "read").get("/pairs/contoso/messages", queue=QUEUE)
+    reported = program("viewer", "read").get("/pairs/contoso/messages", queue=QUEUE)
 
-    assert told.status_code == 200
-    assert told.json()["items"] == []
+    assert reported.status_code == 200
+    assert reported.json()["items"] == []
 
 
 def test_the_password_of_a_person_opens_nothing_here(pair, redis_here, people):

@@ -35,13 +35,13 @@ def test_a_rule_is_made_shown_changed_and_deleted_on_the_audited_path(administra
     wanted = {**RULE, "kinds": ["backlog"], "threshold": 1000, "escalation": ["team"], "quiet": quiet}
 
     made = administrator.post("/alerts/rules", wanted).json()
-    told = administrator.get(f"/alerts/rules/{made['rule']}").json()
+    reported = administrator.get(f"/alerts/rules/{made['rule']}").json()
 
     assert made["outcome"] == "done"
-    assert {name: told[name] for name in wanted if name != "reason"} == {
+    assert {name: reported[name] for name in wanted if name != "reason"} == {
         name: value for name, value in wanted.items() if name != "reason"
     }
-    assert (told["changed_by"], told["group_s"]) == ("administrator", 10)
+    assert (reported["changed_by"], reported["group_s"]) == ("administrator", 10)
     changed = administrator.post(f"/alerts/rules/{made['rule']}/change", {**RULE, "is_enabled": False}).json()
     assert changed["rule"] == made["rule"]
     row = AlertRule.objects.get()
@@ -107,10 +107,10 @@ def test_operators_read_rules_and_make_none(program, administrator):
 
 
 def test_channels_show_how_they_fare_and_what_a_test_came_to(administrator):
-    told = {one["channel"]: one for one in administrator.get("/alerts/channels").json()["items"]}
+    reported = {one["channel"]: one for one in administrator.get("/alerts/channels").json()["items"]}
 
-    assert (told["mail"]["state"], told["team"]["state"]) == ("never used", "not ready")
-    assert "TEAM_URL" in told["team"]["problem"]
+    assert (reported["mail"]["state"], reported["team"]["state"]) == ("never used", "not ready")
+    assert "TEAM_URL" in reported["team"]["problem"]
     administrator.post("/alerts/channels/mail/try", {"reason": "does it work"})
     (sent,) = administrator.get("/alerts/deliveries", channel="mail").json()["items"]
     assert (sent["phase"], sent["state"], sent["attempts"]) == ("test", "waiting", 0)
@@ -121,10 +121,10 @@ def test_channels_show_how_they_fare_and_what_a_test_came_to(administrator):
 def test_a_channels_file_that_cannot_be_read_is_reported(administrator, settings):
     settings.CHANNELS_FILE.write_text("nonsense")
 
-    told = administrator.get("/alerts/channels").json()
+    reported = administrator.get("/alerts/channels").json()
 
-    assert told["items"] == []
-    assert "is not TOML" in told["problem"]
+    assert reported["items"] == []
+    assert "is not TOML" in reported["problem"]
 
 
 def test_the_kinds_of_the_api_are_those_of_alerts():

@@ -117,8 +117,8 @@ def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_her
 def test_before_a_failover_its_messages_room_and_money_are_reported(pair, priced, tmp_path: Path, as_role) -> None:
     compute(tmp_path, 600)
     viewer = as_role("viewer")
-    told = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}).content.decode()
-    assert "would wait in the backlog" in one_line(told)
-    assert "10 queues hold them" in one_line(told)
+    reported = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}).content.decode()
+    assert "would wait in the backlog" in one_line(reported)
+    assert "10 queues hold them" in one_line(reported)
     nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}).content.decode()
     assert "Nothing was metered for it" in nothing

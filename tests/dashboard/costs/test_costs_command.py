@@ -111,7 +111,7 @@ def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_p
 def test_progress_is_reported_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_usage(tmp_path)
     call_command("compute_charges", month="2026-10", usage=str(tmp_path), incremental=True)
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].endswith("starting Spark")
-    assert any("3 rows" in line for line in told)
+    reported = capsys.readouterr().err.splitlines()
+    assert reported[0].endswith("starting Spark")
+    assert any("3 rows" in line for line in reported)
     assert (tmp_path / "hourly" / "date=2026-10-01").is_dir()

@@ -39,8 +39,8 @@ def answer(*points: dict[str, object], interval: str | None = "PT1M", namespace:
     return {"interval": interval, "value": [metric]}
 
 
-def point(time: str = "04:00", **told: float) -> dict[str, object]:
-    return {"timeStamp": f"2026-10-03T{time}:00Z"} | told
+def point(time: str = "04:00", **reported: float) -> dict[str, object]:
+    return {"timeStamp": f"2026-10-03T{time}:00Z"} | reported
 
 
 def read(document: object) -> Parsed:
@@ -59,7 +59,7 @@ def test_an_hour_has_the_highest_of_its_samples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "told", "peak"),
+    ("interval", "reported", "peak"),
     [
         ("PT1M", {"total": 5}, 5),
         ("0:01:00", {"total": 5}, 5),
@@ -74,8 +74,8 @@ def test_an_hour_has_the_highest_of_its_samples() -> None:
         ("PT1M", {"maximum": 2.5, "total": 2.5}, 3),
     ],
 )
-def test_a_number_that_is_no_peak_is_left_out(interval: str, told: dict[str, float], peak: int | None) -> None:
-    parsed = read([answer(point("08:00", total=1)), answer(point(**told), interval=interval)])
+def test_a_number_that_is_no_peak_is_left_out(interval: str, reported: dict[str, float], peak: int | None) -> None:
+    parsed = read([answer(point("08:00", total=1)), answer(point(**reported), interval=interval)])
     found = {each.hour.hour: each.connections for each in parsed.peaks}
     assert found.get(4) == peak
     assert sum(parsed.skipped.values()) == (peak is None)
@@ -87,8 +87,8 @@ def test_a_file_without_one_usable_sample_is_refused_with_the_reason() -> None:
 
 
 def peaks(namespace: str, hours: dict[int, int], scope: str = "sub") -> dict[str, object]:
-    told = [hours.get(hour) for hour in range(24)]
-    return {"record": "peaks", "scope": scope, "namespace": namespace, "date": "2026-10-03", "peaks": told}
+    reported = [hours.get(hour) for hour in range(24)]
+    return {"record": "peaks", "scope": scope, "namespace": namespace, "date": "2026-10-03", "peaks": reported}
 
 
 @pytest.fixture
@@ -163,6 +163,6 @@ def test_the_page_and_the_command_show_both(computed: None, as_role, tmp_path: P
 def test_metrics_go_with_their_statement_and_our_own_peaks_stay(computed: None) -> None:
     give(answer(point("05:00", total=5)))
     give(answer(point("06:00", total=5)))
-    told = ConnectionDay.objects.exclude(statement=None).get()
-    assert (told.peaks[5], told.peaks[6]) == (None, 5)
+    reported = ConnectionDay.objects.exclude(statement=None).get()
+    assert (reported.peaks[5], reported.peaks[6]) == (None, 5)
     assert ConnectionDay.objects.filter(statement=None).count() == 1

@@ -72,10 +72,10 @@ def test_of_one_pair_its_own_operations_are_reported() -> None:
         Pair.objects.create(name=name, synced_at=timezone.now(), **options)
     ChargeRun.objects.update(started_at=datetime(2026, 11, 1, 2, tzinfo=UTC))
     found = {name: report("2026-10", filters=Filters(pair=name)) for name in ("contoso", "fabrikam", "")}
-    told = {
+    reported = {
         name: (each.failover.operations, each.idle.pollers, each.idle.hosts) for name, each in found.items() if each
     }
-    assert told == {
+    assert reported == {
         "contoso": (MILLION + 59_520, 20, 2),
         "fabrikam": (5 * MILLION + 29_760, 10, 1),
         "": (6 * MILLION + 89_280, 30, 2),

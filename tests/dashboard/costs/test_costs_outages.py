@@ -137,8 +137,8 @@ def test_the_job_gets_the_turns_up_to_the_months_end_and_every_entity(tmp_path: 
         FailoverEvent.objects.create(event_id=str(number), time=time, pair="contoso", entity="orders", kind=kind)
     FailoverEvent.objects.create(event_id="9", time=START, pair="contoso", entity="orders", kind="recovered")
     _, outages, _, inventory = outages_for(tmp_path, MONTH)
-    (told,) = [json.loads(text) for text in Path(outages).read_text().splitlines()]
-    assert (told["started"], told["ended"]) == (times[0].isoformat(), START.isoformat())
+    (reported,) = [json.loads(text) for text in Path(outages).read_text().splitlines()]
+    assert (reported["started"], reported["ended"]) == (times[0].isoformat(), START.isoformat())
     assert json.loads(Path(inventory).read_text()) == {"pair": "contoso", "entity": "orders"}
 
 

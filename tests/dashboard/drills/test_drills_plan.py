@@ -316,19 +316,19 @@ def test_what_processes_report_of_the_failover_counts_for_those_that_were_there_
         "app:9:late": Presence(sends=True, heard=(Heard("canary", 7, 60.0),)),
     }
 
-    told = with_reports(plan, "canary", living)
-    gone = with_reports(told, "canary", {})
+    reported = with_reports(plan, "canary", living)
+    gone = with_reports(reported, "canary", {})
 
-    assert (told.heard, gone.heard) == ({"app:1:aaaa": 0.2}, {"app:1:aaaa": 0.2})
+    assert (reported.heard, gone.heard) == ({"app:1:aaaa": 0.2}, {"app:1:aaaa": 0.2})
     assert Plan.from_json(json.loads(json.dumps(gone.as_json()))) == gone
 
 
 def test_a_course_of_an_earlier_version_is_read() -> None:
-    told = course_of_a_drill().as_json()
+    reported = course_of_a_drill().as_json()
     for name in ("fleet", "heard", "forced_version"):
-        del told[name]
+        del reported[name]
 
-    assert Plan.from_json(told) == course_of_a_drill()
+    assert Plan.from_json(reported) == course_of_a_drill()
 
 
 def course_of_a_drill() -> Plan:

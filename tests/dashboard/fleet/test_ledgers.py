@@ -1,4 +1,4 @@
-"""The syphons' books, kept for people (docs/syphon.md)."""
+"""The ledgers of syphons, stored for people (docs/syphon.md)."""
 
 import json
 from datetime import timedelta
@@ -87,9 +87,9 @@ def test_ledgers_that_cannot_be_read_stop_nobody(pair, text):
 
 def test_ledgers_with_letters_that_no_database_takes_are_kept_with_others(pair):
     odd = ODD | {"fates": {"re\0stored": 1}}
-    told = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
+    reported = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
 
-    assert ledgers.keep("contoso", told | ledger_texts(1), NOW) == 2
+    assert ledgers.keep("contoso", reported | ledger_texts(1), NOW) == 2
 
 
 def test_nothing_is_said_to_be_missing_before_the_end(pair):
@@ -202,12 +202,12 @@ def test_an_incident_has_the_ledgers_of_its_time_and_no_others(story, pair, as_r
     ledgers.keep("contoso", ledger_texts(88, drained=True, began=began - timedelta(days=2)), NOW)
 
     page = viewer.get(f"/pairs/contoso/incidents/{story}/").text
-    told = viewer.get(f"/pairs/contoso/incidents/{story}.json").json()
+    reported = viewer.get(f"/pairs/contoso/incidents/{story}.json").json()
 
     assert "77 restored" in one_line(page)
     assert "88 restored" not in one_line(page)
-    assert [(one["queue"], one["enqueued"], one["missing"]) for one in told["ledgers"]] == [(QUEUE, 77, 0)]
-    assert told["pings"]["count"] == 0
+    assert [(one["queue"], one["enqueued"], one["missing"]) for one in reported["ledgers"]] == [(QUEUE, 77, 0)]
+    assert reported["pings"]["count"] == 0
 
 
 def test_an_incident_has_what_was_done_to_several_entities_at_once(story, pair, as_role):
@@ -217,9 +217,9 @@ def test_an_incident_has_what_was_done_to_several_entities_at_once(story, pair, 
             request_id=f"r{number}", at=during, operator="bob", verb="release", pair="contoso", target=target
         )
 
-    told = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json").json()
+    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json").json()
 
-    assert [one["target"] for one in told["actions"] if one["operator"] == "bob"] == ["payments, orders"]
+    assert [one["target"] for one in reported["actions"] if one["operator"] == "bob"] == ["payments, orders"]
 
 
 def test_a_backlog_that_is_paused_is_said_to_be_paused_and_by_whom(pair, shared, alive, as_role):

@@ -21,9 +21,9 @@ CHANGED = b"event: changed\ndata: 1\n\n"
 
 async def next_change(stream: AsyncIterator[bytes]) -> bytes:
     async with asyncio.timeout(DEADLINE_S):
-        while (told := await anext(stream)) != CHANGED:
+        while (reported := await anext(stream)) != CHANGED:
             pass
-    return told
+    return reported
 
 
 @pytest.fixture

@@ -33,10 +33,10 @@ def ledger_texts(holder: str, restored: int, dead: int = 0, discarded: int = 0) 
     return {QUEUE: json.dumps(ledger.to_json())}
 
 
-def look(second: float, holder: str | None, told: dict[str, str] | None = None) -> None:
+def look(second: float, holder: str | None, reported: dict[str, str] | None = None) -> None:
     """What a worker does every five seconds."""
     syphon_runs.look("contoso", {QUEUE: holder} if holder else {}, at(second))
-    ledgers.keep("contoso", told or {}, at(second))
+    ledgers.keep("contoso", reported or {}, at(second))
     syphon_runs.seen("contoso", at(second))
 
 
@@ -70,14 +70,14 @@ def test_the_last_ledgers_of_a_process_that_has_lost_its_lease_are_its_own(pair)
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "reported"),
     [
         ("", "Its lease has expired, and no process holds the queue yet."),
         ("stopped", "It was asked to stop."),
         ("paused", "Paused by ada: a drill"),
     ],
 )
-def test_why_a_run_ended_is_reported(pair, facts, told):
+def test_why_a_run_ended_is_reported(pair, facts, reported):
     look(0, FIRST)
     if facts == "stopped":
         projection.record_events([event(kind="syphon_stopped", entity="*", process=FIRST, time=at(3))])
@@ -85,7 +85,7 @@ def test_why_a_run_ended_is_reported(pair, facts, told):
         SyphonPause.objects.create(pair=pair, queue="*", by="ada", reason="a drill", at=at(1))
     look(5, None)
 
-    assert SyphonRun.objects.get().ended_because == told
+    assert SyphonRun.objects.get().ended_because == reported
 
 
 def test_what_is_reported_twice_or_by_a_worker_that_was_frozen_counts_once(pair):

@@ -29,9 +29,9 @@ def channels(settings, tmp_path):
 
 
 def test_alerts_are_listed_and_acknowledged_under_the_persons_name(shell, alert):
-    told = shell("alerts")
-    assert "failed over" in told
-    assert "\x1b" not in told
+    reported = shell("alerts")
+    assert "failed over" in reported
+    assert "\x1b" not in reported
     assert json.loads(shell("alerts", "contoso", "--json"))[0]["id"] == alert.pk
 
     assert "nobody further is notified" in shell(*by("operator", "acknowledge", str(alert.pk)))

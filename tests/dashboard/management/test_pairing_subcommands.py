@@ -87,9 +87,9 @@ def test_dead_letters_are_counted_shown_resubmitted_and_discarded(shell, orphan,
     BacklogQueue.objects.update(dead_lettered=1)
 
     assert f"{ORPHAN}" in shell("dead-letters")
-    told = shell("dead-letters", "contoso", ORPHAN)
-    assert "Restore" in told
-    assert "\x1b" not in told
+    reported = shell("dead-letters", "contoso", ORPHAN)
+    assert "Restore" in reported
+    assert "\x1b" not in reported
     (message,) = json.loads(shell("dead-letters", "contoso", ORPHAN, "--json"))["messages"]
     assert "the secret body" not in {value for name, value in message.items() if name != "message_id"}
     assert "body" not in message
@@ -114,8 +114,8 @@ def test_costs_show_a_computed_month(shell):
     )  # fmt: skip
 
     assert "2026-10, published: 12.34 EUR" in shell("costs")
-    told = json.loads(shell("costs", "2026-10", "--pair", "contoso", "--json"))
-    assert (told["amount"], told["entities"][0]["entity"]) == ("12.34", "orders")
+    reported = json.loads(shell("costs", "2026-10", "--pair", "contoso", "--json"))
+    assert (reported["amount"], reported["entities"][0]["entity"]) == ("12.34", "orders")
 
 
 def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):
@@ -151,10 +151,10 @@ def test_what_cannot_be_done_is_one_sentence(shell, shared, words, sentence):
 def test_every_word_has_help_and_json(capsys):
     with pytest.raises(SystemExit):
         call_command("pairing", "--help")
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
 
     for name in ("status", "pace", "orphans", "delete", "dead-letters", "discard", "costs", "make-token"):
-        assert name in told
+        assert name in reported
         with pytest.raises(SystemExit):
             call_command("pairing", name, "--help")
         assert "--json" in capsys.readouterr().out

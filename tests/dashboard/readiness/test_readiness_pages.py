@@ -131,9 +131,9 @@ def test_a_page_of_ten_thousand_entities_takes_as_many_questions_as_one_of_two(
     assert len(entities_on(page)) == 50
 
 
-def change(pair, entity, minutes_ago, **verdicts):
+def change(pair, entity, minutes_ago, **results):
     at = timezone.now() - timedelta(minutes=minutes_ago)
-    return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, verdicts=verdicts)
+    return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, verdicts=results)
 
 
 def test_an_entity_s_story_is_derived_from_its_pair_s_changes_and_its_own(checked, as_role):
@@ -144,10 +144,10 @@ def test_an_entity_s_story_is_derived_from_its_pair_s_changes_and_its_own(checke
     change(checked, "orders", 40, home="good", sizes="good")
     change(checked, "*", 10, **{**whole, "queues": "bad"})
 
-    told = list(turns(changes(checked, "orders", timezone.now() - timedelta(days=1)), "orders"))
+    reported = list(turns(changes(checked, "orders", timezone.now() - timedelta(days=1)), "orders"))
 
-    assert [(turn.score, turn.before) for turn in told] == [(90, None), (100, 90), (20, 100)]
-    assert {name: verdict.value for name, verdict in told[-1].turned.items()} == {"queues": "bad"}
+    assert [(turn.score, turn.before) for turn in reported] == [(90, None), (100, 90), (20, 100)]
+    assert {name: result.value for name, result in reported[-1].turned.items()} == {"queues": "bad"}
     assert "queues bad" in as_role("viewer").get("/readiness/contoso/orders/").text
 
 
@@ -183,9 +183,9 @@ def test_the_command_ends_with_0_where_all_are_ready_enough(checked, capsys):
 def test_the_command_shows_everything_as_json(checked, capsys):
     code, said = ran(capsys, "--json", "--pair", "contoso")
 
-    told = json.loads(said)
-    assert (code, told["is_ready"], told["redis"]) == (1, False, "answers")
-    assert {one["entity"]: one["score"] for one in told["entities"]} == {"orders": 100, "payments": 20}
+    reported = json.loads(said)
+    assert (code, reported["is_ready"], reported["redis"]) == (1, False, "answers")
+    assert {one["entity"]: one["score"] for one in reported["entities"]} == {"orders": 100, "payments": 20}
 
 
 def test_an_entity_that_was_not_checked_lately_is_not_ready(checked, capsys):

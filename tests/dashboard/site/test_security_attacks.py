@@ -194,13 +194,13 @@ async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monk
     client = AsyncClient()
     await client.aforce_login(people["viewer"])
     answer = await client.get("/live/")
-    told = aiter(answer.streaming_content)
-    assert live.CHANGED_MESSAGE in await anext(told)
+    reported = aiter(answer.streaming_content)
+    assert live.CHANGED_MESSAGE in await anext(reported)
 
     await sync_to_async(leave)(client, people)
     async with asyncio.timeout(20):
         await sync_to_async(announce_change)()
-        async for _ in told:
+        async for _ in reported:
             await sync_to_async(announce_change)()
 
 
@@ -469,6 +469,6 @@ def test_rubbish_in_redis_breaks_no_page_and_no_action(pair, shared, redis_here,
     for path in ("/", "/pairs/contoso/", "/pairs/contoso/entities/orders/", "/backlog/", "/workers/", "/metrics"):
         assert client.get(path).status_code == 200, path
     question = client.get("/pairs/contoso/actions/fail_over/", {"path": "payments"})
-    deed = client.post("/pairs/contoso/actions/fail_over/", {"path": "payments", "reason": "x"})
-    assert (question.status_code, deed.status_code) == (200, 302)
+    answer = client.post("/pairs/contoso/actions/fail_over/", {"path": "payments", "reason": "x"})
+    assert (question.status_code, answer.status_code) == (200, 302)
     assert shared.health()["payments"].state == "failed_over"
