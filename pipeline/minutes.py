@@ -31,7 +31,7 @@ class Wanted:
 
 
 def of_hours(starts: Iterable[int]) -> Wanted:
-    """Everything in these hours, which are told in seconds since 1970."""
+    """All rows in these hours, given in seconds since 1970."""
     seconds = sorted(starts)
     days: dict[str, list[int]] = defaultdict(list)
     for second in seconds:

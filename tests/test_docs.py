@@ -1,4 +1,4 @@
-"""The docs are held to the code: what exists is told, what is cited exists, and examples at least parse.
+"""The docs are held to the code: what exists is reported, what is cited exists, and examples at least parse.
 
 Nothing here is a copied list of names: each is read from the code it belongs to.
 """
@@ -42,7 +42,7 @@ def undocumented(names: set[str], reported: str) -> list[str]:
     return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", reported))
 
 
-# -- what exists is told ----------------------------------------------------------------------------------------------
+# -- what exists is documented ----------------------------------------------------------------------------------------
 
 
 def test_every_option_is_explained() -> None:
@@ -184,7 +184,7 @@ def test_every_test_that_the_requirements_name_is_there() -> None:
     assert named <= set(re.findall(r"def (test_\w+)\(", modules_of_tests))
 
 
-# -- what is told exists, or is said to be missing --------------------------------------------------------------------
+# -- what is documented exists, or is said to be missing --------------------------------------------------------------
 
 
 def section(page: str, title: str) -> str:
@@ -274,7 +274,7 @@ def test_every_page_can_be_reached(document: Path) -> None:
     assert document.name == "README.md" or document in linked
 
 
-# -- examples parse, and nothing of one machine is told ---------------------------------------------------------------
+# -- examples parse, and nothing of one machine is in the docs --------------------------------------------------------
 
 
 @pytest.mark.parametrize("document", PAGES, ids=name_of)

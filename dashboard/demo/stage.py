@@ -85,7 +85,7 @@ class Stage:
         self.state = options.folder / "state"
         self.logs = options.folder / "logs"
         self.usage = self.state / "metering"
-        self._told: dict[str, str] = {}
+        self._variables: dict[str, str] = {}
 
     @property
     def marker(self) -> str:
@@ -129,9 +129,9 @@ class Stage:
             file.write(text)
         return path
 
-    def tell(self, **variables: str) -> None:
+    def export(self, **variables: str) -> None:
         """Add variables to the environment of processes started from now on."""
-        self._told |= variables
+        self._variables |= variables
 
     def environment(self) -> dict[str, str]:
         """The environment of a process of the demo: the host's, overridden by the demo's own variables."""
@@ -161,7 +161,7 @@ class Stage:
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             guardian.DEMO: self.run_id,
-            **self._told,
+            **self._variables,
         }
 
 

@@ -108,15 +108,15 @@ def _stage(step: Step, number: int, reached: int, plan: Plan, is_over: bool) -> 
     is_broken_off = plan.step is Step.ROLLING_BACK or bool(plan.failure or plan.aborted_by)
     is_whole = is_over and not is_broken_off
     if step is Step.COUNTING and is_whole and plan.lost:
-        return Stage(WORDS[step], "done", "is-failed-over", _told(step, plan))
+        return Stage(WORDS[step], "done", "is-failed-over", _report(step, plan))
     if number < reached or is_whole:
-        return Stage(WORDS[step], "done", "is-healthy", _told(step, plan))
+        return Stage(WORDS[step], "done", "is-healthy", _report(step, plan))
     if number > reached or is_broken_off:
         return Stage(WORDS[step], "never" if is_broken_off or is_over else "later", "is-unknown")
-    return Stage(WORDS[step], "now", "is-draining", plan.trouble or _told(step, plan))
+    return Stage(WORDS[step], "now", "is-draining", plan.trouble or _report(step, plan))
 
 
-def _told(step: Step, plan: Plan) -> str:
+def _report(step: Step, plan: Plan) -> str:
     """The observations of a step as text."""
     match step:
         case Step.SENDING:

@@ -33,7 +33,7 @@ class Alert(models.Model):
         BACKLOG = "backlog", "backlog over a threshold"
         CAPACITY = "capacity", "backlog filling up"
         STALLED = "stalled", "syphon stalled"
-        BOOKS = "books", "ledger unbalanced"
+        LEDGER = "books", "ledger unbalanced"
         DEAD_LETTERS = "dead_letters", "dead letters"
         BUDGET = "budget", "budget reached"
         READINESS = "readiness", "readiness fell"

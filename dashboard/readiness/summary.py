@@ -21,12 +21,12 @@ MOST_LINES = 50
 def summary(pair: str | None, least: int) -> dict[str, Any]:
     """The last findings of one pair or all. Raises CommandError if there are none."""
     try:
-        return _told(pair, least)
+        return _summary(pair, least)
     except DatabaseError as error:
         raise CommandError(problem_of(error), returncode=NOT_KNOWN) from None
 
 
-def _told(pair: str | None, least: int) -> dict[str, Any]:
+def _summary(pair: str | None, least: int) -> dict[str, Any]:
     now = timezone.now()
     pairs = Pair.objects.filter(is_configured=True)
     if pair is not None:

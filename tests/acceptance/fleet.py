@@ -181,7 +181,7 @@ class Namespaces:
 
 
 class Member:
-    """One application process, and what it told."""
+    """One application process, and what it reported."""
 
     def __init__(self, name: str, relay: Relay, way_to_primary: Relay | None = None) -> None:
         self.name, self.relay, self.way_to_primary = name, relay, way_to_primary
@@ -333,7 +333,7 @@ class Fleet:
         return found
 
     def story(self) -> str:
-        """What the processes told, for whoever wants to know why a test failed."""
+        """What the processes reported, for whoever wants to know why a test failed."""
         return "\n".join(
             f"{m.name}: sent {dict(m.sent)}, raised {dict(m.raised)} {m.errors[-1:]}, "
             f"slowest {m.slowest_s:.2f} s, {[(kind, path) for kind, path, _ in m.events]}"
@@ -357,7 +357,7 @@ class Fleet:
         return [member for member in self.members if not member.has_ended]
 
     def sent(self, entity: str) -> int:
-        """Messages of which all processes together were told that they are stored."""
+        """Messages of which all processes together were reported that they are stored."""
         return sum(member.sent[entity] for member in self.members)
 
     def all_go_on_sending(self, entity: str, within_s: float = 20, by: int = 2) -> None:

@@ -1,7 +1,7 @@
 """Application processes by the dozen: a program that forks one for each line of JSON on its standard input.
 
 Each is a process of its own, with a paired client that sends on its own pace and tells a listening test what it saw:
-`("ready",)`, `("event", kind, entity, at)`, `("heard", "pulled" or "returned", queue, at)` where another process told
+`("ready",)`, `("event", kind, entity, at)`, `("heard", "pulled" or "returned", queue, at)` if another process reported
 of a backlog queue, `("sent", entity, message_id, took_s)`, `("raised", entity, error, took_s)`, `("answer", value)`.
 `at` is `time.monotonic()`, which all processes of a machine share. It ends when the test does.
 """

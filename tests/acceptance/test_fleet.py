@@ -195,7 +195,7 @@ def test_a_redis_restarted_empty_forgets_no_operators_word(fleet: Fleet) -> None
     fleet.server.kill()
     fleet.server.start()
     fleet.connected(fleet.members)
-    fleet.until(lambda: fleet.shared.health().get("orders") == known, 20, "it is told again")
+    fleet.until(lambda: fleet.shared.health().get("orders") == known, 20, "it is reported again")
     fleet.start(1)
     all_have_seen(fleet, "forced")
     fleet.shared.mark_healthy("orders", operator="ada", process="web")
@@ -258,5 +258,5 @@ def test_a_backlog_queue_that_fails_one_process_is_left_by_all_until_it_is_back(
     fleet.namespaces.mend()
     fleet.until(lambda: not any(fleet.ask(member, "pulled") for member in fleet.members), 20, "it is back")
     assert sender.kinds(queue) == ["queue_pulled", "queue_returned"]
-    assert not any(member.kinds(queue) for member in others), "what one has seen is told once"
+    assert not any(member.kinds(queue) for member in others), "what one has seen is reported once"
     assert not sender.raised

@@ -117,7 +117,7 @@ def test_usage_is_reported_once_though_collectors_are_killed_and_a_crash_loses_o
         fleet.until(
             lambda m=member: plane.used("send").get(m.process) == m.sent["orders"],
             60,
-            f"{member.name}'s sends are told",
+            f"{member.name}'s sends are reported",
         )
     lost = crashing.sent["orders"] - plane.used("send")[crashing.process]
     assert 0 <= lost <= 1 + len([at for at in crashing.sent_at if at > crashing.sent_at[-1] - REPORTED_EVERY_S - 2])

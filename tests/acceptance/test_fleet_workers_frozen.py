@@ -90,7 +90,7 @@ def test_events_and_usage_that_a_frozen_collector_has_read_are_stored_once_and_i
         assert [reason for (reason,) in plane.rows(stored, f"of {member.name}")] == expected
     for member in members:
         fleet.close(member)
-        reported = f"the usage of {member.name} is told once"
+        reported = f"the usage of {member.name} is reported once"
         fleet.until(lambda m=member: plane.used("send").get(m.process) == m.sent["orders"], 60, reported)
 
 
@@ -154,7 +154,7 @@ def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane:
 
 @pytest.mark.usefixtures("both_at_work")
 def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: ControlPlane, fleet: Fleet) -> None:
-    """Old workers are told to stop while new ones start: all that was sent is in the primary, once."""
+    """Old workers are asked to stop while new ones start: all that was sent is in the primary, once."""
     waiting = "select sum(active) from dashboard_backlogqueue where not is_orphan"
     fleet.until(lambda: plane.rows(waiting)[0][0] in (None, 0), 60, "what waits of another story is home")
     before = fleet.namespaces.stats("orders").get("enqueued", 0)
@@ -162,7 +162,7 @@ def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: Cont
     members = fleet.start(2, every_s=0.02)
     stored = fleet.namespaces.in_backlog()
     fleet.until(lambda: fleet.namespaces.in_backlog() >= stored + 400, 60, "messages wait in the backlog")
-    fleet.shared.pace_syphon(None, 60.0, "ada", "so that it is still at work when it is told to stop")
+    fleet.shared.pace_syphon(None, 60.0, "ada", "so that it is still at work when it is asked to stop")
     fleet.shared.mark_healthy("orders", operator="ada", process="web")
     fleet.until(lambda: fleet.namespaces.stats("orders").get("enqueued", 0) > before + 20, 60, "they come home")
     for name in ("one", "two"):

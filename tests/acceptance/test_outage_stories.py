@@ -75,7 +75,7 @@ def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home(visitor
     visitor.demo_button("mend", "orders")
     recovers(visitor, "orders")
     everything_is_home(visitor)
-    reported = eventually(lambda: complete(visitor.kinds_of_events("orders", begin)), 10, "the events are told")
+    reported = eventually(lambda: complete(visitor.kinds_of_events("orders", begin)), 10, "the events are reported")
     assert [reported.index(kind) for kind in ("failing", "failed_over", "recovered")] == sorted(
         reported.index(kind) for kind in ("failing", "failed_over", "recovered")
     )
@@ -117,7 +117,7 @@ def test_an_operator_forces_a_failover_and_releases_it(visitor: Visitor) -> None
     eventually(lambda: visitor.state_of("payments") == "failed_over", 20, "the fleet knows")
     grows(visitor, "payments", "accepted", by=5)
     eventually(lambda: visitor.accounts["payments"].outstanding() >= 3, 10, "they wait in the backlog")
-    eventually(lambda: "forced" in visitor.kinds_of_events("payments", begin), 10, "the event is told")
+    eventually(lambda: "forced" in visitor.kinds_of_events("payments", begin), 10, "the event is reported")
     assert visitor.state_of("payments") == "failed_over", "accepted pings do not bring it back"
     visitor.act("release", path="payments", reason="drill is over")
     recovers(visitor, "payments")

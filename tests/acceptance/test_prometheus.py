@@ -1,6 +1,6 @@
 """The numbers, the rules and the dashboard, judged by Prometheus's own programs; and alerts by real workers.
 
-A control plane with a worker and beat of its own is scraped by a real Prometheus and told of a failover: the webhook is
+A control plane with a worker and beat of its own is scraped by a real Prometheus and gets a failover: the webhook is
 received by a real server.
 """
 
@@ -96,7 +96,7 @@ def test_the_names_follow_the_conventions() -> None:
 
 @dataclass
 class Place:
-    """A control plane with workers, and who is told by it."""
+    """A control plane with workers, and who is reported by it."""
 
     address: str
     receiver: Receiver

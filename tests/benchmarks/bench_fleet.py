@@ -159,7 +159,7 @@ def metering_us() -> float:
 
 
 def _measured(what: str, database: str = "") -> dict[str, float]:
-    """The same in a fresh process, whose memory and settings are its own, and whose database is SQLite if not told."""
+    """The same in a fresh process, with its own memory and settings, and with SQLite by default."""
     with tempfile.TemporaryDirectory() as folder:
         server = RedisServer(Path(folder))
         try:
@@ -228,7 +228,7 @@ def _cost_of_changes(pair: object) -> float:
 
 @contextmanager
 def _somebody_else() -> Iterator[object]:
-    """Another process that changes entities, so many as it is told."""
+    """Another process that changes entities, so many as it is reported."""
     command = [sys.executable, "-m", "tests.benchmarks.bench_fleet", "somebody"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin is not None

@@ -275,7 +275,7 @@ def test_a_store_that_cannot_commit_says_so_and_keeps_what_it_had(disk):
 
 
 class Holder:
-    """A receiver of a session that takes messages only when told to."""
+    """A receiver of a session that takes messages only when asked to."""
 
     deletes = False
 

@@ -1,4 +1,4 @@
-"""A process that runs a syphon under leases and stops itself (SIGSTOP) right before the step that it is told.
+"""A process that runs a syphon under leases and stops itself (SIGSTOP) right before the step that it is reported.
 
 Once it goes on, it says what became of that step.
 """

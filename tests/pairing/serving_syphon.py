@@ -1,4 +1,4 @@
-"""A process that runs a syphon under leases until it is told to stop (SIGTERM) or killed."""
+"""A process that runs a syphon under leases until it is asked to stop (SIGTERM) or killed."""
 
 import signal
 import sys

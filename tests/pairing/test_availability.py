@@ -34,7 +34,7 @@ def failed_over(now: float = 0.0, **options) -> PathAvailability:
     return machine
 
 
-# The table: state, event, next state, what is told
+# The table: state, event, next state, what is reported
 
 STATES = {"healthy": lambda: entity(), "failing": lambda: _failing(), "failed over": lambda: failed_over()}
 

@@ -53,7 +53,7 @@ class RedisServer:
 
 
 class Process:
-    """One process of the fleet, and what it was told."""
+    """One process of the fleet, and what it was reported."""
 
     def __init__(self, url: str, name: str) -> None:
         self.coordination = RedisCoordination(url, "contoso", name)

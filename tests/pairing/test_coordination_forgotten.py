@@ -102,7 +102,7 @@ def test_who_has_missed_a_recovery_learns_it_from_the_failure_that_followed(one,
 
 
 def test_who_knows_only_of_a_failure_takes_an_older_failover_in(one, shared, redis_client):
-    """Another process has told a Redis that had forgotten, under the version of then."""
+    """Another process has reported a Redis that had forgotten, under the version of then."""
     forced = force(shared)
     redis_client.flushall()
     one.hears(shared.publish(replace(health("failing"), version=forced.version)))
@@ -113,7 +113,7 @@ def test_who_knows_only_of_a_failure_takes_an_older_failover_in(one, shared, red
 
 
 def test_a_redis_that_was_new_when_a_process_came_has_forgotten_nothing(one, shared):
-    """Else a failover that somebody has ended long ago would be told again."""
+    """Else a failover that somebody has ended long ago would be reported again."""
     one.reads()
     force(shared)
     one.hears(shared.health()["orders"])
@@ -125,11 +125,11 @@ def test_a_redis_that_was_new_when_a_process_came_has_forgotten_nothing(one, sha
 
 
 def test_what_was_held_back_for_a_word_of_its_own_is_taken_in_once_that_is_reported(one, shared, redis_client):
-    """Twice Redis forgets: first the failover, then the failure that was told in between."""
+    """Twice Redis forgets: first the failover, then the failure that was reported in between."""
     forced = force(shared)
     one.coordination.publish(health("failing", 0))
     one.reads()
-    assert one.reported == []  # what is about to be told is decided in Redis first
+    assert one.reported == []  # what is about to be reported is decided in Redis first
     redis_client.flushall()
     one.coordination._report_all()
     redis_client.flushall()

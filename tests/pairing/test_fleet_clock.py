@@ -80,6 +80,6 @@ def test_a_better_answer_turns_no_two_events_of_an_entity_round():
     early = machine.clock.fleet_time(machine.own_time() - timedelta(seconds=0.06), "orders")
     assert early > first
     assert machine.clock.fleet_time(machine.own_time() - timedelta(hours=1), "orders") < first, (
-        "it waited long to be told"
+        "it waited long to be reported"
     )
     assert machine.clock.fleet_time(machine.own_time() - timedelta(seconds=0.06), "invoices") < early

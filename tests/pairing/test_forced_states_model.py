@@ -255,7 +255,7 @@ class FleetLife(RuleBasedStateMachine):
             assert (machine.ping_at is not None) == (machine.state == "failed_over")
 
     def teardown(self):
-        """Everybody is back, everything is told and read: all agree."""
+        """Everybody is back, everything is reported and read: all agree."""
         if not hasattr(self, "processes"):
             return
         for process in self.processes.values():

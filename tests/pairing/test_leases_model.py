@@ -100,7 +100,7 @@ class State(NamedTuple):
     is_paused: bool = False
 
     def canonical(self) -> "State":
-        """The same world, told in one way: what nobody asks for any more forgotten, tokens as their places in order."""
+        """The same world in a canonical form: without what is no longer used, tokens as their places in order."""
         first, second = map(in_short, self.members)
         owner = self.content.owner
         if (hash(second), owner == "two") < (

@@ -1,4 +1,4 @@
-"""Usage is counted cheaply and told exactly once after deduplication (docs/specification.md, section 10)."""
+"""Usage is counted cheaply and reported exactly once after deduplication (docs/specification.md, section 10)."""
 
 import json
 import threading

@@ -164,7 +164,7 @@ class PairLife(RuleBasedStateMachine):
 
     @precondition(lambda self: hasattr(self, "client"))
     @invariant()
-    def every_failover_is_told_once(self):
+    def every_failover_is_reported_once(self):
         for entity in ENTITIES:
             story = [e.kind for e in self.events if e.entity == entity]
             state = "healthy"

@@ -1,4 +1,4 @@
-"""What many threads see of an entity is told once, and in its order (docs/specification.md, sections 5 and 11)."""
+"""What many threads see of an entity is reported once, and in its order (docs/specification.md, sections 5 and 11)."""
 
 import threading
 from datetime import timedelta

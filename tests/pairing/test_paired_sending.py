@@ -175,7 +175,7 @@ async def test_failures_are_accepted_until_the_interval_is_over(world, primary, 
     with pytest.raises(sdk.ServiceBusError):
         await world(sender.send_messages, ServiceBusMessage("refused"))
     assert client.entity_health(queue).state == "failing"
-    await world.until(lambda: "failed_over" in world.reported)  # told when it happens, though nothing is sent
+    await world.until(lambda: "failed_over" in world.reported)  # reported when it happens, though nothing is sent
     await world(sender.send_messages, ServiceBusMessage("accepted"))
     ((_, message),) = in_backlog(client, secondary, 1)
     assert bodies([message]) == ["accepted"]

@@ -56,7 +56,7 @@ async def test_a_message_that_the_primary_may_have_is_reported_when_it_goes_to_t
         world
     )
     primary.mend()
-    assert [str(each) for each in primary.receive(queue, 2)] == ["0", "1"], "that it was told was no false alarm"
+    assert [str(each) for each in primary.receive(queue, 2)] == ["0", "1"], "that it was reported was no false alarm"
 
 
 async def test_a_message_that_a_backlog_queue_may_have_is_reported_when_it_goes_to_another(
@@ -74,7 +74,7 @@ async def test_a_message_that_a_backlog_queue_may_have_is_reported_when_it_goes_
             break
     secondary.mend()
     assert risks(world) == [(queue, f"session s{number}: a message was sent again although {deaf} may have it")]
-    assert secondary.stats(deaf)["enqueued"] >= 1, "that it was told was no false alarm"
+    assert secondary.stats(deaf)["enqueued"] >= 1, "that it was reported was no false alarm"
 
 
 async def test_a_redis_that_has_forgotten_the_sessions_is_reported(world, queue, redis_url, redis_client):

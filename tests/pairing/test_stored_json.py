@@ -1,4 +1,4 @@
-"""What others write into Redis may make no sense: it hides nothing, stops nothing, and is told of once."""
+"""What others write into Redis may make no sense: it hides nothing, stops nothing, and is reported once."""
 
 import json
 import logging
@@ -67,7 +67,7 @@ def spoilt(written: str) -> st.SearchStrategy[bytes]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_told_yet() -> Iterator[None]:
+def nothing_reported_yet() -> Iterator[None]:
     reading._logged.clear()
     yield
     reading._logged.clear()

@@ -55,7 +55,7 @@ class Fleet:
         return {int(owner.split(":")[1]) for owner in leases.values()} if len(leases) == 2 else set()
 
     def has_joined(self, process: subprocess.Popen) -> bool:
-        """Whether the process has told that it brings home what it may."""
+        """Whether the process has reported that it brings home what it may."""
         return any(
             f":{process.pid}:" in json.loads(fields["event"])["process"]
             for _, fields in self.shared.redis.xrange(EVENTS)
@@ -226,7 +226,7 @@ def is_stopped(process: subprocess.Popen) -> bool:
 
 
 def reasons(fleet: Fleet) -> list[str]:
-    """Why things happened, as the control plane is told."""
+    """Why things happened, as the control plane is reported."""
     return [json.loads(fields["event"])["reason"] for _, fields in fleet.shared.redis.xrange(EVENTS)]
 
 

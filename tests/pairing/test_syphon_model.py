@@ -1,5 +1,5 @@
 """Whatever fails, whenever the syphon dies: nothing is lost, nothing changes its identity, duplicates are the same
-message, and the ledger balances (docs/specification.md, section 8). The flow is driven against a model of two brokers."""
+message, and the ledger balances (docs/specification.md, section 8). The flow runs against a model of two brokers."""
 
 import json
 from collections import Counter

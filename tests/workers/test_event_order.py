@@ -1,4 +1,4 @@
-"""Events of one entity are in their order in the database, whatever the clocks of those who told them say."""
+"""Events of one entity are in their order in the database, whatever the clocks of those who reported them say."""
 
 import threading
 import time
@@ -68,7 +68,7 @@ def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
 
 
 def a_while() -> None:
-    """Lets more time pass than a clock is known to on a machine that has much to do: time itself is told apart here."""
+    """Lets more time pass than the uncertainty of a clock on a busy machine, because the test compares times."""
     threading.Event().wait(0.3)
 
 

@@ -1,4 +1,4 @@
-"""Syphons that receive and do not deliver are told of with the worker's heartbeat."""
+"""Syphons that receive and do not deliver are reported with the worker's heartbeat."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace

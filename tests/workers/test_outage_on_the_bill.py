@@ -80,7 +80,7 @@ def eventually(condition: Callable[[], object], what: str) -> None:
 
 
 def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
-    """Three messages, an outage with five, its end, and all eight received; what was told meanwhile."""
+    """Three messages, an outage with five, its end, and all eight received; what was reported meanwhile."""
     reported: list[Event] = []
     options = SendAvailabilityOptions(
         backlog_queue_count=2,

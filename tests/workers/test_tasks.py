@@ -1,4 +1,4 @@
-"""How late tasks start: stamped when requested, counted by workers, told by `/metrics`; and whose the log lines are."""
+"""The delay of tasks: stamped when requested, counted by workers, reported by `/metrics`; and the ids in log lines."""
 
 import json
 import time

@@ -126,7 +126,7 @@ def test_records_are_acknowledged_only_once_their_file_is_there(
 def collecting(
     fleet: redis.Redis, pairs: object, settings: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], None]]:
-    """Starts a collector that would write after 45 s; it is told to stop afterwards."""
+    """Starts a collector that would write after 45 s; it is asked to stop afterwards."""
     settings.USAGE_DIR, settings.USAGE_FLUSH_S = str(tmp_path), 45  # type: ignore[attr-defined]
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
     thread = threading.Thread(target=collectors.collect_usage)

@@ -1,6 +1,6 @@
 """Every page and every action in a real browser, by role, with scripts and without.
 
-Who may not, sees no button and is told what is missing; who may, reads what will happen, gives a reason, is told that
+Who may not, sees no button and reads what is missing; who may, reads what will happen, gives a reason, reads that
 it is done, and finds it in the audit trail.
 """
 
@@ -73,7 +73,7 @@ def shared(redis_url) -> Iterator[SharedState]:
 
 @pytest.fixture(scope="module")
 def watcher(browser: Browser, place: Furnished) -> Iterator[Page]:
-    """Somebody else's browser, open on the overview all the time, so that the pages learn what Redis is told."""
+    """Somebody else's browser, open on the overview all the time, so that the pages learn what Redis is reported."""
     with browser.new_context() as watching:
         page = sign_in(watching, place.address, "viewer")
         expect(page.locator("[data-stream]")).to_have_text("live")

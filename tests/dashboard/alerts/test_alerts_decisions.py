@@ -1,4 +1,4 @@
-"""Who is told of what and when: rules, quiet hours, escalation, failovers and results, without database or clock."""
+"""Who is reported what and when: rules, quiet hours, escalation, failovers and results, without database or clock."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -157,7 +157,7 @@ def test_an_escalation_never_goes_back(minutes, gave_up):
 
 # -- grouping ---------------------------------------------------------------------------------------------------------
 
-TELLINGS = st.lists(
+NOTIFICATIONS = st.lists(
     st.builds(
         lambda alert, channel, rule, phase, minutes: Notification(
             alert,
@@ -173,7 +173,7 @@ TELLINGS = st.lists(
 )
 
 
-@given(TELLINGS)
+@given(NOTIFICATIONS)
 def test_each_channel_is_informed_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
     groups = grouped(notifications)
     reported = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
@@ -189,7 +189,7 @@ def test_each_channel_is_informed_of_each_phase_of_each_alert_once_and_as_early_
             assert one.due.at == min(alike)
 
 
-@given(TELLINGS)
+@given(NOTIFICATIONS)
 def test_what_differs_in_pair_kind_rule_phase_or_quiet_is_never_one_message(notifications):
     for group, members in grouped(notifications).items():
         assert {(one.group, one.due.is_quiet) for one in members} == {(group, group.is_quiet)}
@@ -297,7 +297,7 @@ def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_
     clock, life, is_away = 0, [], False
     for gap, repeats in steps:
         clock, is_away = clock + gap, not is_away
-        life += [(clock, is_away)] * (1 + repeats)  # told by a second process as well
+        life += [(clock, is_away)] * (1 + repeats)  # reported by a second process as well
     reported = [away(second) if gone else back(second) for second, gone in life]
     began = ended = None
     opened = 0

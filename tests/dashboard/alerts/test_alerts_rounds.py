@@ -102,7 +102,7 @@ def test_a_forced_failover_says_who_forced_it(pair):
 
 
 def test_what_happened_is_lost_with_no_power_cut(pair, monkeypatch):
-    """The alert, what is to be told and the note on the event are one transaction."""
+    """The alert, what is to be reported and the note on the event are one transaction."""
     rule()
     projection.record_events([event("failed_over", time=NOW)])
     with monkeypatch.context() as broken:
@@ -321,7 +321,7 @@ def test_readiness_that_is_less_bad_is_reported_to_nobody_until_it_is_as_it_was(
     assert list(NoticeItem.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
 
 
-# -- who is told ------------------------------------------------------------------------------------------------------
+# -- who is notified -----------------------------------------------------------------------------------------------
 
 
 def test_a_channel_that_two_rules_name_is_notified_once(pair):

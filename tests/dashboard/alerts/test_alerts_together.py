@@ -1,4 +1,4 @@
-"""Several workers at once, on a database that lets them: told once, sent once."""
+"""Several workers at once, on a database that lets them: reported once, sent once."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

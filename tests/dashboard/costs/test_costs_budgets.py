@@ -1,4 +1,4 @@
-"""Budgets of a month, told once each; the rows as Parquet; and what a failover would cost, before it is forced."""
+"""Budgets of a month, reported once each; the rows as Parquet; and what a failover would cost, before it is forced."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What an outage would cost: the worked example of docs/pricing.md, section 9, and where it is told."""
+"""What an outage would cost: the worked example of docs/pricing.md, section 9, and where it is reported."""
 
 import json
 from dataclasses import replace

@@ -7,7 +7,7 @@ from dashboard.demo.delivery_proof import Bookkeeper, Held, read_bits
 
 
 class Accounts:
-    """A bookkeeper with a clock of its own, a Redis, and namespaces that hold what they are told to."""
+    """A bookkeeper with a clock of its own, a Redis, and namespaces that hold what they are asked to."""
 
     def __init__(self, client: redis.Redis) -> None:
         self.client, self.now, self.held = client, 100.0, Held({}, 0)

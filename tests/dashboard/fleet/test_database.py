@@ -319,7 +319,7 @@ def test_a_count_of_pings_that_fits_no_column_keeps_back_no_other(pair, said, ke
 
 
 def test_whatever_length_and_letters_reports_have_they_are_stored_short(pair):
-    """One that is not must not keep back what is told of others."""
+    """One that is not must not keep back what is reported others."""
     reported = projection.record_events([event(entity=ENDLESS, reason=ENDLESS, process=ENDLESS, operator=ENDLESS)])
     states = [health(path, reason=ENDLESS, held_by=ENDLESS, process=ENDLESS) for path in ("orders", ENDLESS)]
     ping = PingRecord(NOW, True, ENDLESS, 1, None)

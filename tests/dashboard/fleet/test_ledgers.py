@@ -246,7 +246,7 @@ def test_ledgers_that_do_not_balance_are_reported_once_and_shown_where_the_ledge
 
     ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW)
     ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW + timedelta(minutes=1))
-    SyphonLedger.objects.all().delete()  # a database of yesterday is told again
+    SyphonLedger.objects.all().delete()  # a database of yesterday is reported again
     ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW + timedelta(minutes=2))
 
     event = FailoverEvent.objects.get()

@@ -28,7 +28,7 @@ async def next_change(stream: AsyncIterator[bytes]) -> bytes:
 
 @pytest.fixture
 async def stream(redis_here):
-    """A stream that has told its beginning, and that its listener is there."""
+    """A stream that has reported its beginning, and that its listener is there."""
     opened = live.stream()
     assert CHANGED in await anext(opened)
     await next_change(opened)

@@ -137,7 +137,7 @@ def test_two_processes_cannot_serve_a_queue_in_the_ledgers(pair):
         SyphonRun.objects.create(pair=pair, queue=QUEUE, holder=SECOND, started_at=at(1), seen_at=at(1))
 
 
-@pytest.mark.parametrize(("ended", "why"), [(at(1), ""), (None, "It was asked to stop."), (at(-1), "It was told to.")])
+@pytest.mark.parametrize(("ended", "why"), [(at(1), ""), (None, "It was asked to stop."), (at(-1), "It was asked to.")])
 def test_a_run_that_is_over_has_a_reason_and_an_end_after_its_beginning(pair, ended, why):
     with pytest.raises(IntegrityError), transaction.atomic():
         SyphonRun.objects.create(

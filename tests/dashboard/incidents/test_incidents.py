@@ -174,7 +174,7 @@ def test_the_order_that_forced_a_failover_is_among_the_actions(pair, redis_here,
     projection.record_events([event("4" * 32, "forced", time=forced, operator="ada", reason="ticket 7")])
     AuditEntry(
         request_id="2",
-        at=forced - timedelta(milliseconds=40),  # the trail is written first, then the fleet is told
+        at=forced - timedelta(milliseconds=40),  # the trail is written first, then the fleet is reported
         operator="ada",
         verb="fail_over",
         pair="contoso",

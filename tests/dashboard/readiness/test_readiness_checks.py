@@ -100,7 +100,7 @@ CASES = {
     "a worker has a problem": ({"problems": {"w1": "no key"}}, "fleet", "bad", "Correct"),
     "a clock is 2 s ahead": ({"clocks": {"app:1": 2.0}}, "clocks", "weak", "NTP"),
     "a clock is a minute behind": ({"clocks": {"app:1": -60.0}}, "clocks", "bad", "NTP"),
-    "no clock is told": ({"clocks": {}}, "clocks", "unknown", "Start a worker"),
+    "no clock is reported": ({"clocks": {}}, "clocks", "unknown", "Start a worker"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The colours of both themes can be told apart, as WCAG 2.2 AA measures it (1.4.3 for text, 1.4.11 for shapes)."""
+"""The colours of both themes can be distinguished, as WCAG 2.2 AA measures it (1.4.3 for text, 1.4.11 for shapes)."""
 
 import re
 from pathlib import Path

@@ -207,7 +207,9 @@ async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monk
 # -- requests that are too much ---------------------------------------------------------------------------------------
 
 
-async def told_to(path: str, headers: dict[str, str], parts: int, part: bytes = b"x" * 2**20) -> tuple[int, int]:
+async def answer_to_parts(
+    path: str, headers: dict[str, str], parts: int, part: bytes = b"x" * 2**20
+) -> tuple[int, int]:
     """The status of the answer to an endless body, and how many of its parts were taken."""
     taken, sent = 0, []
 
@@ -232,14 +234,14 @@ async def told_to(path: str, headers: dict[str, str], parts: int, part: bytes = 
 
 @pytest.mark.parametrize("path", ["/login/", "/api/v1/pairs/contoso/hold", "/costs/reconcile/upload/"])
 async def test_a_stranger_cannot_fill_the_disk_with_a_body(path):
-    status, taken = await told_to(path, {}, parts=10_000)
+    status, taken = await answer_to_parts(path, {}, parts=10_000)
 
     assert status == 413
     assert taken < 100
 
 
 async def test_a_body_that_says_how_large_it_is_is_not_read_at_all():
-    assert await told_to("/login/", {"content-length": str(10**12)}, parts=10_000) == (413, 0)
+    assert await answer_to_parts("/login/", {"content-length": str(10**12)}, parts=10_000) == (413, 0)
 
 
 DEEP = "[" * 100_000
