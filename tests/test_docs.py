@@ -22,6 +22,7 @@ from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
 from pairing.telemetry import metering
+from tools import event_table
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("pairing", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
@@ -123,6 +124,13 @@ def test_every_page_of_the_dashboard_is_documented() -> None:
 def test_every_kind_of_event_is_documented() -> None:
     assert not undocumented(set(KINDS), text_of("docs/contract.md"))
     assert not undocumented(set(KINDS), text_of("docs/operations.md"))
+
+
+def test_the_table_of_events_is_as_they_are_declared() -> None:
+    text = event_table.PAGE.read_text(encoding="utf-8")
+
+    assert event_table.written(text) == text, "run `python tools/event_table.py`"
+    assert not undocumented(set(KINDS), event_table.table())
 
 
 def command_line_options(*rooms: str) -> set[str]:

@@ -18,12 +18,13 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
+from workers.broker import EXCHANGE, QUEUES
+
 try:
     settings.REDIS_URL  # noqa: B018 - reads the environment, which may be wrong
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")
 
-QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
 SLICE_S = 60.0  # how long a looping task keeps its thread until the next tick starts it again
 
 ROOMS = (
@@ -60,6 +61,8 @@ app.conf.update(
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,  # without a limit: workers.broker
+    broker_channel_error_retry=True,  # an error that Redis returns is retried, and ends no worker
+    worker_enable_remote_control=False,  # not needed, and anyone who reaches Redis could stop the workers with it
     # Redis delivers a task again after visibility_timeout, checked every unacked_restore_interval × throttle
     # seconds (100 by default). The timeout must exceed the longest task that is acknowledged late.
     broker_transport_options={
@@ -67,7 +70,7 @@ app.conf.update(
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
     },
-    task_queues=[Queue(name, Exchange("workers"), routing_key=name) for name in QUEUES],
+    task_queues=[Queue(name, Exchange(EXCHANGE), routing_key=name) for name in QUEUES],
     task_default_queue="samples",
     task_routes={f"{name}.*": {"queue": name} for name in QUEUES},
     task_acks_late=True,

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
+from pairing.stored_json import number, reading, whole
+
+_LAST_S = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
+_MOST = 2**62
 Tally = dict[str, tuple[int, float]]
 """By entity: the number of messages, and the time of the oldest, in seconds since 1970."""
 
@@ -105,18 +109,41 @@ class Census:
 
     @classmethod
     def from_json(cls, reported: Mapping[str, Any]) -> Self:
-        """Parse the stored form. Raises KeyError, TypeError or ValueError if another version wrote it."""
-        tallies = {
-            name: {str(path): (int(count), float(since)) for path, (count, since) in reported[name].items()}
-            for name in ("known", "found")
-        }
-        return cls(**{**{name: reported[name] for name in cls.__slots__}, **tallies})
+        """Parse the stored form. Raises ValueError if another version or another program wrote it."""
+        with reading("a census"):
+            return cls(
+                known=_tally(reported["known"]),
+                highest=_count(reported, "highest"),
+                is_caught_up=bool(reported["is_caught_up"]),
+                found=_tally(reported["found"]),
+                checked=_count(reported, "checked"),
+                is_exact=bool(reported["is_exact"]),
+            )
 
 
 def entity_of(message: Message) -> str:
     """The destination of a message in a backlog queue; empty if it has none."""
     path = (message.application_properties or {}).get(b"x-ms-path", b"")
     return path.decode(errors="replace") if isinstance(path, bytes) else str(path)
+
+
+def _tally(reported: Mapping[str, Any]) -> Tally:
+    """To be called within `reading`."""
+    return {path: _counted(*one) for path, one in reported.items()}
+
+
+def _counted(count: Any, since: Any) -> tuple[int, float]:
+    found = {"count": count, "since": since}
+    if not 0 <= number(found, "since") < _LAST_S:
+        raise ValueError("since is no time")
+    return _count(found, "count"), number(found, "since")
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    count = whole(fields, name)
+    if not 0 <= count < _MOST:
+        raise ValueError(f"{name} is no number of a message")
+    return count
 
 
 def _add(tally: Tally, page: Sequence[Message]) -> None:

@@ -16,6 +16,7 @@ from dashboard.site.redis import connection
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.rotation import parse_backlog_path
+from pairing.stored_json import fields_of, readable, reading, record
 from workers.census import Census, Peek
 
 MOST_PEEKED = 2_000  # messages per queue and look: peeks are billed
@@ -59,8 +60,9 @@ def _peeking(connected: PairedServiceBusClient, receiver: ServiceBusReceiver) ->
 
 def kept(pair: str, queues: Sequence[BacklogQueueInfo]) -> Iterator[Census]:
     """The censuses of the last look, in the order of the queues; missing ones are empty. Raises RedisError."""
-    texts = connection().hmget(_key(pair), [queue.path for queue in queues]) if queues else []
-    return (_parsed(str(text) if text else None) for text in texts)
+    paths = [queue.path for queue in queues]
+    known = readable(_key(pair), fields_of(connection(), _key(pair), paths), _parsed)
+    return (known.get(path) or Census() for path in paths)
 
 
 def keep(pair: str, censuses: Mapping[str, Census]) -> None:
@@ -79,11 +81,9 @@ def is_named_after(queue: str, primary: str) -> bool:
     return parsed is not None and parsed[0].lower() == primary.lower()
 
 
-def _parsed(text: str | None) -> Census:
-    try:
-        return Census.from_json(json.loads(text)) if text else Census()
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return Census()  # written by another version
+def _parsed(written: str) -> Census:
+    with reading("a census"):
+        return Census.from_json(record(written))
 
 
 def _key(pair: str) -> str:

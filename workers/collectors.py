@@ -8,9 +8,9 @@ from django.conf import settings
 from dashboard.fleet import catching_up, projection
 from dashboard.fleet.catching_up import catch_up
 from dashboard.fleet.reports import parsed
-from dashboard.models import FailoverEvent, Pair
+from dashboard.models import Pair
 from dashboard.site.redis import HEALTH_PATTERN, announce_change, patient_connection
-from pairing.events import Event
+from pairing.events import KINDS, Event
 from pairing.fleet.coordination import SharedHealth
 from pairing.telemetry.metering import UsageRecord
 from workers import usage
@@ -19,7 +19,6 @@ from workers.connections import pairs
 from workers.slices import one_at_a_time
 from workers.streams import Entries, Reader
 
-KINDS = frozenset(FailoverEvent.Kind.values)
 MAX_HELD = 20_000
 SAVING_S = 15.0  # longer than writing the records held for USAGE_FLUSH_S takes; then other workers claim them
 

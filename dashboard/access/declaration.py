@@ -46,6 +46,18 @@ class Operation:
         return self.title or self.id.replace("_", " ").title()
 
 
+@dataclass(frozen=True, slots=True)
+class ListAction:
+    """The action on selected rows in Django's admin: its name, its label below the list, and the title of the question.
+
+    The question is the template `admin/<name of the action>.html`.
+    """
+
+    name: str
+    label: str
+    title: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """One action: its name, its labels, its right, its arguments, and the interfaces that offer it.
@@ -70,6 +82,7 @@ class Action:
     """The kind of event that it records."""
     command: Command | None = None
     operation: Operation | None = None
+    administration: ListAction | None = None
     offered: Mapping[str, int] = field(default_factory=dict)
     """The states of an entity in which pages offer it, each with its position among the offered actions."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,8 +1,13 @@
 """Parts of requests and responses that several rooms share."""
 
 from datetime import datetime
+from typing import Annotated
 
-from ninja import Schema
+from ninja import Field, Schema
+
+from pairing.events import KINDS
+
+EventKind = Annotated[str, Field(description=f"One of {', '.join(KINDS)}.")]
 
 
 class Pause(Schema):

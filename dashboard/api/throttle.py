@@ -57,6 +57,6 @@ def _add(key: str) -> int:
 
 def _read(key: str) -> int:
     try:
-        return int(redis.connection().get(key) or 0)
+        return redis.counted(key)
     except redis.RedisError:
         return _memory.get(key, 0)

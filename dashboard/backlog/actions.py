@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from dashboard.access import audited
 from dashboard.access.audited import ActionError, Outcome, Request, unchanged
-from dashboard.access.declaration import Action, Argument, Command, Operation
+from dashboard.access.declaration import Action, Argument, Command, ListAction, Operation
 from dashboard.access.rights import Right
 from dashboard.backlog import cleanup, dead_letters, orphans
 from dashboard.backlog.cleanup import Look
+from dashboard.models import BacklogQueue
 from pairing.fleet.coordination import SharedState
 
 
@@ -26,6 +27,8 @@ class QueueAction(Action):
     """Whether the queue is read from its namespace first, for the preview."""
     hinders: Callable[[Look, bool], str] = lambda look, is_administrator: ""
     """Why the preview offers no button, in addition to the result of `check`."""
+    hinders_listed: Callable[[BacklogQueue], str] = lambda queue: ""
+    """Why it would be refused for a queue of a list, estimated from the last sample. The action reads the namespace."""
     is_atomic: bool = False
 
     def run(self, request: Request, *, typed: str = "", confirmed: str = "") -> Outcome:
@@ -98,6 +101,15 @@ def _hinders_deletion(look: Look, is_administrator: bool) -> str:
     if look.proof and not look.proof.is_empty and not is_administrator and not look.use.belongs:
         return "It holds messages. Drain it first, or ask an administrator to delete it with its messages."
     return _is_used(look, is_administrator)
+
+
+def _hinders_listed_deletion(queue: BacklogQueue) -> str:
+    held = queue.messages + queue.dead_lettered + queue.transfer + queue.transfer_dead_lettered
+    if queue.is_gone:
+        return "It no longer exists."
+    if not queue.is_orphan:
+        return "It is not an orphan: a configured pair or a live process uses it."
+    return f"It holds {held:,} messages. To delete them too, type its path on its own page." if held else ""
 
 
 QUARANTINE_QUEUE = QueueAction(
@@ -203,9 +215,15 @@ DELETE_QUEUE = QueueAction(
         "delete_queue",
         "Quarantine an orphan immediately, and delete it after the undo window if it has not changed.",
     ),
+    administration=ListAction(
+        "delete_empty_orphans",
+        "Delete the empty orphans among these…",
+        "Delete empty orphans",
+    ),
     check=cleanup.check_delete,
     change=cleanup.delete,
     hinders=_hinders_deletion,
+    hinders_listed=_hinders_listed_deletion,
 )
 QUEUE_ACTIONS = (
     QUARANTINE_QUEUE,

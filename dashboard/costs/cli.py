@@ -5,9 +5,9 @@ import re
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from dashboard.command_line.subcommands import Answer, Options, Subcommands, add_subcommand, pair_named, table
 from dashboard.costs import report as cost_report
 from dashboard.costs.report import Filters, Report
-from dashboard.management.subcommands import Answer, Options, Subcommands, add_subcommand, pair_named, table
 from dashboard.models import Invoice
 from dashboard.site.money import money
 

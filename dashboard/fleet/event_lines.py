@@ -6,9 +6,10 @@ from datetime import timedelta
 
 from dashboard.models import FailoverEvent
 from dashboard.models.syphon import WHOLE_PAIR
+from pairing.events import KINDS
 
 SAME_TIME = timedelta(seconds=10)
-ECHOED = ("syphon_paused", "syphon_resumed")
+ECHOED = tuple(name for name, kind in KINDS.items() if kind.is_repeated)
 
 
 @dataclass(slots=True)

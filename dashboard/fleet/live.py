@@ -55,7 +55,7 @@ class Broadcast:
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
-        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, decode_responses=True)
+        client = redis.asyncio.Redis.from_url(settings.REDIS_URL)  # what is said is not read, so not decoded
         async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
             await channels.subscribe(CHANGED)
             self._wake()  # for changes announced while not subscribed

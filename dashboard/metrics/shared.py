@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -13,6 +12,7 @@ from dashboard.metrics.families import Sample, counter, gauge
 from dashboard.models import Pair
 from dashboard.site.redis import RedisError, connection, shared_state
 from pairing.fleet.presence import Presences
+from pairing.stored_json import hash_of, number, readable, reading, record
 
 STREAMS = ("pairing:events", "pairing:usage")
 TASKS = "workers:tasks"
@@ -83,8 +83,7 @@ COLUMNS = {
 
 
 def _tasks() -> Samples:
-    reported = cast("dict[str, str]", connection().hgetall(TASKS))
-    numbers = {task: _numbers(text) for task, text in sorted(reported.items())}
+    numbers = readable(TASKS, dict(sorted(hash_of(connection(), TASKS).items())), _numbers)
     return {
         name: [({"task": task}, found.get(column, 0)) for task, found in numbers.items()]
         for name, column in COLUMNS.items()
@@ -92,7 +91,6 @@ def _tasks() -> Samples:
 
 
 def _numbers(text: str) -> Mapping[str, float]:
-    try:
-        return {str(name): float(value) for name, value in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return {}
+    with reading("counts of a task"):
+        fields = record(text)
+        return {column: number(fields, column) for column in COLUMNS.values() if column in fields}

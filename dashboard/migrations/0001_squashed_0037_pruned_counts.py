@@ -12,6 +12,8 @@ from django.contrib.auth.management import create_permissions
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
+from dashboard.models.failover_event import kinds
+
 
 def create_groups(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """The groups viewer, operator and administrator; each includes the rights of the one before."""
@@ -466,25 +468,7 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[
-                            ("failing", "Failing"),
-                            ("failed_over", "Failed Over"),
-                            ("recovered", "Recovered"),
-                            ("forced", "Forced"),
-                            ("held", "Held"),
-                            ("released", "Released"),
-                            ("queue_pulled", "Queue Pulled"),
-                            ("queue_returned", "Queue Returned"),
-                            ("dead_lettered", "Dead Lettered"),
-                            ("set_aside", "Set Aside"),
-                            ("syphon_started", "Syphon Started"),
-                            ("syphon_paused", "Syphon Paused"),
-                            ("syphon_resumed", "Syphon Resumed"),
-                            ("syphon_stopped", "Syphon Stopped"),
-                            ("capacity_warning", "Capacity Warning"),
-                            ("order_at_risk", "Order At Risk"),
-                            ("ledger_unbalanced", "Ledger Unbalanced"),
-                        ],
+                        choices=kinds,
                         max_length=20,
                     ),
                 ),

@@ -2,34 +2,22 @@
 
 from django.db import models
 
+from pairing.events import KINDS
+
+
+def kinds() -> list[tuple[str, str]]:
+    """The choices of the column. Migrations refer to this function, so that a new kind needs none."""
+    return [(name, kind.label) for name, kind in KINDS.items()]
+
 
 class FailoverEvent(models.Model):
     """One event. Its id identifies it across redeliveries, so it is stored once; events outlive their pairs."""
-
-    class Kind(models.TextChoices):
-        FAILING = "failing"
-        FAILED_OVER = "failed_over"
-        RECOVERED = "recovered"
-        FORCED = "forced"
-        HELD = "held"
-        RELEASED = "released"
-        QUEUE_PULLED = "queue_pulled"
-        QUEUE_RETURNED = "queue_returned"
-        DEAD_LETTERED = "dead_lettered"
-        SET_ASIDE = "set_aside"
-        SYPHON_STARTED = "syphon_started"
-        SYPHON_PAUSED = "syphon_paused"
-        SYPHON_RESUMED = "syphon_resumed"
-        SYPHON_STOPPED = "syphon_stopped"
-        CAPACITY_WARNING = "capacity_warning"
-        ORDER_AT_RISK = "order_at_risk"
-        LEDGER_UNBALANCED = "ledger_unbalanced"
 
     event_id = models.CharField(max_length=36, unique=True)
     time = models.DateTimeField()
     pair = models.CharField(max_length=260)
     entity = models.CharField(max_length=260)
-    kind = models.CharField(max_length=20, choices=Kind)
+    kind = models.CharField(max_length=20, choices=kinds)
     reason = models.TextField(blank=True)
     process = models.CharField(max_length=300, blank=True)
     operator = models.CharField(max_length=150, null=True, blank=True)

@@ -1,6 +1,6 @@
 """`pairing readiness`: the last findings of the workers."""
 
-from dashboard.management.subcommands import NOT_WELL, Answer, Options, Subcommands, add_subcommand
+from dashboard.command_line.subcommands import NOT_WELL, Answer, Options, Subcommands, add_subcommand
 from dashboard.readiness import summary
 from dashboard.readiness.score import READY
 

@@ -1,21 +1,48 @@
-"""The control plane's connections to Redis, with short timeouts for pages."""
+"""The control plane's connections to Redis, with short timeouts for pages.
+
+Values that another program has stored under our keys are set aside or skipped (pairing/fleet/checked_redis.py).
+"""
 
 from functools import lru_cache
+from typing import ClassVar
 
 import redis
 from django.conf import settings
 
+from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.coordination import SharedState
+from pairing.fleet.keys import PAIRING, Keys
 
+MOST_DIGITS = 15
 CHANGED = "dashboard:changed"
 HEALTH_PATTERN = "pairing:{*}:health"
 RedisError = redis.RedisError
+KEYS = {
+    "dashboard:api:*": "counter",
+    "dashboard:logins:*": "counter",
+    "workers:heartbeat": "hash",
+    "workers:tasks": "hash",
+    "workers:census:*": "hash",
+    "workers:drill-asked:*": "string",
+}
+"""The keys of the control plane, with the type of each; the library's are in pairing/fleet/keys.py."""
+
+
+class ControlPlaneRedis(CheckedRedis):
+    """The library's client, for its keys and those of the control plane."""
+
+    keys_of: ClassVar[Keys] = Keys({**PAIRING, **KEYS})
 
 
 @lru_cache(maxsize=4)
 def _client(url: str, answer_s: float = 2.0) -> redis.Redis:
-    return redis.Redis.from_url(
-        url, decode_responses=True, socket_timeout=answer_s, socket_connect_timeout=1, health_check_interval=15
+    return ControlPlaneRedis.from_url(
+        url,
+        decode_responses=True,
+        encoding_errors="replace",  # what is no text makes no sense, but stops nothing
+        socket_timeout=answer_s,
+        socket_connect_timeout=1,
+        health_check_interval=15,
     )
 
 
@@ -32,6 +59,12 @@ def patient_connection() -> redis.Redis:
 def shared_state(pair: str) -> SharedState:
     """The shared state of one pair. Calls raise RedisError if Redis is unavailable."""
     return SharedState(connection(), pair)
+
+
+def counted(key: str) -> int:
+    """The counter under the key; 0 where there is none, or somebody else's text. Raises RedisError."""
+    written = str(connection().get(key) or "")
+    return int(written) if written.isascii() and written.isdigit() and len(written) <= MOST_DIGITS else 0
 
 
 def announce_change() -> None:

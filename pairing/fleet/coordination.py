@@ -14,13 +14,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, Protocol
 
-import redis
 from redis.backoff import NoBackoff
 from redis.client import PubSub
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from pairing.events import Event
+from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.clock import FleetClock
 from pairing.fleet.presence import Heard, Presence, Presences
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
@@ -79,7 +79,7 @@ class RedisCoordination:
     """
 
     def __init__(self, url: str, pair: str, process: str) -> None:
-        client = redis.Redis.from_url(
+        client = CheckedRedis.from_url(
             url,
             decode_responses=True,
             encoding_errors="replace",  # what is no text makes no sense, but stops nothing

@@ -29,16 +29,17 @@ _STEPS: dict[Verb, str] = {"fail_over": "publish", "hold": "hold", "release": "r
 _Arguments = list[bytes | bytearray | memoryview | str | int | float]
 _MOST_ENTRIES = 1_000_000  # of a stream nobody reads
 _FORGOTTEN_S = 3600.0
+_MOST_CHANGES = 2**53  # what scripts count exactly
 
 _ROOM = "pairing.fleet"
-_CHANGE = script(_ROOM, "clock", "record", "change_health")
+_CHANGE = script(_ROOM, "clock", "whole", "record", "change_health")
 _CLAIM = script(_ROOM, "clock", "claim_ping")
-_RECORD_PING = script(_ROOM, "record", "record_ping")
-_ACQUIRE = script(_ROOM, "clock", "acquire_lease")
+_RECORD_PING = script(_ROOM, "whole", "record", "record_ping")
+_ACQUIRE = script(_ROOM, "clock", "whole", "acquire_lease")
 _RENEW = script(_ROOM, "renew_lease")
 _RELEASE = script(_ROOM, "release_lease")
 _ROTATE = script(_ROOM, "clock", "report_rotation")
-_KEEP_LEDGER = script(_ROOM, "keep_ledger")
+_KEEP_LEDGER = script(_ROOM, "whole", "keep_ledger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,10 @@ class SharedState:
         """
         with self.redis.pipeline(transaction=False) as pipeline:
             pipeline.set(self._key("born"), uuid4().hex, nx=True)
-            pipeline.mget([self._key("latest"), self._key("born")])
-            latest, born = pipeline.execute()[1]
-        seen = Seen(_count(latest), as_text(born))
+            pipeline.get(self._key("latest"))
+            pipeline.get(self._key("born"))  # not MGET, which calls a value of another type missing
+            _, latest, born = pipeline.execute()
+        seen = Seen(_count(latest), as_text(born or ""))  # another process may have set it aside
         if known is None or known.born != seen.born:
             return News(self._hash("health"), seen, is_everything=True, has_forgotten=known is not None)
         if known == seen:
@@ -411,9 +413,10 @@ def _rotation(written: str) -> tuple[float, list[str]]:
 def _count(value: Any) -> int:
     """The number of the last change; 0 where there is none, or none that can be read: then everything is read."""
     try:
-        return int(value or 0)
+        count = int(value or 0)
     except ValueError:
         return 0
+    return count if 0 <= count < _MOST_CHANGES else 0
 
 
 def _ms(seconds: float) -> int:

@@ -54,7 +54,7 @@ collectors.collect_health(threading.Event())
 
 
 def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> dict[str, Any]:
-    """Percent of a core that open pages cost, compared with none; milliseconds until a change is reported and visible."""
+    """Percent of a core that open pages cost, compared with none; milliseconds until a change is sent and visible."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port = free_port()

@@ -3,7 +3,7 @@
 Rows with the contract's columns, one for each minute, entity, kind and process, with the identities the library gives
 them (BENCH_IDS=random: random ones), a thousandth of them repeated, are written once to a temporary folder (in
 BENCH_DIR). CPU times beside the seconds tell what a busy machine did not do.
-DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two numbers also give the growth:
+DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two show the growth:
 
     python -m tests.benchmarks.bench_pipeline 10000000 100000000
 

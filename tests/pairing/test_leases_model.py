@@ -133,6 +133,10 @@ class State(NamedTuple):
         )
 
 
+LONG_MS = 12 * 3_600_000
+"""No test lasts so long, and no lease is; but one without an end is nobody's."""
+
+
 class Redis:
     """The real scripts in a real Redis: puts a content in, calls, and reads what it holds then."""
 
@@ -159,7 +163,9 @@ class Redis:
             pipe.flushdb()
             pipe.set("test:s", ms // 1000)
             if content.owner:
-                pipe.set(PREFIX + f"lease:{QUEUE}", content.owner)  # its end is the model's: no PX, unless set anew
+                pipe.set(
+                    PREFIX + f"lease:{QUEUE}", content.owner, px=LONG_MS
+                )  # its end is the model's, unless set anew
             for name, token in (("fence", content.fence), ("ledger-token", content.kept)):
                 if token is not None:
                     pipe.hset(PREFIX + name, QUEUE, token)
@@ -173,7 +179,7 @@ class Redis:
             pipe.hget(PREFIX + "ledger-token", QUEUE)
             owner, left, fence, kept = pipe.execute()
         tokens = [None if token is None else int(token) for token in (fence, kept)]
-        return Content(owner, *tokens), left > 0
+        return Content(owner, *tokens), 0 < left < LONG_MS / 2
 
 
 class Line:

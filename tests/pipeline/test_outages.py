@@ -99,7 +99,11 @@ def outcome(request: pytest.FixtureRequest, spark: SparkSession, usage: Path, wr
     return computed(spark, usage, **terms)
 
 
-@pytest.mark.parametrize("outcome", [False, True], ids=["full", "incremental"], indirect=True)
+@pytest.mark.parametrize(
+    "outcome",
+    [pytest.param(False, id="full", marks=pytest.mark.nightly), pytest.param(True, id="incremental")],
+    indirect=True,
+)
 def test_episodes_availability_and_the_operations_of_each(outcome: Outcome) -> None:
     described = [(each.entity, each.cause, each.reason, each.started, each.down_s) for each in outcome.episodes]
     assert described == [

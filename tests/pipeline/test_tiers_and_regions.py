@@ -18,6 +18,7 @@ from pipeline.schemas import USAGE
 from pipeline.tariffs import Crossing, Namespace, Tariffs, read_tariffs
 from tests.pipeline.conftest import Write
 from tests.pipeline.test_charges_on_spark import MILLION, OCTOBER, PRICES, computed, invoice_of, record
+from tests.selection import nightly
 
 NAMESPACES = {
     "small": Namespace(name="small", scope="sub", tier="basic"),
@@ -28,7 +29,10 @@ MIXED = Tariffs(namespaces=NAMESPACES, crossings={})
 
 
 @pytest.mark.spark
-def test_only_standard_operations_climb_the_ladder(spark: SparkSession, usage: Path, write: Write) -> None:
+@pytest.mark.parametrize("allocation", ["time", *nightly("pro-rata")])
+def test_only_standard_operations_climb_the_ladder(
+    spark: SparkSession, usage: Path, write: Write, allocation: str
+) -> None:
     first, later = OCTOBER.start, OCTOBER.start + timedelta(days=3)
     write(
         [
@@ -40,23 +44,22 @@ def test_only_standard_operations_climb_the_ladder(spark: SparkSession, usage: P
         ],
         USAGE,
     )
-    for allocation in ("time", "pro-rata"):
-        outcome = computed(spark, usage, tariffs=MIXED, allocation=allocation)
-        made = invoice_of(outcome)
-        by_place = {}
-        for line in made.lines:
-            place = (line.namespace, line.kind)
-            by_place[place] = by_place.get(place, Fraction(0)) + line.exact
-        assert by_place["contoso", "send"] == Fraction("5.6")
-        assert by_place["small", "send"] == 1
-        assert by_place["large", "send"] == 0
-        assert by_place["$system", "base"] == Fraction("0.013441") * 744
-        assert by_place["large", "base"] == Fraction("0.9275") * 744 * 2
-        assert ("elsewhere", "base") not in by_place
-        assert {line.kind: line.included for line in made.lines if line.namespace == "large"}["send"] == 12 * MILLION
-        days = next(priced.days for priced in outcome.priced if priced.invoice is made)
-        assert sum(day.exact for day in days) == Fraction("6.6")
-        assert invoice_of(outcome, "settlements").exact - made.exact == Fraction("0.05")
+    outcome = computed(spark, usage, tariffs=MIXED, allocation=allocation)
+    made = invoice_of(outcome)
+    by_place: dict[tuple[str, str], Fraction] = {}
+    for line in made.lines:
+        place = (line.namespace, line.kind)
+        by_place[place] = by_place.get(place, Fraction(0)) + line.exact
+    assert by_place["contoso", "send"] == Fraction("5.6")
+    assert by_place["small", "send"] == 1
+    assert by_place["large", "send"] == 0
+    assert by_place["$system", "base"] == Fraction("0.013441") * 744
+    assert by_place["large", "base"] == Fraction("0.9275") * 744 * 2
+    assert ("elsewhere", "base") not in by_place
+    assert {line.kind: line.included for line in made.lines if line.namespace == "large"}["send"] == 12 * MILLION
+    days = next(priced.days for priced in outcome.priced if priced.invoice is made)
+    assert sum(day.exact for day in days) == Fraction("6.6")
+    assert invoice_of(outcome, "settlements").exact - made.exact == Fraction("0.05")
 
 
 def lines_of(usage: list[Usage], connections: list[Connections], tariffs: Tariffs) -> dict[tuple[str, str], Fraction]:

@@ -10,7 +10,7 @@ import structlog
 from django.db import DatabaseError, close_old_connections
 
 from dashboard.alerts import delivery, rounds
-from dashboard.management.errors import OneSentenceCommand
+from dashboard.command_line.errors import OneSentenceCommand
 
 EVERY_S = 5.0
 log = structlog.get_logger(__name__)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from dashboard.management.errors import OneSentenceCommand
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.models import BacklogQueue, Pair
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_requested
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
-from dashboard.management.errors import OneSentenceCommand
 from dashboard.models import ChargeRun, Invoice
 from dashboard.site.money import money
 

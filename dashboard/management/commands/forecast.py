@@ -5,12 +5,12 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs import current_month as present
 from dashboard.costs.forecast import Forecast
 from dashboard.costs.forms import ForecastForm, assumed, forecasts
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.tariffs import tariff
-from dashboard.management.errors import OneSentenceCommand
 from dashboard.site.money import cents, money
 
 OPTIONS = {

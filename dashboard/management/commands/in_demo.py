@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.demo.errors import DemoError
 from dashboard.demo.stage import DemoOptions
-from dashboard.management.errors import OneSentenceCommand
 
 
 class Command(OneSentenceCommand):

@@ -5,15 +5,15 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from dashboard.access import cli as tokens
+from dashboard.accounts import cli as tokens
 from dashboard.actions import cli as entities
 from dashboard.alerts import cli as alerts
 from dashboard.backlog import cli as queues
+from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.subcommands import Answer, as_json
 from dashboard.costs import cli as costs
 from dashboard.drills import cli as drills
 from dashboard.fleet import cli as status
-from dashboard.management.errors import OneSentenceCommand
-from dashboard.management.subcommands import Answer, as_json
 from dashboard.readiness import cli as readiness
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs import measured_connections
 from dashboard.costs.reconciliation import against_bill, against_metrics, read_bounded, take_statement
 from dashboard.costs.statements import StatementError
 from dashboard.management.commands.compute_charges import month
-from dashboard.management.errors import OneSentenceCommand
 from dashboard.models import Invoice, Statement
 from dashboard.templatetags.costs import rounded, rounded_signed, span
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.fleet.pairs_file import load_pairs
 from dashboard.fleet.sync import sync
-from dashboard.management.errors import OneSentenceCommand
 
 
 class Command(OneSentenceCommand):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from dashboard.management.errors import OneSentenceCommand
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.site.database import SENTENCE
 from tests.acceptance.fleet import Relay
 from tests.conftest import free_port

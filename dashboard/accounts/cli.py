@@ -4,7 +4,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from dashboard.access import tokens
-from dashboard.management.subcommands import (
+from dashboard.command_line.subcommands import (
     Answer,
     Options,
     Subcommands,

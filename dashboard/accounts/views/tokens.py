@@ -82,7 +82,7 @@ def _page(
         "operations": operations(),
         "host": request.build_absolute_uri("/").rstrip("/"),
     }
-    answer = render(request, "access/tokens.html", context, status=status)
+    answer = render(request, "accounts/tokens.html", context, status=status)
     answer["Cache-Control"] = "no-store"
     return answer
 
