@@ -108,16 +108,16 @@ class Census:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
+    def from_json(cls, reported: Mapping[str, Any]) -> Self:
         """Parse the stored form. Raises ValueError if another version or another program wrote it."""
         with reading("a census"):
             return cls(
-                known=_tally(told["known"]),
-                highest=_count(told, "highest"),
-                is_caught_up=bool(told["is_caught_up"]),
-                found=_tally(told["found"]),
-                checked=_count(told, "checked"),
-                is_exact=bool(told["is_exact"]),
+                known=_tally(reported["known"]),
+                highest=_count(reported, "highest"),
+                is_caught_up=bool(reported["is_caught_up"]),
+                found=_tally(reported["found"]),
+                checked=_count(reported, "checked"),
+                is_exact=bool(reported["is_exact"]),
             )
 
 
@@ -127,9 +127,9 @@ def entity_of(message: Message) -> str:
     return path.decode(errors="replace") if isinstance(path, bytes) else str(path)
 
 
-def _tally(told: Mapping[str, Any]) -> Tally:
+def _tally(reported: Mapping[str, Any]) -> Tally:
     """To be called within `reading`."""
-    return {path: _counted(*one) for path, one in told.items()}
+    return {path: _counted(*one) for path, one in reported.items()}
 
 
 def _counted(count: Any, since: Any) -> tuple[int, float]:

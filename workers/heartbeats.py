@@ -49,13 +49,13 @@ class Heartbeat:
     def from_json(cls, written: str | bytes) -> "Heartbeat":
         """Parse the output of `to_json`. Raises ValueError."""
         with reading("a heartbeat"):
-            told = record(written)
-            wrong = told.get("problems", {})
+            reported = record(written)
+            wrong = reported.get("problems", {})
             return cls(
-                moment(told, "time"),
-                tuple(texts(told, "queues")),
+                moment(reported, "time"),
+                tuple(texts(reported, "queues")),
                 {what: text(wrong, what) for what in wrong},
-                text_or_none(told, "process") or "",
+                text_or_none(reported, "process") or "",
             )
 
 
@@ -65,8 +65,8 @@ def beat(sender: Any, **_: Any) -> None:
     consumed = tuple(sorted(sender.eventer.app.amqp.queues.consume_from))
     try:
         now = datetime.now(UTC)
-        told = Heartbeat(now, consumed, problems() | hindered(now) | set_aside(), PROCESS)
-        connection().hset(KEY, sender.eventer.hostname, told.to_json())
+        reported = Heartbeat(now, consumed, problems() | hindered(now) | set_aside(), PROCESS)
+        connection().hset(KEY, sender.eventer.hostname, reported.to_json())
     except RedisError:
         return  # the broker's own connection logs the outage
 

@@ -20,8 +20,8 @@ _ends: list[Any] = []
 @worker_init.connect
 def begin(**_: Any) -> None:
     """Called once before the first task; imports nothing if tracing is not configured."""
-    is_told = is_wanted(None, os.environ) and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
-    if _ends or not is_told:
+    is_configured = is_wanted(None, os.environ) and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+    if _ends or not is_configured:
         return
     from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

@@ -84,8 +84,8 @@ def _series(metric: Any, grain: Any) -> Iterator[dict[str, Any]]:
         for series in metric["timeseries"]:
             for point in series["data"]:
                 named = {"metricName": metric["name"]["value"], "resourceId": metric["id"], "timeGrain": grain}
-                told = {name: point.get(name) for name in ("total", "maximum")}
-                yield named | told | {"time": point["timeStamp"]}
+                reported = {name: point.get(name) for name in ("total", "maximum")}
+                yield named | reported | {"time": point["timeStamp"]}
     except (KeyError, TypeError, AttributeError):
         raise StatementError(
             "This is not an answer of the Azure Monitor metrics API: name, id, timeseries or data is missing."
@@ -120,12 +120,12 @@ def _connections(point: dict[str, Any]) -> int:
     minutes = _minutes(point.get("timeGrain"))
     if minutes > 60:
         raise Unusable("of connections over more than an hour")
-    told = point.get("maximum")
-    if told is None and minutes == 1:
-        told = point.get("total")
-    if told is None:
+    reported = point.get("maximum")
+    if reported is None and minutes == 1:
+        reported = point.get("total")
+    if reported is None:
         raise Unusable("of connections over more than a minute, without a maximum")
-    number = number_of(str(told))
+    number = number_of(str(reported))
     if not 0 <= number <= MOST_CONNECTIONS:
         raise Unusable("with an unreadable number")
     return ceil(number)

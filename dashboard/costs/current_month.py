@@ -74,12 +74,12 @@ def _changed(path: str) -> int:
 
 @lru_cache(maxsize=8)
 def _prices(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
-    told: list[dict[str, Any]] = []
-    run_job("pipeline.jobs.prices", ["--month", month, *arguments], told.append)
-    if not told:
+    reported: list[dict[str, Any]] = []
+    run_job("pipeline.jobs.prices", ["--month", month, *arguments], reported.append)
+    if not reported:
         raise JobFailed("The prices could not be read.")
-    rows = told[-1]["prices"]
-    return Prices(ladder_of(rows), rows[0]["currency"], told[-1]["sample"], rows)
+    rows = reported[-1]["prices"]
+    return Prices(ladder_of(rows), rows[0]["currency"], reported[-1]["sample"], rows)
 
 
 def traffic(pair: str, now: datetime, entity: str = "") -> Traffic:

@@ -39,8 +39,8 @@ class ForecastForm(forms.Form):
 
     def rows(self) -> Iterator[tuple[BoundField, tuple[str, str] | None]]:
         """Each field with the range of its slider, if any; fields of a second bill only if there are two bills."""
-        told = [field for field in self if field.name != "used_secondary" or field.value() not in (None, "")]
-        return ((field, SLIDERS.get(field.name)) for field in told)
+        reported = [field for field in self if field.name != "used_secondary" or field.value() not in (None, "")]
+        return ((field, SLIDERS.get(field.name)) for field in reported)
 
     def outage(self, used: Used) -> Outage:
         """The outage that the valid fields describe, at the present usage of the month's bills."""

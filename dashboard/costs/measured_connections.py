@@ -126,8 +126,10 @@ def _over(computed: Peaks, measured: Peaks) -> Peaks:
     """The days with a measured hour: measured peaks, and computed ones for the other hours."""
     nothing: Sequence[int | None] = [None] * 24
     return {
-        place: [ours if seen is None else seen for ours, seen in zip(computed.get(place, nothing), told, strict=True)]
-        for place, told in measured.items()
+        place: [
+            ours if seen is None else seen for ours, seen in zip(computed.get(place, nothing), reported, strict=True)
+        ]
+        for place, reported in measured.items()
     }
 
 
@@ -162,9 +164,9 @@ def _priced(
 
 def _compared(computed: Peaks, measured: Peaks, divisor: int) -> Iterator[Compared]:
     hours: dict[str, list[HourOf]] = defaultdict(list)
-    for (namespace, day), told in sorted(measured.items()):
+    for (namespace, day), reported in sorted(measured.items()):
         own = computed.get((namespace, day), [None] * 24)
-        for hour, (ours, seen) in enumerate(zip(own, told, strict=True)):
+        for hour, (ours, seen) in enumerate(zip(own, reported, strict=True)):
             if seen is not None:
                 at = datetime.combine(day, time(), UTC) + timedelta(hours=hour)
                 hours[namespace].append(HourOf(at=at, computed=ours or 0, measured=seen))

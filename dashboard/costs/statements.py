@@ -224,24 +224,24 @@ def _columns(head: list[str]) -> dict[str, int]:
 def _billed(row: list[str], columns: Mapping[str, int], currencies: set[str]) -> Sum:
     if len(row) <= max(columns.values()):
         raise Unusable("with too few columns")
-    told = {name: row[place].strip() for name, place in columns.items()}
-    resource = RESOURCE.search(told["resource"])
-    category = told["category"].lower().replace("azure ", "")
+    reported = {name: row[place].strip() for name, place in columns.items()}
+    resource = RESOURCE.search(reported["resource"])
+    category = reported["category"].lower().replace("azure ", "")
     if category != SERVICE and not (category == BANDWIDTH and resource):
         raise Unusable("of other services")
-    if told.get("type", "usage").lower() not in ("usage", "", "roundingadjustment"):
+    if reported.get("type", "usage").lower() not in ("usage", "", "roundingadjustment"):
         raise Unusable("that are not usage")
-    if not told["meter"]:
+    if not reported["meter"]:
         raise Unusable("without a meter")
     found = Sum(
-        date=day_of(told["date"]),
-        scope=(told.get("scope") or (resource[1] if resource else "")).lower().removeprefix("/subscriptions/"),
+        date=day_of(reported["date"]),
+        scope=(reported.get("scope") or (resource[1] if resource else "")).lower().removeprefix("/subscriptions/"),
         namespace=resource[2].lower() if resource else "",
-        meter=told["meter"][:120],
-        quantity=number_of(told["quantity"]) * _multiple(told["unit"]),
-        cost=number_of(told["cost"]),
+        meter=reported["meter"][:120],
+        quantity=number_of(reported["quantity"]) * _multiple(reported["unit"]),
+        cost=number_of(reported["cost"]),
     )
-    currencies.add(told["currency"].upper()[:10])
+    currencies.add(reported["currency"].upper()[:10])
     return found
 
 

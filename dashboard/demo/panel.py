@@ -29,7 +29,7 @@ class Breakdown:
 class Panel:
     """The demo's part of the pair page. `problem` is why there are no counts."""
 
-    books: Totals | None
+    totals: Totals | None
     breakdowns: Sequence[Breakdown]
     paths: Sequence[str]
     problem: str = ""
@@ -42,7 +42,7 @@ class Panel:
     def rows(self) -> list[tuple[Account, str]]:
         """The counts of each queue, and a label for its fault, if any."""
         words = {one.path: one.word for one in self.breakdowns}
-        return [(account, words.get(account.queue, "")) for account in (self.books.accounts if self.books else ())]
+        return [(account, words.get(account.queue, "")) for account in (self.totals.accounts if self.totals else ())]
 
 
 def is_demo(pair: Pair) -> bool:
@@ -63,14 +63,14 @@ def panel(pair: Pair) -> Panel | None:
     try:
         primary, secondary = _ends(pair)
         faults = primary.faults()
-        books = _bookkeepers[pair.name].close(
+        totals = _bookkeepers[pair.name].close(
             paths, bitmaps(settings.REDIS_URL), lambda: held(primary, secondary, paths)
         )
     except EmulatorError as error:
         return Panel(None, (), paths, str(error))
     except RedisError:
         return Panel(None, (), paths, "Redis does not answer.")
-    return Panel(books, _breakdowns(faults), paths)
+    return Panel(totals, _breakdowns(faults), paths)
 
 
 def held(primary: LocalNamespace, secondary: LocalNamespace, paths: Sequence[str]) -> Held:

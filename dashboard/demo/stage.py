@@ -62,13 +62,15 @@ class DemoOptions:
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> "DemoOptions":
         """The options, from the environment."""
-        told = Environment(variables)
+        reported = Environment(variables)
         try:
             return cls(
-                port=told.whole("DEMO_PORT", 8000, least=1, most=65535),
-                seconds=told.whole("DEMO_SECONDS", 0, least=0, most=10**9) if told.text("DEMO_SECONDS", "") else None,
-                folder=told.path("DEMO_DIR", ROOT / ".demo").absolute(),
-                password=told.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
+                port=reported.whole("DEMO_PORT", 8000, least=1, most=65535),
+                seconds=reported.whole("DEMO_SECONDS", 0, least=0, most=10**9)
+                if reported.text("DEMO_SECONDS", "")
+                else None,
+                folder=reported.path("DEMO_DIR", ROOT / ".demo").absolute(),
+                password=reported.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
             )
         except ImproperlyConfigured as error:
             raise DemoError(str(error)) from None
@@ -83,7 +85,7 @@ class Stage:
         self.state = options.folder / "state"
         self.logs = options.folder / "logs"
         self.usage = self.state / "metering"
-        self._told: dict[str, str] = {}
+        self._variables: dict[str, str] = {}
 
     @property
     def marker(self) -> str:
@@ -127,9 +129,9 @@ class Stage:
             file.write(text)
         return path
 
-    def tell(self, **variables: str) -> None:
+    def export(self, **variables: str) -> None:
         """Add variables to the environment of processes started from now on."""
-        self._told |= variables
+        self._variables |= variables
 
     def environment(self) -> dict[str, str]:
         """The environment of a process of the demo: the host's, overridden by the demo's own variables."""
@@ -159,7 +161,7 @@ class Stage:
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             guardian.DEMO: self.run_id,
-            **self._told,
+            **self._variables,
         }
 
 

@@ -64,7 +64,7 @@ class Demo:
         self.stage = stage
         self.supervisor = supervisor
         self.say = say
-        self.books: redis.Redis
+        self.counters: redis.Redis
 
     def run(self) -> None:
         """From the first process to the ready line, and until the seconds are over."""
@@ -88,15 +88,15 @@ class Demo:
         port, password = free_port(), secrets.token_urlsafe(24)
         lines = [f"port {port}", f"bind {HOST}", f"requirepass {password}", f"dir {self.stage.state}"]
         configuration = self.stage.write("redis.conf", "\n".join([*lines, 'save ""', "appendonly no"]) + "\n")
-        self.stage.tell(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
-        self.books = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
+        self.stage.export(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
+        self.counters = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
         self.supervisor.start(programs.redis(self.stage, server, str(configuration)))
         self.supervisor.wait_until(self._redis_answers, START_S, f"Redis does not answer; see {self.stage.logs}.")
         self.say(f"redis answers on port {port}")
 
     def _redis_answers(self) -> bool:
         try:
-            return bool(self.books.ping())
+            return bool(self.counters.ping())
         except redis.RedisError:
             return False
 
@@ -112,7 +112,7 @@ class Demo:
             raise DemoError(failure)
         for name, connection_string in ((name, text) for _, name, text in ready):
             variable = "CONTOSO_SECONDARY" if name.endswith("-dr") else "CONTOSO_PRIMARY"
-            self.stage.tell(**{variable: connection_string})
+            self.stage.export(**{variable: connection_string})
             self.say(f"namespace {name} answers on port {connection_string.split(';')[0].rpartition(':')[2]}")
         self.stage.write("pairs.toml", PAIRS)
         self._give_a_channel()
@@ -123,7 +123,7 @@ class Demo:
         if Environment().text("CHANNELS_FILE", "") or (ROOT / "channels.toml").exists():
             return
         channels = self.stage.write("channels.toml", CHANNELS)
-        self.stage.tell(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))
+        self.stage.export(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))
 
     def make_database(self) -> None:
         """Create tables, the pair, and the user."""
@@ -183,7 +183,7 @@ class Demo:
                 self.say(f"warning: the charges could not be computed: {spark.last_line()}")
 
     def _traffic_flows(self) -> bool:
-        return all(self.books.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
+        return all(self.counters.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
 
     def _see_logs(self) -> str:
         return f"see the logs in {self.stage.logs}."

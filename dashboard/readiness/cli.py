@@ -15,5 +15,7 @@ def add(commands: Subcommands) -> None:
 
 def run(options: Options) -> Answer:
     """The output of `manage.py readiness`."""
-    told = summary.summary(options["pair"], options["least"])
-    return Answer(told, summary.lines(told), NOT_WELL if options["exit_code"] and not told["is_ready"] else 0)
+    reported = summary.summary(options["pair"], options["least"])
+    return Answer(
+        reported, summary.lines(reported), NOT_WELL if options["exit_code"] and not reported["is_ready"] else 0
+    )

@@ -38,7 +38,7 @@ class BoundedBodies:
             await self._application(scope, receive, send)
             return
         left = most(scope["path"])
-        if _told(scope) > left:
+        if _declared_size(scope) > left:
             await _refuse(scope, send)
             return
 
@@ -62,7 +62,7 @@ def most(path: str) -> int:
     return FORM_BYTES + (LARGEST_BYTES if path.endswith(UPLOADS) else usual)
 
 
-def _told(scope: Scope) -> int:
+def _declared_size(scope: Scope) -> int:
     """The declared size of the request; 0 without one."""
     text = dict(scope["headers"]).get(b"content-length", b"")
     return int(text) if text.isdigit() and len(text) < 20 else 0

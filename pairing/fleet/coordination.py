@@ -95,9 +95,9 @@ class RedisCoordination:
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
         """What this process reports of itself every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
-        """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
+        """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
-        """Told, in lower case, of the entities that the control plane knows; must neither block nor raise."""
+        """Called with the entities that the control plane knows, in lower case; must neither block nor raise."""
         self.dropped = 0
         """Facts that the full outbox had no room for."""
         self._redis = client

@@ -78,7 +78,7 @@ class SharedSessions:
 
         ``candidate`` is the queue of a barrier that must be raised where there is none; None raises none. The send
         ends within ``within_s``, and is taken for over some time after that even if nobody says so. While the syphon
-        holds the session's sends back, one whose timeout allows it is told to ask again.
+        holds the session's sends back, one whose timeout allows it retries.
         """
         ttl = _ms(within_s + _INTENT_MARGIN_S)
         arguments: _Arguments = [self._barriers, entity_of(key), key, candidate or "", token, ttl, _ms(RAISING_S)]

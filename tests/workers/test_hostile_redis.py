@@ -66,16 +66,16 @@ def fleet_here(local_namespaces, redis_here, pair, alive, settings, tmp_path, mo
     (file := tmp_path / "pairs.toml").write_text(PAIRS)
     settings.USAGE_DIR = str(tmp_path / "usage")
     settings.USAGE_FLUSH_S = 0.0
-    told = load_pairs(file)
-    monkeypatch.setattr(connections, "pairs", lambda: told)
+    reported = load_pairs(file)
+    monkeypatch.setattr(connections, "pairs", lambda: reported)
     for module in MODULES:
-        monkeypatch.setattr(f"workers.{module}.pairs", lambda: told, raising=False)
+        monkeypatch.setattr(f"workers.{module}.pairs", lambda: reported, raising=False)
     monkeypatch.setattr(slices, "slice_of", moment)
     monkeypatch.setattr("workers.streams._WAIT_MS", 50)
     celery.app.loader.import_default_modules()
     celery.app.conf.task_always_eager = True
     monkeypatch.setattr("workers.pingers.keep_pinging", pingers.away)  # its threads would need the test's transaction
-    list(sync(told))
+    list(sync(reported))
     yield redis_here
     celery.app.conf.task_always_eager = False
     slices.stop_all()
@@ -216,5 +216,5 @@ def test_a_worker_reports_what_was_set_aside(used, fleet_here):
     poison(fleet_here, ["pairing:{contoso}:health"], "list")
     dashboard_redis.shared_state("contoso").health()
     heartbeats.beat(SimpleNamespace(eventer=worker("two@host")))
-    told = json.loads(fleet_here.hget("workers:heartbeat", "two@host"))["problems"]
-    assert "held a list" in told["Redis: pairing:{contoso}:health"]
+    reported = json.loads(fleet_here.hget("workers:heartbeat", "two@host"))["problems"]
+    assert "held a list" in reported["Redis: pairing:{contoso}:health"]

@@ -94,7 +94,7 @@ class Compute(Body):
     dry_run: bool = False
 
 
-class BudgetStanding(Schema):
+class BudgetUse(Schema):
     """The budget of a pair or (`*`) of all pairs, and what the month has cost so far."""
 
     pair: str
@@ -117,7 +117,7 @@ class BudgetBody(Body):
     dry_run: bool = False
 
 
-class Told(Schema):
+class RequestResult(Schema):
     """The result of the request."""
 
     outcome: Literal["done", "preview"]
@@ -147,7 +147,7 @@ def runs(request: HttpRequest, month: Annotated[Month, Query()]) -> list[ChargeR
     return list(ChargeRun.objects.filter(month=month)[:50])
 
 
-@router.post("/charges/compute", response={200: Told, **PROBLEMS}, operation_id="compute_charges")
+@router.post("/charges/compute", response={200: RequestResult, **PROBLEMS}, operation_id="compute_charges")
 def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
     """Ask the workers to compute a month. A computation that is requested or running already is not started twice."""
     require(request.user, Right.OPERATE)
@@ -157,7 +157,7 @@ def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
     return {"outcome": "done", "sentence": f"The computation of {body.month} is {run.status}."}
 
 
-@router.get("/budgets", response={200: list[BudgetStanding], **PROBLEMS}, operation_id="budgets")
+@router.get("/budgets", response={200: list[BudgetUse], **PROBLEMS}, operation_id="budgets")
 def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
     """The budgets, and how much of each the month has used."""
     return [
@@ -174,7 +174,7 @@ def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[
     ]
 
 
-@router.post("/budgets", response={200: Told, **PROBLEMS}, operation_id="set_budget")
+@router.post("/budgets", response={200: RequestResult, **PROBLEMS}, operation_id="set_budget")
 def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
     """Set the monthly budget of one pair or of all pairs."""
     require(request.user, Right.OPERATE)

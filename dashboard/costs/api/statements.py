@@ -68,7 +68,7 @@ class StatementRow(Schema):
     uploaded_at: datetime
 
 
-class Taken(Schema):
+class UploadResult(Schema):
     """The result: `done`, or `preview` for a dry run, which stores nothing."""
 
     outcome: Literal["done", "preview"]
@@ -85,7 +85,7 @@ def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[S
 
 @router.post(
     "/statements",
-    response={200: Taken, **PROBLEMS},
+    response={200: UploadResult, **PROBLEMS},
     operation_id="give_statement",
     auth=[Bearer(), Session()],
 )

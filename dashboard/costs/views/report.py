@@ -48,7 +48,7 @@ def report(request: HttpRequest) -> HttpResponse:
     if (found := context["report"]) is not None:
         days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
         context |= {
-            "standings": budget_states(month, found.rule, found.pair),
+            "budget_states": budget_states(month, found.rule, found.pair),
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
         }

@@ -34,9 +34,9 @@ class Command(OneSentenceCommand):
 def _settings() -> dict[str, str]:
     try:
         folder = DemoOptions.from_environment().folder
-        told: dict[str, str] = json.loads((folder / "state" / "environment.json").read_text(encoding="utf-8"))
+        reported: dict[str, str] = json.loads((folder / "state" / "environment.json").read_text(encoding="utf-8"))
     except DemoError as error:
         raise CommandError(str(error)) from None
     except (OSError, ValueError):
         raise CommandError(f"There is no demo in {folder}: start one, or set DEMO_DIR to its folder.") from None
-    return told
+    return reported

@@ -24,7 +24,7 @@ class Command(OneSentenceCommand):
         parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        told = summary.summary(options["pair"], options["least"])
-        self.stdout.write(json.dumps(told, indent=2) if options["json"] else "\n".join(summary.lines(told)))
-        if not told["is_ready"]:
+        reported = summary.summary(options["pair"], options["least"])
+        self.stdout.write(json.dumps(reported, indent=2) if options["json"] else "\n".join(summary.lines(reported)))
+        if not reported["is_ready"]:
             sys.exit(LOW)

@@ -53,9 +53,9 @@ class Command(OneSentenceCommand):
             self.stdout.write(f"{found.label}: computed {span(found)}, billed {rounded(found.billed)}, {rest}")
         for seen in against_metrics(its_month):
             bounds = f"{rounded(seen.range.least)} to {rounded(seen.range.most)}"
-            told = f"computed {span(seen.computed)}, metrics {bounds}: {seen.finding}"
-            self.stdout.write(f"{seen.namespace}, {seen.range.label.lower()}, {seen.since} to {seen.until}: {told}")
+            reported = f"computed {span(seen.computed)}, metrics {bounds}: {seen.finding}"
+            self.stdout.write(f"{seen.namespace}, {seen.range.label.lower()}, {seen.since} to {seen.until}: {reported}")
         connections = measured_connections.compare(its_month)
         for each in connections.namespaces if connections else []:
-            told = f"computed {rounded(each.computed)}, measured {rounded(each.measured)}: {each.finding}"
-            self.stdout.write(f"{each.namespace}, connections in {len(each.hours)} hours: {told}")
+            reported = f"computed {rounded(each.computed)}, measured {rounded(each.measured)}: {each.finding}"
+            self.stdout.write(f"{each.namespace}, connections in {len(each.hours)} hours: {reported}")

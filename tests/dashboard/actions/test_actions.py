@@ -80,9 +80,9 @@ def test_a_whole_pair_is_failed_over_at_once_with_one_entry(pair, shared, as_rol
 def test_a_forced_failover_ends_when_it_was_said_to(pair, shared, as_role):
     act(as_role("operator"), "fail_over", expires_in="15")
 
-    told = shared.health()["orders"]
-    assert told.expires is not None
-    assert 890 < (told.expires - told.since).total_seconds() < 910
+    reported = shared.health()["orders"]
+    assert reported.expires is not None
+    assert 890 < (reported.expires - reported.since).total_seconds() < 910
 
 
 @pytest.mark.parametrize("page", ["/", "/pairs/contoso/", "/pairs/contoso/entities/orders/"])
@@ -97,11 +97,11 @@ def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, sh
     assert 'name="expires_in"' in asked
     act(operator, "hold", expires_in="240")
 
-    told = shared.health()["orders"]
-    assert 239 < (told.expires - told.since).total_seconds() / 60 < 241
+    reported = shared.health()["orders"]
+    assert 239 < (reported.expires - reported.since).total_seconds() / 60 < 241
 
 
-def test_the_same_form_sent_twice_is_one_deed(pair, shared, as_role):
+def test_the_same_form_sent_twice_is_one_action(pair, shared, as_role):
     operator = as_role("operator")
     once = {"request_id": "11111111-2222-4333-8444-555555555555"}
 

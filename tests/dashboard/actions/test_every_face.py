@@ -179,8 +179,8 @@ def begun(place: Place) -> None:
 
 
 def alerted(place: Place) -> None:
-    told = {"kind": "backlog", "severity": "info", "title": "many", "began_at": NOW, "opened_at": NOW}
-    Alert.objects.create(pk=7, key="backlog:contoso", pair="contoso", **told)
+    reported = {"kind": "backlog", "severity": "info", "title": "many", "began_at": NOW, "opened_at": NOW}
+    Alert.objects.create(pk=7, key="backlog:contoso", pair="contoso", **reported)
 
 
 def ruled(place: Place) -> None:

@@ -33,8 +33,8 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def strings() -> Iterator[dict[str, str]]:
-    with site.namespaces() as told:
-        yield told
+    with site.namespaces() as reported:
+        yield reported
 
 
 @pytest.fixture(scope="module")

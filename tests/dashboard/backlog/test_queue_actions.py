@@ -53,7 +53,7 @@ def test_an_empty_orphan_is_cleaned_without_scripts_from_the_page_to_the_undo(or
     assert reachable.status(ORPHAN) == "Active"
 
 
-def test_the_question_tells_what_hinders(orphan, reachable, as_role):
+def test_the_question_shows_what_hinders(orphan, reachable, as_role):
     reachable.fill(ORPHAN, "one")
 
     page = ask(as_role("operator"), "delete_queue").text

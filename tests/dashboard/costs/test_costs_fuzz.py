@@ -74,10 +74,10 @@ def test_each_row_of_a_bill_is_added_up_or_counted_with_a_reason(wild, cut):
     for number, column, value in wild:
         rows[number][column] = value
     rows[5] = rows[5][:cut]
-    told = sum(1 for row in rows if row)
+    reported = sum(1 for row in rows if row)
     found = read_or_refused(sheet([HEAD, *rows], ",", csv.QUOTE_MINIMAL, "\n").encode())
     if found is not None:
-        assert found.rows + sum(found.skipped.values()) == told
+        assert found.rows + sum(found.skipped.values()) == reported
 
 
 @few

@@ -90,7 +90,7 @@ def test_the_unexplained_rest_is_shown_with_its_sign(computed, as_role) -> None:
         assert shown in viewer.get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
 
-def test_namespaces_nobody_meters_are_told_apart(computed, as_role) -> None:
+def test_namespaces_nobody_meters_are_distinguished(computed, as_role) -> None:
     give(as_role("operator"), bill("1.5", billed(quantity="9", resource=RESOURCE.replace("Contoso", "other"))))
     against = against_bill(MONTH, "USD")
     assert against is not None
@@ -149,14 +149,14 @@ def measured(*totals: tuple[str, int], on: str = "2026-10-03") -> str:
 
 
 @pytest.mark.parametrize(
-    ("sent", "verdict"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "unexplained")]
+    ("sent", "finding"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "unexplained")]
 )
-def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent: int, verdict: str) -> None:
+def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent: int, finding: str) -> None:
     size = (MILLION - sent) * 65_536 if sent in (900_000,) else 0
     assert give(as_role("operator"), measured(("IncomingMessages", sent - 1), ("IncomingBytes", size)), "metrics")
     seen = {each.range.label: each for each in against_metrics(MONTH)}
     assert list(seen) == ["Sent, in operations"], "of what no metric was given nothing is said"
-    assert verdict in seen["Sent, in operations"].finding
+    assert finding in seen["Sent, in operations"].finding
     assert "Against Azure Monitor" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
 
@@ -200,7 +200,7 @@ def shared_days(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "on", "verdict"),
+    ("sent", "on", "finding"),
     [
         (MILLION, "2026-10-03", "within"),
         (MILLION // 2, "2026-10-03", "within"),  # the other half may be the other namespace's
@@ -211,13 +211,13 @@ def shared_days(folder: Path) -> None:
     ],
 )
 def test_metrics_of_some_days_are_compared_with_what_was_made_in_them(
-    tmp_path: Path, as_role, sent: int, on: str, verdict: str
+    tmp_path: Path, as_role, sent: int, on: str, finding: str
 ) -> None:
     shared_days(tmp_path)
     give(as_role("operator"), measured(("IncomingMessages", sent - 1), on=on), "metrics")
     (seen,) = against_metrics(MONTH)
     assert (seen.since, seen.until) == (date.fromisoformat(on), date.fromisoformat(on))
-    assert verdict in seen.finding
+    assert finding in seen.finding
     if on == "2026-10-03":
         assert (seen.computed.least, seen.computed.most) == (MILLION // 2, MILLION)
         assert "500,000–1,000,000" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()

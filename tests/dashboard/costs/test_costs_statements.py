@@ -69,20 +69,26 @@ def rows(*lines: str) -> str:
 
 
 def line(meter: str = OPERATIONS, unit: str = "1M", quantity: str = "1", **other: str) -> str:
-    told = {"date": "2026-10-03", "category": "Service Bus", "resource": RESOURCE, "kind": "Usage", "currency": "USD"}
-    told |= other
+    reported = {
+        "date": "2026-10-03",
+        "category": "Service Bus",
+        "resource": RESOURCE,
+        "kind": "Usage",
+        "currency": "USD",
+    }
+    reported |= other
     return ",".join(
         [
-            told["date"],
-            told["category"],
+            reported["date"],
+            reported["category"],
             meter,
             unit,
             quantity,
             "1",
-            told["currency"],
-            told["resource"],
+            reported["currency"],
+            reported["resource"],
             "S1",
-            told["kind"],
+            reported["kind"],
         ]
     )
 
@@ -98,7 +104,7 @@ def line(meter: str = OPERATIONS, unit: str = "1M", quantity: str = "1", **other
         ("1", "7", 7),
     ],
 )
-def test_a_quantity_is_told_in_single_units(unit: str, quantity: str, expected: Fraction) -> None:
+def test_a_quantity_is_reported_in_single_units(unit: str, quantity: str, expected: Fraction) -> None:
     assert export(rows(line(unit=unit, quantity=quantity))).sums[0].quantity == expected
 
 
@@ -204,13 +210,13 @@ def test_metrics_of_the_api_add_up_over_entities_and_minutes() -> None:
 
 
 def test_metrics_of_a_diagnostic_export_are_lines() -> None:
-    told = {
+    reported = {
         "time": "2026-10-02T05:00:00Z",
         "resourceId": RESOURCE.upper(),
         "metricName": "OutgoingBytes",
         "total": 70_000,
     }
-    parsed = metrics("\n".join(json.dumps(each) for each in (told, told, told | {"total": None})))
+    parsed = metrics("\n".join(json.dumps(each) for each in (reported, reported, reported | {"total": None})))
     assert (parsed.sums[0].namespace, parsed.sums[0].quantity) == ("contoso", 140_000)
     assert parsed.skipped == {"without a total": 1}
 

@@ -59,7 +59,7 @@ def test_release_and_mark_healthy_undo_it(shell, shared):
     assert "All entities are healthy" in shell("status")
 
 
-def test_the_same_request_id_twice_is_one_deed(shell, shared):
+def test_the_same_request_id_twice_is_one_action(shell, shared):
     once = as_operator("fail-over", "contoso", "orders", "--request-id", "7", "--json")
     assert json.loads(shell(*once))["outcome"] == "done"
     assert json.loads(shell(*once))["outcome"] == "unchanged"
@@ -93,6 +93,6 @@ def test_what_cannot_be_done_is_refused_with_what_to_do(shell, shared, words, se
     assert not shared.health()
 
 
-def test_redis_away_is_told_and_changes_nothing(shell, redis_away):
+def test_redis_away_is_reported_and_changes_nothing(shell, redis_away):
     with pytest.raises(CommandError, match="Redis does not answer"):
         shell(*as_operator("fail-over", "contoso", "orders"))

@@ -116,7 +116,7 @@ def test_a_failover_is_forced_and_released_from_the_overview(operator, shared):
     expect(row(operator, "payments")).not_to_contain_text("held by")
 
 
-def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_told(operator):
+def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_reported(operator):
     with operator.expect_response("**/costs/failover/**"):
         row(operator, "orders").get_by_role("link", name="Fail over").click()
     dialog = operator.get_by_role("dialog")
