@@ -135,3 +135,32 @@ def test_a_redis_that_has_forgotten_says_so_and_is_told_again(sessions, redis_cl
     sessions.bar(Q0, [KEY])
     assert sessions.enter(KEY, None, "a", within_s=1).queue == Q1
     assert sessions.sync("three", []).up == {"orders"}
+
+
+def test_sends_wait_while_the_syphon_holds_their_session_back(sessions):
+    barred(sessions, "a", Q0)
+    sessions.hold(Q0, [KEY], for_s=30)
+    held = sessions.enter(KEY, None, "b", within_s=90)
+    assert (held.queue, held.others) == ("", "")
+    assert 0 < held.wait_s < 1
+    assert sessions.enter(KEY, Q1, "b", within_s=90).wait_s == held.wait_s
+    sessions.hold(Q0, [KEY], for_s=0)
+    assert sessions.enter(KEY, None, "b", within_s=90).queue == Q0
+
+
+def test_a_send_with_little_time_is_not_held_back(sessions):
+    barred(sessions, "a", Q0)
+    sessions.hold(Q0, [KEY], for_s=30)
+    assert sessions.enter(KEY, None, "b", within_s=50).queue == Q0
+
+
+def test_a_send_under_way_is_not_held_back(sessions):
+    barred(sessions, "a", Q0)
+    sessions.hold(Q0, [KEY], for_s=30)
+    assert sessions.enter(KEY, None, "a", within_s=90).queue == Q0
+
+
+def test_a_session_without_barrier_is_not_held_back(sessions):
+    sessions.hold(Q0, [KEY], for_s=30)
+    ruling = sessions.enter(KEY, None, "a", within_s=90)
+    assert (ruling.queue, ruling.wait_s) == ("", 0)
