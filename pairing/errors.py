@@ -1,4 +1,4 @@
-"""The errors of the library. Everything the SDK raises about the caller's own message passes through unchanged."""
+"""The errors of the library. Errors of the SDK about the caller's own message pass through unchanged."""
 
 from collections.abc import Mapping
 from enum import Enum

@@ -1,4 +1,4 @@
-"""What happened to a pair, reported once: the same record for callbacks, Redis and the database."""
+"""Events of a pair, each reported once: the same record for callbacks, Redis and the database."""
 
 import json
 from collections.abc import Mapping

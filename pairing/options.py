@@ -1,4 +1,4 @@
-"""The options of a pair. They check themselves when built, so that a wrong one never reaches an outage."""
+"""The options of a pair, validated when created, so that an invalid one is found before an outage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""AMQP links of the asyncio SDK under deadlines: whatever is overdue is cancelled, and its transport aborted."""
+"""AMQP links of the asyncio SDK with deadlines: overdue operations are cancelled, and their transport is aborted."""
 
 import asyncio
 import contextlib
@@ -26,9 +26,9 @@ _CLOSING_S = 2.0
 _CANCEL_AGAIN_S = 0.05
 _SHORT_S = 2.0
 _AHEAD_S = 0.3
-"""How long before a deadline the client cancels a send, because it looks only so often."""
+"""How long before a deadline the client cancels a send, because it checks periodically."""
 _LEAVING_S = 0.5
-"""How long an interrupted operation may take to notice: the SDK swallows a cancellation now and then."""
+"""How long an interrupted operation may take to end: the SDK sometimes swallows a cancellation."""
 
 Operation = Callable[[ServiceBusSender, float], Awaitable[object]]
 
@@ -49,7 +49,7 @@ class Background:
         return task
 
     async def cancel(self, tasks: Iterable["asyncio.Task[Any]"]) -> None:
-        """Cancel these until they have ended, for a second at most: the SDK now and then swallows a cancellation."""
+        """Cancel these until they have ended, for at most a second: the SDK sometimes swallows a cancellation."""
         for _ in range(10):
             left = [task for task in tasks if not task.done() and task is not asyncio.current_task()]
             if not left:
@@ -67,11 +67,12 @@ class Background:
 
 
 class Deadline:
-    """Ends the current task's work at a moment, again and again until it ends; leaving it then raises TimeoutError.
+    """Ends the current task's work at a given time, retrying until it ends; leaving it then raises TimeoutError.
 
     First it calls ``abort``, which the work should notice; then it cancels. The SDK makes requests in tasks of their
-    own: one that is cancelled and goes on is abandoned there, goes on, and complains in the log. As
-    ``asyncio.timeout``, which cancels only once: a cancellation can get lost where a frame arrives with it.
+    own: a task that survives its cancellation is abandoned, continues, and logs an error. Unlike ``asyncio.timeout``,
+    which cancels only once, this cancels repeatedly, because a cancellation can get lost if a frame arrives at the same
+    time.
     """
 
     __slots__ = ("_abort", "_cancellations", "_cancelling", "_handle", "_loop", "_task", "_timeout_s", "is_over")
@@ -91,7 +92,7 @@ class Deadline:
         self._handle = self._loop.call_later(self._timeout_s, self.expire)
 
     def expire(self) -> None:
-        """Let the time be over now."""
+        """Let the deadline expire now."""
         self._handle.cancel()
         if self.is_over:
             self._cancellations += 1
@@ -117,7 +118,7 @@ async def _quietly(work: Awaitable[object]) -> None:
 
 
 def abort_transport(sender: Any) -> None:
-    """End the sender's connection at once, without notice to the peer."""
+    """Close the sender's connection immediately, without notice to the peer."""
     _abort(getattr(sender, "_handler", None))
 
 
@@ -129,7 +130,7 @@ def _abort(handler: Any) -> None:
 
 
 def _remember_handlers(sender: Any) -> list[Any]:
-    """What the sender opens from now on: the SDK forgets it, socket and all, where its opening is cancelled."""
+    """Remember what the sender opens: if its opening is cancelled, the SDK loses the reference to the socket."""
     made: list[Any] = []
     create = getattr(sender, "_create_handler", None)
     if create is not None:
@@ -165,9 +166,9 @@ class Link:
         background.links.add(self)
 
     async def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
-        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded.
+        """Perform one operation within the timeout, opening the link first if needed; None if it succeeded.
 
-        Half of the time at most goes by waiting for one's turn: with less than the rest of it none could succeed.
+        Waiting for the turn takes at most half of the timeout: less than the rest would not suffice for an operation.
         """
         reused = False
         until = time.monotonic() + timeout_s
@@ -196,9 +197,10 @@ class Link:
             self._turn.leave()
 
     async def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
-        """Send on the link within the timeout; on an open link nobody else uses, in as few steps as there can be.
+        """Send on the link within the timeout; on an open, idle link in as few steps as possible.
 
-        Where the timeout is long, ``interrupt_if_overdue`` guards it: a timer for each send costs ten microseconds.
+        If the timeout is long, ``interrupt_if_overdue`` guards it, because a timer for each send costs ten
+        microseconds.
         """
         sender, turn = self.sender, self._turn
         if sender is None or turn.is_taken or timeout_s < _SHORT_S:
@@ -217,7 +219,7 @@ class Link:
         return None
 
     def _failed(self, error: BaseException, timeout_s: float) -> LinkFailure:
-        """Why a send failed; a cancellation is raised, unless it was for being overdue."""
+        """Why a send failed. A cancellation is raised, unless its cause was the timeout."""
         try:
             self._let_go(error)
             is_overdue = self._take_back()
@@ -237,19 +239,19 @@ class Link:
         return overdue
 
     def interrupt_if_overdue(self, now: float) -> None:
-        """Called by the client four times a second: end a send that has outlived its deadline."""
+        """Called by the client four times a second: end a send that has exceeded its deadline."""
         if self._sending is not None and now > self._until and not self._cancellations:
             self._cancel(self._sending, self._until)
 
     def _cancel(self, task: "asyncio.Task[Any]", until: float) -> None:
-        """Cancel the send until it ends: now and then the SDK swallows a cancellation."""
+        """Cancel the send until it ends, because the SDK sometimes swallows a cancellation."""
         if self._sending is task and self._until == until:
             self._cancellations += 1
             task.cancel()
             asyncio.get_running_loop().call_later(_CANCEL_AGAIN_S, self._cancel, task, until)
 
     def _take_back(self) -> bool:
-        """Take the cancellations back; whether they, and nobody else, ended the send."""
+        """Revoke our cancellations; whether only they ended the send."""
         cancellations, self._cancellations = self._cancellations, 0
         task = self._sending
         if task is None:
@@ -263,7 +265,7 @@ class Link:
         return None if self.sender is not None else await self.attempt(_nothing, timeout_s)
 
     async def maintain(self, now: float) -> bool:
-        """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
+        """Keep an idle link alive, and detect that the peer has closed it; whether it should be warmed."""
         if self._turn.is_taken:
             return False
         await self._turn.take()
@@ -284,10 +286,10 @@ class Link:
             self._turn.leave()
 
     async def close(self, timeout_s: float) -> None:
-        """Close the link, waiting at most so long for an operation under way, and for it to notice that it was ended.
+        """Close the link, waiting at most this long for an operation in progress to notice its interruption and end.
 
-        The SDK's sender is closed once its operation has left it: an operation that goes on in a closed one fails,
-        loudly, over what is no longer there.
+        The SDK's sender is closed after its operation has ended: an operation on a closed sender fails with noisy
+        errors.
         """
         self._closed = True
         until = time.monotonic() + timeout_s
@@ -303,7 +305,7 @@ class Link:
             self._turn.leave()
 
     def forget(self) -> None:
-        """After a fork, in the child: use the connection no more, nor close it, for it is the parent's."""
+        """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""
         self._turn = Turn()
         self._closed = True
         self._inherited, self.sender, self._opening = self.sender, None, None

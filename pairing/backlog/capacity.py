@@ -1,4 +1,4 @@
-"""How full a backlog queue is, and when it will be, from what was seen of its size. No I/O, no clock of its own."""
+"""The fill level of a backlog queue and its forecast, from observed sizes. No I/O, no clock of its own."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Fill:
     at: float
     """When it was seen, in seconds of the observers' common clock."""
     rate: float = 0.0
-    """Bytes a second by which it grows; negative where it drains."""
+    """Growth in bytes per second; negative while it drains."""
 
     @property
     def share(self) -> float:
@@ -30,14 +30,14 @@ class Fill:
 
     @property
     def full_in_s(self) -> float | None:
-        """Seconds until it is full if it goes on like this; None where it does not grow."""
+        """Seconds until it is full at the present rate; None if it does not grow."""
         if self.size >= self.limit:
             return 0.0
         return (self.limit - self.size) / self.rate if self.rate > 0 else None
 
     @property
     def is_worrying(self) -> bool:
-        """Whether operators should know: it is 80 % full, or will be full soon."""
+        """Whether operators should be warned: it is 80 % full, or will be full soon."""
         return self.share >= FULL or (self.full_in_s is not None and self.full_in_s <= SOON_S)
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""Backlog queues: their names, and which of them a sender uses now. No I/O, no clock of its own."""
+"""The names of backlog queues, and the rotation of those that a sender uses. No I/O, no clock of its own."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ def backlog_path(primary_namespace: str, index: int) -> str:
 
 
 def parse_backlog_path(path: str) -> tuple[str, int] | None:
-    """The primary namespace and the index that a backlog queue's path names; None where it is no such path."""
+    """The primary namespace and the index in the path of a backlog queue; None for other paths."""
     match = _PATH.fullmatch(path)
     return (match["namespace"], int(match["index"])) if match else None
 
@@ -156,7 +156,7 @@ class Rotation:
         return [RotationEvent(path, "queue_returned", "a send was accepted", now)]
 
     def expire(self, now: float) -> list[RotationEvent]:
-        """Let the time pass: queues whose probation is over return to the rotation."""
+        """Apply the time: queues whose probation is over return to the rotation."""
         due = [p for p, q in self._queues.items() if q.pulled_at is not None and now >= q.returns_at]
         # Those of others are reported by their process, and one that was deleted once it is there again.
         own = [path for path in due if not (self._queues[path].is_adopted or self._queues[path].is_missing)]
@@ -171,10 +171,7 @@ class Rotation:
             queue.pulled_at, queue.returns_at, queue.is_adopted = now, returns_at, True
 
     def adopt_return(self, path: str) -> None:
-        """The queue is back in another process's rotation; what this process saw fail by itself stays out.
-
-        But not where it failed for having been deleted: then it was created again.
-        """
+        """The queue is back in another process's rotation; a queue that failed in this process stays out."""
         queue = self._queues.get(path)
         if queue is not None and (queue.is_adopted or queue.is_doubtful):
             queue.pulled_at, queue.is_adopted = None, False

@@ -1,4 +1,4 @@
-"""What draining a backlog queue asks to be done, what comes of it, and how far it is.
+"""The actions of draining a backlog queue, their outcomes, and the progress of a drain.
 
 Each action carries the type of its outcome (``pairing.drive``).
 """

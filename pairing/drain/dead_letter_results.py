@@ -1,8 +1,8 @@
-"""What operators decided about dead letters, reported to whoever keeps the ledger of their queue.
+"""Decisions of operators about dead letters, reported to the syphon that keeps the ledger of the queue.
 
-A worker that sent a dead letter to the primary, or discarded it, reports it here; the syphon of the queue applies the
-report to its ledger and then removes it. Applying twice changes nothing, so a crash in between loses nothing. Blocking;
-every call may raise ``redis.RedisError``.
+A worker that sent a dead letter to the primary, or discarded it, stores the decision here; the syphon of the queue
+applies it to its ledger and then removes it. Applying it twice has no effect, so a crash in between loses nothing.
+Blocking; every call may raise ``redis.RedisError``.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The deferred messages a syphon knows of: whose they are, and which of them can be fetched now. Pure."""
+"""The deferred messages known to a syphon: their destinations, and which of them can be fetched now. Pure."""
 
 import heapq
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where the syphon may send to now: not to what is failed over or kept back, nor in pauses. No I/O, no clock."""
+"""The destinations that the syphon may send to now: not failed over, held back or paused. No I/O, no clock."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a syphon needs: of the client whose backlog it drains, and of the world, threads or asyncio, that it runs in."""
+"""The environment of a syphon: the client whose backlog it drains, and its execution by threads or asyncio."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar

@@ -1,7 +1,7 @@
-"""Which backlog queues this process may serve now: those it holds the lease of, and that nobody has paused.
+"""The backlog queues that this process may serve now: those whose lease it holds, unless they are paused.
 
-Without coordination it may serve all. With Redis away nobody's lease can be checked: who served goes on at once, the
-others begin a little later, for peek-lock keeps two syphons on one queue from doing harm
+Without coordination it may serve all. While Redis is unavailable, leases cannot be checked: a process that served a
+queue continues, and others begin a little later, because peek-lock prevents harm from two syphons on one queue
 (docs/design/leases-and-fencing.md).
 """
 

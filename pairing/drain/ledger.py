@@ -1,7 +1,7 @@
-"""What became of every message of a backlog queue, by the broker's own sequence numbers: the proof that none was lost.
+"""The ledger of a backlog queue by sequence numbers: the outcome of every message, and the proof that none was lost.
 
-Sequence numbers rise without gaps (docs/specification.md, section 8), of a partitioned queue within each partition,
-which the upper 16 bits name. So of all numbers from the first seen to the highest each must be accounted for.
+Sequence numbers increase without gaps (docs/specification.md, section 8), within each partition of a partitioned queue,
+which is in their upper 16 bits. So every number from the first to the highest one seen must be accounted for.
 """
 
 from bisect import bisect_right

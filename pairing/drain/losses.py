@@ -1,7 +1,7 @@
-"""What a syphon that died had used and not yet reported, estimated from the ledger it stored. Pure.
+"""An estimate of the unreported usage of a syphon that died, from the ledger it stored. Pure.
 
-An estimate carries the identity that the dead process's own record has, with ``seq`` 0: where that record was reported
-after all, it counts, and the estimate does not.
+An estimate has the identity of the dead process's own record, with ``seq`` 0: if that record was reported after all, it
+counts, and the estimate does not.
 """
 
 from datetime import datetime

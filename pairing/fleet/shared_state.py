@@ -1,9 +1,9 @@
-"""The state that the processes of a fleet share through Redis: thin and blocking, raising what redis-py raises.
+"""The state that the processes of a fleet share through Redis: thin and blocking, raising the errors of redis-py.
 
 Each change of an entity's health is one script, so that the rules of precedence (docs/specification.md, section 11)
-hold whoever comes first: forced beats organic, of two of a kind the higher version wins, what a process sees of its own
-sends never undoes a failover. Versions and fencing tokens follow Redis's clock where that is ahead of the last one, so
-that they go on rising after Redis was restarted empty.
+hold in any order of arrival: forced beats organic, of two of a kind the higher version wins, and successful sends of a
+process never end a failover. Versions and fencing tokens follow Redis's clock if it is ahead of the last one, so that
+they keep increasing after Redis was restarted empty.
 """
 
 import json

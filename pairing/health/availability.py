@@ -1,11 +1,11 @@
 """Whether sends to an entity go to the primary: the state machine of one entity path. No I/O, no clock of its own.
 
-``TRANSITIONS`` is the machine (docs/specification.md, section 5); the methods decide when a trigger counts. Time, not
-the next failure, engages a failover: whoever asks the machine passes the time first. An operator's hold is not a state
-but a note on one: a held entity is pinged and stays failed over. What another process saw arrives as ``News`` and is
-adopted or disputed (section 11); forced beats organic, and a higher version beats a lower one.
+``TRANSITIONS`` is the machine (docs/specification.md, section 5); the methods decide when a trigger applies. Time, not
+the next failure, engages a failover, so callers pass the time before they read the state. An operator's hold is not a
+state but an attribute: a held entity is pinged and stays failed over. Observations of other processes arrive as
+``News`` and are adopted or disputed (section 11); forced beats organic, and a higher version beats a lower one.
 
-Every method that changes something returns the transitions in their order, for the caller to report.
+Every method that changes something returns the transitions in order, for the caller to report.
 """
 
 from collections.abc import Mapping
