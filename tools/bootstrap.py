@@ -292,7 +292,8 @@ def ensure_packages(name: str) -> None:
     if is_installed(name) or is_installed("test"):
         return
     say("installing Python packages (Spark is the large one) …")
-    uv("sync", "--quiet", "--require-hashes", REQUIREMENTS / f"{name}.txt")
+    # Compiled now: else each of the processes that start at the same time compiles all of it by itself.
+    uv("sync", "--quiet", "--compile-bytecode", "--require-hashes", REQUIREMENTS / f"{name}.txt")
     uv("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ROOT)
     stamp(name).write_text(digest(name))
 

@@ -12,12 +12,12 @@ aside here.
 
 import logging
 from queue import Empty
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from celery.app.amqp import AMQP
 from celery.worker.consumer import Gossip, Mingle
 from kombu import Connection
-from kombu.transport import TRANSPORT_ALIASES, redis
+from kombu.transport import TRANSPORT_ALIASES, redis, virtual
 from redis.exceptions import ConnectionError, ResponseError
 
 from pairing.fleet.checked_redis import CheckedRedis, set_aside
@@ -69,14 +69,14 @@ class QoS(redis.QoS):
             super().restore_by_tag(tag, client, leftmost)
         except UNREADABLE as error:
             log.error("an unacknowledged task in Redis cannot be read (%s); it is dropped", type(error).__name__)
-            self._remove_from_indices(tag).execute()
+            self._remove_from_indices(tag).execute()  # type: ignore[attr-defined]  # its types leave this out
 
     def tags(self) -> set[str]:
         """What was delivered and is not acknowledged."""
         return set(self._delivered or ())
 
 
-class Message(redis.virtual.Message):
+class Message(virtual.Message):
     """A task; TypeError or ValueError where its fields are not those of one."""
 
     def __init__(self, payload: Any, channel: Any = None, **options: Any) -> None:
@@ -104,20 +104,25 @@ class Channel(redis.Channel):
 
     def _brpop_read(self, **options: Any) -> Any:
         """The next task, given to its consumer. What is none would end the worker: it is dropped, and logged."""
-        before = self.qos.tags()
+        qos = cast(QoS, self.qos)
+        before = qos.tags()
         try:
             return super()._brpop_read(**options)  # type: ignore[misc]  # its types leave this out
         except ResponseError as error:
-            queues = [self._q_for_pri(queue, step) for queue in self.active_queues for step in self.priority_steps]
-            if not set_aside(self._create_client(), BrokerRedis.keys_of, queues, error):
+            if not self._set_aside(error):
                 raise
         except UNREADABLE as error:
             log.error("a task in Redis cannot be read (%s); it is dropped", type(error).__name__)
-            for tag in self.qos.tags() - before:
-                self.qos.reject(tag)
+            for tag in qos.tags() - before:
+                qos.reject(tag)
         raise Empty
 
-    def get_table(self, exchange: str) -> list[tuple[str, ...]]:
+    def _set_aside(self, error: ResponseError) -> bool:
+        its: Any = self  # its types leave some methods out
+        queues = [its._q_for_pri(queue, step) for queue in its.active_queues for step in its.priority_steps]
+        return set_aside(its._create_client(), BrokerRedis.keys_of, queues, error)
+
+    def get_table(self, exchange: str) -> list[Any]:
         """The bindings of an exchange: routing key, pattern and queue. Those of tasks are known, and not asked for."""
         if exchange == EXCHANGE:
             return [(queue, "", queue) for queue in QUEUES]
@@ -152,6 +157,6 @@ class Amqp(AMQP):
 
 
 for step in (Gossip, Mingle):
-    step.compatible_transports = frozenset()  # workers need no news of each other, and strangers could send some
+    step.compatible_transports = set()  # workers need no news of each other, and strangers could send some
 for scheme in ("redis", "rediss"):
     TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"  # kombu's registry of transports by URL scheme

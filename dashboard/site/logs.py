@@ -4,11 +4,14 @@ Lines of a request have `request_id`, those of a task `task_id` and `task`, from
 """
 
 import logging
+import re
 from typing import Any
 
 import structlog
 
 FORMATS = ("text", "json")
+SERVER = ("uvicorn", "uvicorn.error", "uvicorn.access")
+QUERY = re.compile(r"\?[^\s\"']*")
 FIRST = ["timestamp", "level", "logger", "event"]
 
 
@@ -36,6 +39,39 @@ def formatter(format: str = "text", **_: Any) -> logging.Formatter:
             else structlog.processors.KeyValueRenderer(),
         ],
     )
+
+
+class WithoutQueries(logging.Filter):
+    """Takes the query off every address in the arguments of a line: it may be a search, or a code of a sign-in."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(_without_query(one) if isinstance(one, str) else one for one in record.args)
+        return True
+
+
+class OneLine(logging.Filter):
+    """For what strangers cause: a warning of one line, without the traceback of Django's own refusal."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = _without_query(record.getMessage()), ()
+        record.exc_info = record.exc_text = None
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return True
+
+
+def adopt_server(format: str) -> None:
+    """Lines of uvicorn like all others, and without queries. What `--no-access-log` or `--log-config` say stays so."""
+    for name in SERVER:
+        logger = logging.getLogger(name)
+        logger.addFilter(WithoutQueries())
+        for handler in logger.handlers:
+            if type(handler.formatter).__module__ == "uvicorn.logging":
+                handler.setFormatter(formatter(format))
+
+
+def _without_query(text: str) -> str:
+    return QUERY.sub("", text)
 
 
 def _ordered(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:

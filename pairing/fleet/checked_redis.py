@@ -59,11 +59,11 @@ class CheckedRedis(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         for _ in range(_REPAIRS):
             try:
-                return super().execute_command(*args, **options)
+                return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
             except ResponseError as error:
                 if not set_aside(self, self.keys_of, args, error):
                     raise
-        return super().execute_command(*args, **options)
+        return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> "CheckedPipeline":
         """Pipelines of this kind."""
@@ -107,7 +107,7 @@ def _moved(client: redis.Redis, suspects: Mapping[str, str], is_exhausted: bool)
     found = {}
     for key, kind in suspects.items():
         arguments = (_SCRIPT, 3, key, key + _SUFFIX, SET_ASIDE, kind, KEPT_MS, int(is_exhausted))
-        was = redis.Redis.execute_command(client, "EVAL", *arguments)
+        was: Any = redis.Redis.execute_command(client, "EVAL", *arguments)  # type: ignore[no-untyped-call]
         if was:
             found[key] = was if isinstance(was, str) else was.decode(errors="replace")
     return found

@@ -39,6 +39,7 @@ from tests.dashboard.conftest import (  # noqa: F401 - fixtures
 )
 from tests.hostile_redis import POISONS, all_keys, fields_poisoned, poison
 from tests.pairing.test_hostile_redis import STEPS
+from tests.selection import nightly
 from workers import celery, connections, heartbeats, pingers, slices, syphons, tasks
 
 MODULES = ("drills", "orphans", "pingers", "readiness", "watchers", "syphons", "collectors")
@@ -50,6 +51,8 @@ backlog_queue_count = 1
 entities = "*"
 drill = { entity = "orders", every_days = 0.00001 }
 """
+OFTEN = ("list", "values")
+KINDS = [*OFTEN, *nightly(*(kind for kind in POISONS if kind not in OFTEN))]
 NOW = datetime.now(UTC)
 EVENT = Event("c" * 32, NOW, "contoso", "orders", "failed_over", "an outage", "host:1:aaaa")
 USAGE = UsageRecord("r", NOW, "s", "contoso", "contoso", "orders", "send", "host:1:aaaa", 1, 1, 1, 1, 1)
@@ -166,7 +169,7 @@ def test_every_key_that_is_written_is_in_the_table_with_its_type(used):
     assert not [p for p, kind in dashboard_redis.KEYS.items() if not Keys({p: kind}).among(used)]
 
 
-@pytest.mark.parametrize("kind", [*POISONS, "values"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_page_and_no_answer_fails(kind, used, fleet_here, people, as_role, settings):  # noqa: F811
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
     token = tokens.make(people["administrator"], "a program", "administer", 30, timezone.now())[1]
@@ -180,7 +183,7 @@ def test_no_page_and_no_answer_fails(kind, used, fleet_here, people, as_role, se
         assert answer.status_code < 500, (path, answer.content[:300])
 
 
-@pytest.mark.parametrize("kind", [*POISONS, "values"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_signing_in_and_wrong_tokens_are_answered(kind, used, fleet_here, people, as_role):  # noqa: F811
     spoil(fleet_here, used, kind)
     answer = as_role("stranger").post("/login/", {"username": "operator", "password": PASSWORD})
@@ -190,7 +193,7 @@ def test_signing_in_and_wrong_tokens_are_answered(kind, used, fleet_here, people
     assert answer.status_code == 401
 
 
-@pytest.mark.parametrize("kind", [*POISONS, "values"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_task_fails_and_each_does_its_work_afterwards(kind, used, fleet_here):
     for name in scheduled():
         spoil(fleet_here, used, kind)
