@@ -215,7 +215,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Pings ---------------------------------------------------------------------------------------------------------
 
     async def ping(self, path: str) -> PingResult:
-        """Ask the entity once, now, whether it accepts sends; an accepted ping heals one that is not held."""
+        """Ping the entity now; an accepted ping heals an entity that is not held."""
         self.check_open()
         return await self._pinger.ping(path)
 

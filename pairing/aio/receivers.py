@@ -30,7 +30,7 @@ class MeteredReceiver(ServiceBusReceiver):
         count_handed_back(self, "_message_received_async")
 
     async def __aiter__(self) -> AsyncIterator[ServiceBusReceivedMessage]:
-        """The messages as they come, each counted as ``receive``; the SDK's own loop does not ask ``__anext__``."""
+        """The messages as they arrive, each counted as ``receive``; the SDK's own loop does not call ``__anext__``."""
         async for message in super().__aiter__():
             count_received(self._count, [message])
             yield message

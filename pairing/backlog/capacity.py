@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 
 FULL = 0.8
-"""A queue this full is not chosen as long as another is left."""
+"""A queue this full is not chosen while another one is left."""
 SOON_S = 30 * 60.0
-"""A queue that would be full within so long is warned of."""
+"""A queue that will be full within this time causes a warning."""
 _SHORTEST_S = 5.0
 _SMOOTHING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One queue's size, as last seen."""
+    """The last observed size of one queue."""
 
     size: int
     """Bytes."""
@@ -48,14 +48,14 @@ class Fill:
 
 
 def seen(before: Fill | None, size: int, limit: int, at: float) -> Fill:
-    """The queue's fill after one more look; looks closer together than 5 s say nothing of the rate."""
+    """The fill after another observation; observations less than 5 s apart do not change the rate."""
     limit = max(limit, 1)
     if before is None or at <= before.at:
         return Fill(size, limit, at)
     if at - before.at < _SHORTEST_S:
         return Fill(size, limit, before.at, before.rate) if size == before.size else before
     latest = (size - before.size) / (at - before.at)
-    grew_before = before.rate > 0 and latest > 0  # a turn of the tide counts at once
+    grew_before = before.rate > 0 and latest > 0  # a change of direction counts immediately
     rate = before.rate + _SMOOTHING * (latest - before.rate) if grew_before else latest
     return Fill(size, limit, at, rate)
 

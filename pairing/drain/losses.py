@@ -12,7 +12,7 @@ from pairing.telemetry.metering import UsageRecord
 
 
 def estimated(ledger: Ledger, pair: str, primary: str, secondary: str) -> list[UsageRecord]:
-    """The usage of the last two minutes in which this ledger was stored; a message counts as one of 64 KB at most."""
+    """The usage of the last two minutes in which this ledger was stored; a message counts as one of at most 64 KB."""
     return [
         record
         for minute, counts in ledger.recent.items()
@@ -22,7 +22,7 @@ def estimated(ledger: Ledger, pair: str, primary: str, secondary: str) -> list[U
 
 
 def messages(ledger: Ledger) -> int:
-    """How many messages that estimate is about."""
+    """The number of messages in that estimate."""
     return sum(sum(counts.values()) for counts in ledger.recent.values())
 
 
