@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests import migrated, selection
+from tests import compiled, migrated, selection
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
@@ -76,6 +76,10 @@ LOWEST_PORT, PORTS = 10_240, 22_000
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
     return ByCost(config, log)
+
+
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    compiled.compile_all(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -196,7 +196,7 @@ def unpack_from_apt(package: str) -> bool:
     folder.mkdir(parents=True)
     try:
         run(["apt-get", "update", "-qq"], "apt-get update failed")
-        # As root apt drops its rights, and may not write into a folder of ours: so it is told not to.
+        # As root, apt drops its rights and cannot write into our folder, so the sandbox is disabled.
         options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", f"Dir::Cache::archives={folder}"]
         run(
             ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, "apt-get", *options, "download", package],
@@ -292,7 +292,8 @@ def ensure_packages(name: str) -> None:
     if is_installed(name) or is_installed("test"):
         return
     say("installing Python packages (Spark is the large one) …")
-    uv("sync", "--quiet", "--require-hashes", REQUIREMENTS / f"{name}.txt")
+    # Compiled now: else each of the processes that start at the same time compiles all of it by itself.
+    uv("sync", "--quiet", "--compile-bytecode", "--require-hashes", REQUIREMENTS / f"{name}.txt")
     uv("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ROOT)
     stamp(name).write_text(digest(name))
 

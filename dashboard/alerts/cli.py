@@ -106,7 +106,7 @@ def _perform(options: Options, run: Callable[[Request], str]) -> Answer:
 
 def _channels(options: Options) -> Answer:
     try:
-        found = channel_board.told()
+        found = channel_board.described()
     except ChannelsFileError as error:
         raise CommandError(str(error)) from None
     columns = ("channel", "kind", "state", "sent_at")

@@ -109,7 +109,7 @@ class BacklogQueueAdmin(ReadOnly):
 
     @admin.display(description="clean up")
     def clean_up(self, queue: models.BacklogQueue) -> SafeString:
-        """The page that proves what is in it and asks."""
+        """A link to the page that checks its contents and asks for confirmation."""
         if queue.is_gone or not queue.is_orphan:
             return SafeString("")
         query = QueryDict(mutable=True)
@@ -119,7 +119,7 @@ class BacklogQueueAdmin(ReadOnly):
 
     @admin.display(description="holds", ordering="active")
     def holds(self, queue: models.BacklogQueue) -> str:
-        """All counts that are not 0, in words."""
+        """All counts that are not 0, as text."""
         return describe_counts({name: getattr(queue, name) for name in COUNTS})
 
 

@@ -164,5 +164,5 @@ def enter(plan: Plan, step: Step, now: datetime) -> Plan:
 
 
 def _numbers(found: list[int]) -> str:
-    told = ", ".join(map(str, found[:10]))
-    return f"{told} and {len(found) - 10} more" if len(found) > 10 else told
+    reported = ", ".join(map(str, found[:10]))
+    return f"{reported} and {len(found) - 10} more" if len(found) > 10 else reported

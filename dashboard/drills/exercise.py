@@ -128,8 +128,8 @@ class Exercise:
         except Unfit as error:
             return troubled(plan, task, str(error), is_final=True)
         except TROUBLES as error:
-            told = describe(error) if isinstance(error, AzureError | OSError) else str(error)
-            return troubled(plan, task, told)
+            reported = describe(error) if isinstance(error, AzureError | OSError) else str(error)
+            return troubled(plan, task, reported)
 
     # The tasks -----------------------------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Exercise:
     def _finish(self, plan: Plan, end: Finish) -> None:
         row, now = self._row, datetime.now(UTC)
         plan = self._heard(plan)
-        told = report(plan, row.at, now) | {"cost": cost(row.pair.name, operations(plan), now)}
+        reported = report(plan, row.at, now) | {"cost": cost(row.pair.name, operations(plan), now)}
         with transaction.atomic():
             ended = row.keep(
                 course=plan.as_json(),
@@ -247,7 +247,7 @@ class Exercise:
                 ended_at=now,
                 outcome=end.outcome,
                 detail=end.detail,
-                report=told,
+                report=reported,
             )
             if ended:
                 _audit(row, now, end)

@@ -135,21 +135,21 @@ class Plan:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON stored in the row."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}  # asdict makes slow deep copies
-        times = {name: value.isoformat() for name, value in told.items() if isinstance(value, datetime)}
+        reported = {one.name: getattr(self, one.name) for one in fields(self)}  # asdict makes slow deep copies
+        times = {name: value.isoformat() for name, value in reported.items() if isinstance(value, datetime)}
         arrivals = [[one.number, one.sequence] for one in self.arrivals]
         lists = {"arrivals": arrivals, "unsure": list(self.unsure), "fleet": list(self.fleet)}
         counts = {"heard": dict(self.heard), "operations": dict(self.operations)}
-        return {**told, **times, **lists, **counts, "step": self.step.value}
+        return {**reported, **times, **lists, **counts, "step": self.step.value}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Plan:
+    def from_json(cls, reported: Mapping[str, Any]) -> Plan:
         """Parse the output of `as_json`."""
         times = {
-            name: datetime.fromisoformat(told[name])
+            name: datetime.fromisoformat(reported[name])
             for name in ("since", "forced_at", "known_at", "diverted_at", "released_at", "healed_at", "home_at")
-            if told[name]
+            if reported[name]
         }
-        arrivals = tuple(Arrival(*one) for one in told["arrivals"])
-        tuples = {"arrivals": arrivals, "unsure": tuple(told["unsure"]), "fleet": tuple(told.get("fleet", ()))}
-        return cls(**{**told, **times, **tuples, "step": Step(told["step"])})
+        arrivals = tuple(Arrival(*one) for one in reported["arrivals"])
+        tuples = {"arrivals": arrivals, "unsure": tuple(reported["unsure"]), "fleet": tuple(reported.get("fleet", ()))}
+        return cls(**{**reported, **times, **tuples, "step": Step(reported["step"])})

@@ -62,13 +62,13 @@ def received(plan: Plan, number: int, sequence: int) -> Plan:
 
 def with_reports(plan: Plan, path: str, living: Mapping[str, Presence]) -> Plan:
     """Add the adoption times reported by live processes; those of ended processes are kept."""
-    told = {
+    reported = {
         process: one.after_s
         for process, presence in living.items()
         for one in presence.heard
         if process in plan.fleet and (one.path, one.version) == (path, plan.forced_version)
     }
-    return replace(plan, heard={**plan.heard, **told}) if told else plan
+    return replace(plan, heard={**plan.heard, **reported}) if reported else plan
 
 
 def spent(plan: Plan, **operations: int) -> Plan:

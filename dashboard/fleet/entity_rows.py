@@ -23,12 +23,12 @@ def entity_rows(pair: str, paths: Iterable[str]) -> dict[str, EntityHealth]:
 
 def record_entities(pair: str, kinds: Mapping[str, str]) -> None:
     """Store the existing queues and topics by path. Raises Pair.DoesNotExist for a pair that is not configured."""
-    row, told = Pair.objects.get(name=pair), {fitted(path, 260): kind for path, kind in kinds.items()}
+    row, reported = Pair.objects.get(name=pair), {fitted(path, 260): kind for path, kind in kinds.items()}
     known = dict(row.entities.values_list("path", "kind"))
-    fresh = [EntityHealth(pair=row, path=path, kind=kind) for path, kind in told.items() if path not in known]
+    fresh = [EntityHealth(pair=row, path=path, kind=kind) for path, kind in reported.items() if path not in known]
     EntityHealth.objects.bulk_create(fresh, ignore_conflicts=True)
-    for kind in set(told.values()):  # rows created from reports of processes lack the kind
-        if wrong := [path for path in known.keys() & told.keys() if known[path] != told[path] == kind]:
+    for kind in set(reported.values()):  # rows created from reports of processes lack the kind
+        if wrong := [path for path in known.keys() & reported.keys() if known[path] != reported[path] == kind]:
             row.entities.filter(path__in=wrong).update(kind=kind)
 
 

@@ -132,8 +132,8 @@ def record_waiting(
     since = {fitted(path, 260): at for path, at in oldest.items()}
     with transaction.atomic():
         entities = EntityHealth.objects.filter(pair__name=pair).exclude(waiting_at__gt=at)
-        told = entities.filter(Q(path__in=counts) | Q(waiting__gt=0) | Q(waiting_at__isnull=True))
-        rows = list(told.only("path", "waiting", "oldest_waiting_at"))
+        reported = entities.filter(Q(path__in=counts) | Q(waiting__gt=0) | Q(waiting_at__isnull=True))
+        rows = list(reported.only("path", "waiting", "oldest_waiting_at"))
         for row in rows:
             is_kept = not all_seen and row.path not in counts
             row.waiting = row.waiting or 0 if is_kept else counts.get(row.path, 0)
@@ -179,8 +179,8 @@ def record_dead_letters(pair: str, counts: Mapping[str, int], at: datetime) -> N
 
 def _store_dead_letters(pair: str, counts: Mapping[str, int]) -> None:
     entities = EntityHealth.objects.filter(pair__name=pair, kind="queue")
-    told = {fitted(path, 260): count for path, count in counts.items()}
-    rows = [row for row in entities.only("path", "dead_lettered") if row.dead_lettered != told.get(row.path)]
+    reported = {fitted(path, 260): count for path, count in counts.items()}
+    rows = [row for row in entities.only("path", "dead_lettered") if row.dead_lettered != reported.get(row.path)]
     for row in rows:
-        row.dead_lettered = told.get(row.path)
+        row.dead_lettered = reported.get(row.path)
     EntityHealth.objects.bulk_update(rows, ["dead_lettered"], batch_size=500)

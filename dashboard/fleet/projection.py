@@ -66,12 +66,12 @@ def apply_health(pair: str, health: Health) -> bool:
     return bool(apply_all_health(pair, [health]))
 
 
-def apply_all_health(pair: str, told: Iterable[Health]) -> int:
+def apply_all_health(pair: str, reported: Iterable[Health]) -> int:
     """Store the health of entities of one pair where it is newer than the stored one. Returns their number.
 
     Unchanged entities need one query in total. Raises Pair.DoesNotExist for a pair that is not configured.
     """
-    healths = list(told)
+    healths = list(reported)
     rows = entity_rows(pair, [health.path for health in healths])
     newer = [health for health in healths if rows[health.path].version < health.version]
     if not newer:
@@ -86,16 +86,16 @@ def _apply(entity: int, health: Health) -> int:
     return EntityHealth.objects.filter(pk=entity, version__lt=health.version).update(**_health_columns(health))
 
 
-def _set_later(told: Mapping[int, Mapping[str, Any]], by: str) -> int:
+def _set_later(reported: Mapping[int, Mapping[str, Any]], by: str) -> int:
     """Set columns of entities by key where the new value of column `by` is later. Returns the number of updates.
 
     Uses the driver's bulk execution: ten thousand ORM statements take seconds.
     """
-    fields = [one for one in EntityHealth._meta.concrete_fields if one.name in next(iter(told.values()))]
+    fields = [one for one in EntityHealth._meta.concrete_fields if one.name in next(iter(reported.values()))]
     quoted, guard = connection.ops.quote_name, next(one for one in fields if one.name == by)
     table, sets = quoted(EntityHealth._meta.db_table), ", ".join(f"{quoted(str(one.column))} = %s" for one in fields)
     rows = []
-    for entity, columns in told.items():
+    for entity, columns in reported.items():
         values = [one.get_db_prep_save(columns[one.name], connection) for one in fields]
         rows.append((*values, entity, guard.get_db_prep_save(columns[by], connection)))
     later = f"({quoted(by)} IS NULL OR {quoted(by)} < %s)"
@@ -200,17 +200,17 @@ class Disagreement(Protocol):
     def failed_over_in(self, path: str) -> int: ...
 
 
-def record_reported_states(pair: str, told: Disagreement) -> bool:
+def record_reported_states(pair: str, reported: Disagreement) -> bool:
     """Store in how many sending processes a disputed entity is failed over. Returns whether anything changed."""
     entities = EntityHealth.objects.filter(pair__name=pair)
-    disputed = {path: fitted(path, 260) for path in told.disputes}
+    disputed = {path: fitted(path, 260) for path in reported.disputes}
     changed = (
         entities.filter(processes__isnull=False)
         .exclude(path__in=disputed.values())
         .update(processes=None, failed_over_in=None)
     )
     for path, fits in disputed.items():
-        numbers = {"processes": told.processes, "failed_over_in": told.failed_over_in(path)}
+        numbers = {"processes": reported.processes, "failed_over_in": reported.failed_over_in(path)}
         changed += entities.filter(path=fits).exclude(**numbers).update(**numbers)
     return bool(changed)
 
@@ -221,5 +221,5 @@ def record_heartbeat(process: str, role: str, at: datetime, problems: Mapping[st
     Roles: `pings`, `syphons`, `collectors`, `beat`, or one worker's list.
     """
     wrong = {fitted(what, 300): fitted(why, None) for what, why in (problems or {}).items()}
-    told = {"role": fitted(role, 60), "seen_at": at, "problems": wrong}
-    Heartbeat.objects.update_or_create(process=fitted(process, 300), defaults=told)
+    reported = {"role": fitted(role, 60), "seen_at": at, "problems": wrong}
+    Heartbeat.objects.update_or_create(process=fitted(process, 300), defaults=reported)

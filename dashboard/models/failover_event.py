@@ -11,7 +11,7 @@ def kinds() -> list[tuple[str, str]]:
 
 
 class FailoverEvent(models.Model):
-    """One fact. Its id is its identity across redelivery, so it is stored once; facts outlive their pairs."""
+    """One event. Its id identifies it across redeliveries, so it is stored once; events outlive their pairs."""
 
     event_id = models.CharField(max_length=36, unique=True)
     time = models.DateTimeField()
@@ -21,12 +21,12 @@ class FailoverEvent(models.Model):
     reason = models.TextField(blank=True)
     process = models.CharField(max_length=300, blank=True)
     operator = models.CharField(max_length=150, null=True, blank=True)
-    alerted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="When alerts took note of it.")
+    alerted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="When the alerts evaluated it.")
 
     class Meta:
         ordering = ("-time", "-id")
         constraints = (
-            # A list of kinds would stop the collector, or lose the fact, when applications are newer than this.
+            # A list of kinds would stop the collector, or drop events, if applications are newer than this version.
             models.CheckConstraint(condition=models.Q(kind__regex=r"^[a-z][a-z_]*$"), name="event_kind_is_a_word"),
         )
         indexes = (

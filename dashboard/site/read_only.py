@@ -16,7 +16,7 @@ Filters = tuple[str | tuple[str, Any], ...]
 
 
 class ReadOnly(ModelAdmin):
-    """Facts: nobody adds, changes or deletes them by hand."""
+    """Facts: they cannot be added, changed or deleted by hand."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -42,6 +42,6 @@ def register(model: type[Model], columns: Columns, filters: Filters = (), search
         "list_filter": filters,
         "search_fields": searched,
         "list_select_related": joined or False,
-        "show_full_result_count": False,  # a million samples are not counted for a list
+        "show_full_result_count": False,  # counting a million samples would slow down the list
     }
     admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnly,), body))

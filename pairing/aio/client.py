@@ -1,4 +1,4 @@
-"""The asyncio paired client."""
+"""The paired client for asyncio."""
 
 import asyncio
 import logging
@@ -11,6 +11,7 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBu
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from pairing.aio.administration import emulator_transport, perform
+from pairing.aio.cancellation import CANCEL_AGAIN_S, within
 from pairing.aio.links import Background, Link
 from pairing.aio.maintenance import Maintenance
 from pairing.aio.pinger import Pinger
@@ -54,7 +55,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
             await self.let_go()
 
     def fault(self, error: BaseException) -> None:
-        """Declare this end useless because of ``error``; the pair faults unless the other end is closed within 5 s."""
+        """Declare this end unusable because of ``error``; the pair faults unless the other end is closed within 5 s."""
         if self._fall("faulted", error):
             self._background.start(self.let_go(), "closing")
 
@@ -62,7 +63,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
         """Close the SDK's clients, waiting a second at most."""
         made = self._taken()
         if made:
-            closing = self._background.start(asyncio.wait_for(self._close_all(made), CLOSE_S - 1.0), "closing")
+            closing = self._background.start(within(self._close_all(made), CLOSE_S - 1.0), "closing")
             await asyncio.wait([closing], timeout=1.0)
 
     async def _close_all(self, clients: list[Any]) -> None:
@@ -72,10 +73,10 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
 
 
 class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusReceiver, AsyncItemPaged[str]]):
-    """Sends to a primary namespace and, per entity, to a secondary one while the primary takes nothing.
+    """Sends to a primary namespace, and per entity to a secondary one while the primary accepts nothing.
 
-    ``credential`` is anything ``azure.identity.aio`` offers; ``secondary_credential`` (default: the same) needs the
-    Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening talks to the secondary only.
+    ``credential`` is anything that ``azure.identity.aio`` offers; ``secondary_credential`` (default: the same) needs
+    the Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
@@ -102,9 +103,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Life ----------------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Find or create the backlog queues, then allow sends; any failure is raised now, not later.
+        """Find or create the backlog queues, then allow sends. Failures are raised here, not by later sends.
 
-        BacklogCreationError names the namespace where it has no backlog queue and gets none.
+        BacklogCreationError names the namespace if it has no backlog queue and none could be created.
         """
         async with self._opening:
             await run_async(self._open())
@@ -142,11 +143,33 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
                 _LOGGER.exception("a periodic check failed; it goes on")
 
     async def _watch_links(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            now = time.monotonic()
-            for link in list(self.background.links):
-                link.interrupt_if_overdue(now)
+        try:
+            while True:
+                await asyncio.sleep(_TICK_S)
+                self._look_at_links()
+        except asyncio.CancelledError:
+            if self._state == "opened":
+                await self._watch_to_the_end()
+            raise
+
+    async def _watch_to_the_end(self) -> None:
+        """The loop ends, and nobody has closed the client: all of its tasks were cancelled, once.
+
+        One that goes on would keep ``asyncio.run`` from returning.
+        """
+        until = time.monotonic() + CLOSE_S
+        while time.monotonic() < until and (self.background.others() or self._is_any_link_in_use()):
+            self._look_at_links()
+            await self.background.end(_TICK_S)
+            await asyncio.sleep(CANCEL_AGAIN_S)
+
+    def _look_at_links(self) -> None:
+        now = time.monotonic()
+        for link in self._all_links():
+            link.interrupt_if_overdue(now)
+
+    def _is_any_link_in_use(self) -> bool:
+        return any(link.is_in_use for link in self._all_links())
 
     async def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
@@ -209,13 +232,13 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             link.forget()
 
     async def warm_now(self, path: str) -> None:
-        """Open the link to a backlog queue, and learn how large a message it takes."""
+        """Open the link to a backlog queue, and learn its message size limit."""
         await run_async(self._open_backlog_link(path))
 
     # Pings ---------------------------------------------------------------------------------------------------------
 
     async def ping(self, path: str) -> PingResult:
-        """Ask the entity once, now, whether it accepts sends; an accepted ping heals one that is not held."""
+        """Ping the entity now; an accepted ping heals an entity that is not held."""
         self.check_open()
         return await self._pinger.ping(path)
 

@@ -1,8 +1,9 @@
-"""How one backlog queue is drained: the rules of the syphon as a flow that yields an action and gets its outcome.
+"""The drain of one backlog queue: the rules of the syphon as a flow that yields actions and receives their outcomes.
 
 A message is completed in the backlog only after its send to the primary was acknowledged (docs/specification.md,
-section 8; docs/design/at-least-once.md). Messages for a destination that takes none are deferred, so that the others
-pass, and fetched by their sequence numbers when it is back. The flow does no I/O; both worlds drive it.
+section 8; docs/design/at-least-once.md). Messages for a destination that accepts none are deferred, so that others can
+pass, and fetched by their sequence numbers when it accepts sends again. The flow does no I/O; a blocking and an asyncio
+driver perform its actions.
 """
 
 from collections.abc import Callable, Iterable

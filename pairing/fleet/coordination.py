@@ -1,8 +1,8 @@
-"""How a process takes part in its fleet through Redis, without a sender ever waiting for Redis.
+"""The participation of a process in its fleet through Redis, without blocking senders.
 
-What a process reports goes into a bounded outbox that one thread empties; what others report arrives on another
-thread, by push, with a reconciling read behind it. With Redis away each process decides alone and reports later; a
-Redis that comes back empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
+Reports go into a bounded outbox that one thread empties; reports of others arrive on another thread by push, with a
+periodic read as a fallback. While Redis is unavailable each process decides alone and reports later; a Redis that was
+restarted empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
 """
 
 import logging
@@ -14,13 +14,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, Protocol
 
-import redis
 from redis.backoff import NoBackoff
 from redis.client import PubSub
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from pairing.events import Event
+from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.clock import FleetClock
 from pairing.fleet.known_health import KnownHealth, has_forgotten
 from pairing.fleet.presence import Heard, Presence, Presences
@@ -80,7 +80,7 @@ class RedisCoordination:
     """
 
     def __init__(self, url: str, pair: str, process: str) -> None:
-        client = redis.Redis.from_url(
+        client = CheckedRedis.from_url(
             url,
             decode_responses=True,
             encoding_errors="replace",  # what is no text makes no sense, but stops nothing
@@ -96,9 +96,9 @@ class RedisCoordination:
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
         """What this process reports of itself every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
-        """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
+        """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
-        """Told, in lower case, of the entities that the control plane knows; must neither block nor raise."""
+        """Called with the entities that the control plane knows, in lower case; must neither block nor raise."""
         self.dropped = 0
         """Facts that the full outbox had no room for."""
         self._redis = client

@@ -23,7 +23,8 @@ from pairing.stored_json import as_text, fields_of, readable
 
 Verb = Literal["fail_over", "hold", "release", "mark_healthy"]
 _STEPS: dict[Verb, str] = {"fail_over": "publish", "hold": "hold", "release": "release", "mark_healthy": "mark_healthy"}
-_CHANGE = script("pairing.fleet", "clock", "record", "change_health")
+_CHANGE = script("pairing.fleet", "clock", "whole", "record", "change_health")
+_MOST_CHANGES = 2**53  # what scripts count exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,10 @@ class HealthStore(PairKeys):
         """
         with self.redis.pipeline(transaction=False) as pipeline:
             pipeline.set(self._key("born"), uuid4().hex, nx=True)
-            pipeline.mget([self._key("latest"), self._key("born")])
-            latest, born = pipeline.execute()[1]
-        seen = Seen(_count(latest), as_text(born))
+            pipeline.get(self._key("latest"))
+            pipeline.get(self._key("born"))  # not MGET, which calls a value of another type missing
+            _, latest, born = pipeline.execute()
+        seen = Seen(_count(latest), as_text(born or ""))  # another process may have set it aside
         if known is None or known.born != seen.born:
             return News(self._hash("health"), seen, is_everything=True, has_forgotten=known is not None)
         if known == seen:
@@ -206,6 +208,7 @@ class HealthStore(PairKeys):
 def _count(value: Any) -> int:
     """The number of the last change; 0 where there is none, or none that can be read: then everything is read."""
     try:
-        return int(value or 0)
+        count = int(value or 0)
     except ValueError:
         return 0
+    return count if 0 <= count < _MOST_CHANGES else 0

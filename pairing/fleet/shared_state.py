@@ -1,7 +1,7 @@
-"""The state that the processes of a fleet share through Redis: thin and blocking, raising what redis-py raises.
+"""The state that the processes of a fleet share through Redis: thin and blocking, raising the errors of redis-py.
 
-Each change is one script, so that it holds whoever comes first. Fencing tokens follow Redis's clock where that is ahead
-of the last one, so that they go on rising after Redis was restarted empty.
+Each change is one script, so that the result does not depend on the order of arrival. Fencing tokens follow Redis's
+clock if it is ahead of the last one, so that they keep increasing after Redis was restarted empty.
 """
 
 import json
@@ -26,8 +26,8 @@ _FORGOTTEN_S = 3600.0
 
 _ROOM = "pairing.fleet"
 _CLAIM = script(_ROOM, "clock", "claim_ping")
-_RECORD_PING = script(_ROOM, "record", "record_ping")
-_ACQUIRE = script(_ROOM, "clock", "acquire_lease")
+_RECORD_PING = script(_ROOM, "whole", "record", "record_ping")
+_ACQUIRE = script(_ROOM, "clock", "whole", "acquire_lease")
 _RENEW = script(_ROOM, "renew_lease")
 _RELEASE = script(_ROOM, "release_lease")
 _ROTATE = script(_ROOM, "clock", "report_rotation")

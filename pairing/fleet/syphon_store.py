@@ -10,7 +10,7 @@ from pairing.fleet.scripts import script
 from pairing.fleet.shared_health import Pace, Pause
 from pairing.stored_json import as_text, readable
 
-_KEEP_LEDGER = script("pairing.fleet", "keep_ledger")
+_KEEP_LEDGER = script("pairing.fleet", "whole", "keep_ledger")
 
 
 class SyphonStore(PairKeys):

@@ -1,4 +1,4 @@
-"""Events are the same wherever they are told; time never jumps, whatever the wall clock does."""
+"""Events are the same wherever they are reported; time never jumps, whatever the wall clock does."""
 
 import re
 import time

@@ -51,8 +51,8 @@ class ModelTime(datetime):
 def clocked(shared: SharedState) -> SharedState:
     """The same scripts, by the model's clock."""
     for name, text in (("change", health_store._CHANGE), ("claim", shared_state._CLAIM)):
-        told = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
-        setattr(shared, f"_{name}", shared.redis.register_script(told))
+        reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
+        setattr(shared, f"_{name}", shared.redis.register_script(reported))
     return shared
 
 
@@ -254,7 +254,7 @@ class FleetLife(RuleBasedStateMachine):
             assert (machine.ping_at is not None) == (machine.state == "failed_over")
 
     def teardown(self):
-        """Everybody is back, everything is told and read: all agree."""
+        """Everybody is back, everything is reported and read: all agree."""
         if not hasattr(self, "processes"):
             return
         for process in self.processes.values():

@@ -55,8 +55,8 @@ class Clock:
         """The same scripts, by this clock."""
         for name in SCRIPTS:
             text = getattr(shared_sessions, f"_{name.upper()}")
-            told = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
-            setattr(sessions, f"_{name}", self.redis.register_script(told))
+            reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
+            setattr(sessions, f"_{name}", self.redis.register_script(reported))
         return sessions
 
 
@@ -271,7 +271,7 @@ class FleetLife(RuleBasedStateMachine):
 
     @staticmethod
     def moving(count):
-        """The homecoming at its plainest: what cannot go now is given back."""
+        """The simplest drain: messages that cannot be sent now are released."""
         while True:
             for message in (yield Receive(count, 0.1)):
                 item = Item(message, message.sequence_number, ENTITY, message.body)

@@ -42,7 +42,7 @@ def test_a_redirected_session_has_one_queue_whoever_sends(sessions):
     assert sessions.sync("e", []).up == {"orders"}
 
 
-def test_a_send_that_may_be_under_way_is_told_of(sessions):
+def test_a_send_that_may_be_under_way_is_reported(sessions):
     barred(sessions, "host:1:x")
     assert sessions.enter(KEY, None, "host:2:y", within_s=1).others == "host:1:x"
     sessions.leave([(KEY, "host:1:x", True), (KEY, "host:2:y", True)])
@@ -125,7 +125,7 @@ def test_a_gate_is_lowered_when_nobody_wants_it_and_no_session_is_barred(session
         assert time.monotonic() < until
 
 
-def test_a_redis_that_has_forgotten_says_so_and_is_told_again(sessions, redis_client):
+def test_a_redis_that_has_forgotten_says_so_and_is_informed_again(sessions, redis_client):
     first = sessions.sync("one", ["Orders"])
     assert (first.epoch, first.up) == ("epoch", {"orders"})
     redis_client.flushall()

@@ -141,5 +141,5 @@ def test_a_list_is_refused_only_where_its_rewritten_form_is_too_large_and_the_er
     with pytest.raises(MessageSizeExceededError) as caught:
         too_many.measure(STANDARD_LIMIT, True)
     exact = rewritten_on_the_wire(too_many.messages, "orders")
-    told = int(str(caught.value).split(" take ")[1].split()[0])
-    assert exact <= told <= exact + 16
+    reported = int(str(caught.value).split(" take ")[1].split()[0])
+    assert exact <= reported <= exact + 16

@@ -179,8 +179,8 @@ def begun(place: Place) -> None:
 
 
 def alerted(place: Place) -> None:
-    told = {"kind": "backlog", "severity": "info", "title": "many", "began_at": NOW, "opened_at": NOW}
-    Alert.objects.create(pk=7, key="backlog:contoso", pair="contoso", **told)
+    reported = {"kind": "backlog", "severity": "info", "title": "many", "began_at": NOW, "opened_at": NOW}
+    Alert.objects.create(pk=7, key="backlog:contoso", pair="contoso", **reported)
 
 
 def ruled(place: Place) -> None:
@@ -455,7 +455,7 @@ def test_who_lacks_the_right_is_refused_by_every_face(place, name, face, capsys)
             else:
                 assert HTTP[face](place, case, role).status_code == 403
         if face == "command":
-            with pytest.raises(CommandError, match="Nobody signs in as stranger"):
+            with pytest.raises(CommandError, match="There is no user stranger"):
                 of_command(place, case, "stranger", capsys)
         else:
             answer = HTTP[face](place, case, "stranger")
