@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from redis.backoff import NoBackoff
 from redis.client import PubSub
@@ -22,6 +22,7 @@ from redis.retry import Retry
 from pairing.events import Event
 from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.clock import FleetClock
+from pairing.fleet.facts import Facts
 from pairing.fleet.known_health import KnownHealth, has_forgotten
 from pairing.fleet.presence import Heard, Presence, Presences
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
@@ -49,8 +50,6 @@ _MOST_HEARD = 16
 _ANSWER_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _CLOSING_S = 2.0
-_MOST_FACTS = 20_000
-_IN_ONE_GO = 500
 _SLICE_S = 0.5
 
 
@@ -99,8 +98,6 @@ class RedisCoordination:
         """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
         """Called with the entities that the control plane knows, in lower case; must neither block nor raise."""
-        self.dropped = 0
-        """Facts that the full outbox had no room for."""
         self._redis = client
         self._clock = FleetClock()
         self._presences = Presences(self.shared)
@@ -110,8 +107,7 @@ class RedisCoordination:
         self._lock = threading.Condition()
         self._changes: dict[str, tuple[SharedHealth, bool]] = {}
         self._queues: dict[str, QueueNews] = {}
-        self._events: deque[Event] = deque()
-        self._usage: deque[UsageRecord] = deque()
+        self._facts = Facts(self._lock)
         self._known = KnownHealth(process)
         self._heard: deque[Heard] = deque(maxlen=_MOST_HEARD)
         self._seen: Seen | None = None
@@ -123,6 +119,11 @@ class RedisCoordination:
             threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
             for name, run in (("outbox", self._write), ("news", self._listen))
         ]
+
+    @property
+    def dropped(self) -> int:
+        """How many events and usage records the full outbox had no room for."""
+        return self._facts.dropped
 
     def start(self, on_change: Callable[[SharedHealth], None]) -> None:
         """Begins to listen and to report; ``on_change`` must neither block nor raise."""
@@ -152,16 +153,11 @@ class RedisCoordination:
 
     def report(self, event: Event) -> None:
         """Tells the control plane of an event, once Redis is there."""
-        with self._lock:
-            self._append(self._events, event)
-            self._lock.notify_all()
+        self._facts.add_event(event)
 
     def record_usage(self, records: Iterable[UsageRecord]) -> None:
         """Tells the cost pipeline what was used, once Redis is there."""
-        with self._lock:
-            for record in records:
-                self._append(self._usage, record)
-            self._lock.notify_all()
+        self._facts.add_usage(records)
 
     def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None:
         """Whether this process shall ping now; None where Redis does not answer and the process decides alone."""
@@ -184,16 +180,6 @@ class RedisCoordination:
         self._redis.close()
 
     # The outbox ----------------------------------------------------------------------------------------------------
-
-    def _append(self, facts: deque[Any], fact: Event | UsageRecord) -> None:
-        if len(facts) >= _MOST_FACTS:
-            facts.popleft()
-            self.dropped += 1
-            if self.dropped % _MOST_FACTS == 1:
-                _LOGGER.error(
-                    "pairing: Redis was away so long that the oldest of %d events or records are lost", len(facts)
-                )
-        facts.append(fact)
 
     def _write(self) -> None:
         pause = _FIRST_PAUSE_S
@@ -229,15 +215,16 @@ class RedisCoordination:
             self._cut_off(error)
 
     def _has_facts(self) -> bool:
-        return bool(self._changes or self._queues or self._events or self._usage)
+        return bool(self._changes or self._queues or self._facts)
 
     def _report_all(self) -> None:
         for path in list(self._changes):
             self._report_change(path)
         for path in list(self._queues):
             self._report_queue(path)
-        self._report_batch(self._events, lambda events: self.shared.report(*map(self._by_fleet_time, events)))
-        self._report_batch(self._usage, self.shared.record_usage)
+        self._facts.deliver(
+            lambda events: self.shared.report(*map(self._by_fleet_time, events)), self.shared.record_usage
+        )
 
     def _by_fleet_time(self, event: Event) -> Event:
         return replace(event, time=self._clock.fleet_time(event.time, event.entity))
@@ -258,16 +245,6 @@ class RedisCoordination:
                 del self._changes[path]
         if now is not None:
             self._learn(now, is_answer=not applied, is_reported=applied)
-
-    def _report_batch(self, facts: deque[Any], report: Callable[[list[Any]], None]) -> None:
-        with self._lock:
-            batch = [facts.popleft() for _ in range(min(len(facts), _IN_ONE_GO))]
-        try:
-            report(batch)
-        except BaseException:
-            with self._lock:  # reported again: each fact has an identity by which a second delivery is known
-                facts.extendleft(reversed(batch))
-            raise
 
     def _cut_off(self, error: Exception) -> None:
         if self.is_connected:
