@@ -92,10 +92,16 @@ class _PunctualSocket(ssl.SSLSocket):
         super().do_handshake(block)
 
 
-def punctual_context(authorities: str | None) -> ssl.SSLContext:
-    """The TLS context that the SDK would make for these certificate authorities, with a handshake that ends."""
+def tls_context(authorities: str | None) -> ssl.SSLContext:
+    """The TLS context that the SDK would make for these certificate authorities."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(authorities or certifi.where())
+    return context
+
+
+def punctual_context(authorities: str | None) -> ssl.SSLContext:
+    """The same, for blocking sockets: its handshake ends."""
+    context = tls_context(authorities)
     context.sslsocket_class = _PunctualSocket
     return context
 
