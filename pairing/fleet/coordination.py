@@ -10,12 +10,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import replace
 from typing import Protocol
 
 from redis.backoff import NoBackoff
-from redis.client import PubSub
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
@@ -28,6 +26,7 @@ from pairing.fleet.presence import Heard, Presence, Presences
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
+from pairing.fleet.subscription import Subscription
 from pairing.stored_json import readable, skipped
 from pairing.telemetry.metering import UsageRecord
 
@@ -50,7 +49,6 @@ _MOST_HEARD = 16
 _ANSWER_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _CLOSING_S = 2.0
-_SLICE_S = 0.5
 
 
 class Coordination(Protocol):
@@ -115,9 +113,17 @@ class RedisCoordination:
         self._must_read = True
         self._must_listen_anew = threading.Event()
         self._is_closing = False
+        subscription = Subscription(
+            client,
+            {self.shared.channel: self._read, self._backlog.channel: self._read_queue},
+            on_gap=self._ask_for_a_read,
+            is_cut=self._must_listen_anew,
+            is_closing=lambda: self._is_closing,
+            rest=self._rest,
+        )
         self._threads = [
             threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
-            for name, run in (("outbox", self._write), ("news", self._listen))
+            for name, run in (("outbox", self._write), ("news", subscription.run))
         ]
 
     @property
@@ -283,37 +289,10 @@ class RedisCoordination:
         if paths := list(self.rotation()):
             self.shared.report_rotation(self._process, paths)
 
-    def _listen(self) -> None:
-        while not self._is_closing:
-            self._must_listen_anew.clear()
-            try:
-                self._listen_on(self._pubsub())
-            except (RedisError, OSError):
-                self._ask_for_a_read()
-                self._rest(_FIRST_PAUSE_S)
-            except Exception:
-                _LOGGER.exception("pairing: listening to Redis stumbled; it goes on")
-                self._rest(_LONGEST_PAUSE_S)
-
-    def _listen_on(self, pubsub: PubSub) -> None:
-        with closing(pubsub):
-            pubsub.subscribe(self.shared.channel, self._backlog.channel)
-            self._ask_for_a_read()  # for what was said before this process listened
-            while not self._is_closing and not self._must_listen_anew.is_set():
-                message = pubsub.get_message(timeout=_SLICE_S)
-                if message is not None and message["channel"] == self._backlog.channel:
-                    self._read_queue(message["data"])
-                elif message is not None:
-                    self._read(message["data"])
-
     def _ask_for_a_read(self) -> None:
         with self._lock:
             self._must_read = True
             self._lock.notify_all()
-
-    def _pubsub(self) -> PubSub:
-        pubsub: PubSub = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-        return pubsub
 
     def _read(self, text: str) -> None:
         try:
