@@ -223,10 +223,17 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "dashboard.site.logs.formatter", "format": LOG_FORMAT}},
+    "filters": {
+        "without queries": {"()": "dashboard.site.logs.WithoutQueries"},
+        "one line": {"()": "dashboard.site.logs.OneLine"},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": _env.text("LOG_LEVEL", "INFO").upper()},
     "loggers": {
-        "django.server": {"handlers": ["stderr"], "propagate": False},
+        "django.server": {"handlers": ["stderr"], "propagate": False, "filters": ["without queries"]},
+        "django.security.DisallowedHost": {"filters": ["one line"]},
+        "urllib3": {"filters": ["without queries"]},
+        "urllib3.connectionpool": {"filters": ["without queries"]},
         "azure": {"level": "WARNING"},  # lines for every frame tell nobody anything
         "authlib": {"level": "INFO"},  # below that it logs the code verifier of each sign-in
     },

@@ -1,4 +1,4 @@
-"""The demo's books: every message has a number and a checksum, and both ends tell Redis what they did with it.
+"""The demo's proof of delivery: messages have a number and a checksum, and both ends record them in Redis.
 
 Per queue: bitmaps `accepted` and `received` (message n sets bit n), counters `refused`, `duplicates` and `damaged`.
 A message is missing that was accepted and is neither received nor still in one of the namespaces.
@@ -12,14 +12,14 @@ import redis
 
 
 class Accounts:
-    """The books in the Redis of REDIS_URL. Calls raise redis errors: without books there is no proof."""
+    """The counters in the Redis of REDIS_URL. Calls raise redis errors, because without counters there is no proof."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
 
     @classmethod
     def from_environment(cls) -> "Accounts":
-        """The books of the Redis that REDIS_URL names."""
+        """The counters in the Redis of REDIS_URL."""
         return cls(redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=5, socket_connect_timeout=5))
 
     def next_number(self, queue: str) -> int:
@@ -49,7 +49,7 @@ def _key(queue: str, book: str) -> str:
 
 
 def letter(queue: str, number: int) -> str:
-    """The body of message `number`, which can be told from every other and from a damaged one."""
+    """The body of message `number`, which differs from all others and shows damage."""
     content = f"{queue} {number}"
     return json.dumps({"queue": queue, "number": number, "sha256": hashlib.sha256(content.encode()).hexdigest()})
 

@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("queues", nargs="+", metavar="QUEUE")
     parser.add_argument("--rate", type=float, default=2.0, help="messages a second and queue (default: 2)")
     parser.add_argument("--count", type=int, help="end after so many messages a queue (default: never)")
-    parser.add_argument("--primary-namespace", help="its name, where the host does not tell it")
+    parser.add_argument("--primary-namespace", help="its name, if the host does not contain it")
     parser.add_argument("--backlog-queues", type=int, default=10, help="backlog_queue_count (default: 10)")
     parser.add_argument("--failover-interval", type=float, default=60, metavar="S", help="seconds (default: 60)")
     parser.add_argument("--ping-interval", type=float, default=60, metavar="S", help="seconds (default: 60)")

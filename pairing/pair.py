@@ -74,11 +74,11 @@ class Pair:
         """Held for every change; notified after each."""
         self.rotation = Rotation((), probation_s=seconds(options.backlog_probation), random=random)
         self.on_change: Callable[[Change], None] = lambda change: None
-        """Told of each state that this process brought about, in their order; must not block."""
+        """Called for each state change that this process caused, in order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None
-        """Told of each event that the fleet does not know yet."""
+        """Called for each event that the fleet does not know yet."""
         self.on_rotation: Callable[[str, str, float | None], None] = lambda path, reason, until: None
-        """Told of each backlog queue that left the rotation, until when at the latest, or came back (None)."""
+        """Called for each backlog queue that left the rotation, with its latest return, or that came back (None)."""
         self.sends = False
         """Whether this process has had a sender."""
         self._machines: dict[str, PathAvailability] = {}

@@ -41,10 +41,10 @@ def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
     before = transforms.winners(met, transforms.WITHIN_A_DAY).persist()
     after = transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY).persist()
     hours = transforms.corrected(kept, before, after).persist()
-    told = {"new": new, "before": before, "after": after}
+    reported = {"new": new, "before": before, "after": after}
     counted = _by_day(
         accepted=hours.groupBy("date").agg(F.sum("rows").alias("n")),
-        **{name: rows.groupBy("date").agg(F.count("*").alias("n")) for name, rows in told.items()},
+        **{name: rows.groupBy("date").agg(F.count("*").alias("n")) for name, rows in reported.items()},
     )
     rows = counted["new"]
     copies = {day: n + counted["before"].get(day, 0) - counted["after"].get(day, 0) for day, n in rows.items()}

@@ -1,4 +1,4 @@
-"""What can go wrong in a job, told in one sentence to the person who started it."""
+"""Errors of a job, each with one sentence for the person who started it."""
 
 
 class PipelineError(Exception):

@@ -122,8 +122,8 @@ def _liars(spark: SparkSession, listing: Listing, day: str) -> list[str]:
     counted = {
         _name(row["file"]): row["count"] for row in read_files(spark, of_day, USAGE).groupBy("file").count().collect()
     }
-    told = ((file, counted.get(_name(file.path), 0)) for file in of_day.files)
-    return [f"{file.path} says it has {file.rows} rows and has {rows}" for file, rows in told if file.rows != rows]
+    reported = ((file, counted.get(_name(file.path), 0)) for file in of_day.files)
+    return [f"{file.path} says it has {file.rows} rows and has {rows}" for file, rows in reported if file.rows != rows]
 
 
 def _name(path: str) -> str:

@@ -38,7 +38,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakDay:
-    """A namespace's peaks of connections on one day, of each hour (UTC); None where nothing was told."""
+    """The connection peaks of a namespace on one day, by hour (UTC); None if unknown."""
 
     scope: str
     namespace: str

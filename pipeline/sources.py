@@ -191,7 +191,7 @@ def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, s
     as_stored = {
         name: "long" if kind == "timestamp" and unit == NANOSECONDS else kind for name, kind in columns.items()
     }
-    # Spark reads times in nanoseconds only as plain numbers, and only if told so.
+    # Spark reads times in nanoseconds only as integers, and only if configured.
     spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
     frame = spark.read.schema(ddl(as_stored)).option("basePath", root).parquet(*paths)
     selected: list[Column] = [

@@ -226,7 +226,7 @@ def _tiers_at(ladder: DataFrame, time: str) -> DataFrame:
 
 
 def _in_places(sums: DataFrame, wanted: str, starts: Sequence[int]) -> DataFrame:
-    """Sums with their tier under each rule, told by rule, where the `tier` is wanted."""
+    """Sums with their tier under each rule, by rule, if the `tier` is requested."""
     of_rule = reduce(lambda rest, rule: F.when(F.col("rule") == rule, F.col(rule)).otherwise(rest), RULES, F.lit(None))
     placed = by_rule(sums).withColumn("tier", of_rule).where(wanted)
     units = (F.when(F.col("tier") == n, F.col("units")).otherwise(0).alias(f"t{n}") for n in range(len(starts)))

@@ -196,7 +196,7 @@ def unpack_from_apt(package: str) -> bool:
     folder.mkdir(parents=True)
     try:
         run(["apt-get", "update", "-qq"], "apt-get update failed")
-        # As root apt drops its rights, and may not write into a folder of ours: so it is told not to.
+        # As root, apt drops its rights and cannot write into our folder, so the sandbox is disabled.
         options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", f"Dir::Cache::archives={folder}"]
         run(
             ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, "apt-get", *options, "download", package],

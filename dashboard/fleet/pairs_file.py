@@ -213,16 +213,20 @@ class _Reader:
             messaging_units=self.messaging_units(where, end),
         )
 
-    def drill(self, where: str, told: Any) -> DrillConfig:
+    def drill(self, where: str, reported: Any) -> DrillConfig:
         where = f"{where} drill"
-        if not isinstance(told, dict) or not isinstance(told.get("entity"), str) or not told["entity"].strip():
-            raise self.error(f"{where} is {told!r}; write {PAIR_KEYS['drill']}.")
-        self.refuse_unknown(where, told, DRILL_KEYS)
-        days = told.get("every_days")
+        if (
+            not isinstance(reported, dict)
+            or not isinstance(reported.get("entity"), str)
+            or not reported["entity"].strip()
+        ):
+            raise self.error(f"{where} is {reported!r}; write {PAIR_KEYS['drill']}.")
+        self.refuse_unknown(where, reported, DRILL_KEYS)
+        days = reported.get("every_days")
         fits = days is None or (isinstance(days, int | float) and not isinstance(days, bool) and 0 < days <= 366)
         if not fits:
             raise self.error(f"{where}: every_days is {days!r}; write a number of days up to 366, or leave it out.")
-        return DrillConfig(told["entity"], None if days is None else float(days))
+        return DrillConfig(reported["entity"], None if days is None else float(days))
 
     def messaging_units(self, where: str, end: dict[str, Any]) -> int:
         units = end.get("messaging_units", 1)

@@ -1,17 +1,17 @@
-"""The database when it cannot be used: which of its errors mean that, and one sentence about the cause."""
+"""An unavailable database: the errors that indicate it, and one sentence about the cause."""
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 AWAY = (OperationalError, InterfaceError)
-"""What Django raises where the database does not answer, breaks a connection off, or stays locked."""
+"""Errors of Django when the database does not respond, closes a connection, or remains locked."""
 RETRY_AFTER_S = 5
 SENTENCE = "The database does not answer. Nothing was changed; try again in a few seconds."
 MOST_OF_A_REASON = 300
 
 
 def problem_of(error: DatabaseError) -> str:
-    """What is wrong with the database and what to do, found out by asking it. No credential is in the text."""
+    """The problem of the database and what to do about it, found by querying it. The text contains no credentials."""
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -19,7 +19,7 @@ def problem_of(error: DatabaseError) -> str:
         return f"The database {_name()} does not answer ({_first_line(error)}). Start it, or correct DATABASE_URL."
     if missing:
         return f"The database {_name()} is not migrated: run manage.py migrate first."
-    return f"The database {_name()} refused a statement ({_first_line(error)})."
+    return f"The database {_name()} rejected a statement ({_first_line(error)})."
 
 
 def _name() -> str:

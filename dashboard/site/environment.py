@@ -1,4 +1,4 @@
-"""Readers of environment variables that refuse bad values in one sentence, and read NAME_FILE in place of NAME."""
+"""Readers of environment variables that reject bad values with one sentence, and read NAME_FILE in place of NAME."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
 class Environment:
-    """The environment, or a mapping in its place. Readers raise ImproperlyConfigured, never with a secret's value."""
+    """The environment, or a mapping in its place. Readers raise ImproperlyConfigured, without secret values."""
 
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
         self._variables = os.environ if variables is None else variables
@@ -27,7 +27,7 @@ class Environment:
             raise ImproperlyConfigured(f"{name}_FILE names {file_name}, which cannot be read: {reason}.") from None
 
     def words(self, name: str, default: str) -> list[str]:
-        """A comma-separated list, without empty words."""
+        """A comma-separated list, without empty items."""
         return [word.strip() for word in self.text(name, default).split(",") if word.strip()]
 
     def whole(self, name: str, default: int, *, least: int, most: int) -> int:
@@ -49,13 +49,13 @@ class Environment:
         return value in TRUE
 
     def path(self, name: str, default: Path) -> Path:
-        """A path of this machine; ~ is the home folder."""
+        """A local path; ~ is the home folder."""
         return Path(self.text(name, str(default))).expanduser()
 
     def url(self, name: str, default: str, schemes: tuple[str, ...]) -> str:
-        """A URL of one of the schemes. The error does not repeat the value, which may hold a password."""
+        """A URL with one of the schemes. The error does not contain the value, which may include a password."""
         value = self.text(name, default)
         if not value.startswith(tuple(f"{scheme}://" for scheme in schemes)):
             known = " or ".join(f"{scheme}://…" for scheme in schemes)
-            raise ImproperlyConfigured(f"{name} is not a URL this project can use: give {known}.")
+            raise ImproperlyConfigured(f"{name} is not a supported URL: use {known}.")
         return value

@@ -11,6 +11,7 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBu
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from pairing.aio.administration import emulator_transport, perform
+from pairing.aio.cancellation import CANCEL_AGAIN_S, within
 from pairing.aio.links import Background, Link
 from pairing.aio.maintenance import Maintenance
 from pairing.aio.pinger import Pinger
@@ -62,7 +63,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
         """Close the SDK's clients, waiting a second at most."""
         made = self._taken()
         if made:
-            closing = self._background.start(asyncio.wait_for(self._close_all(made), CLOSE_S - 1.0), "closing")
+            closing = self._background.start(within(self._close_all(made), CLOSE_S - 1.0), "closing")
             await asyncio.wait([closing], timeout=1.0)
 
     async def _close_all(self, clients: list[Any]) -> None:
@@ -142,11 +143,33 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
                 _LOGGER.exception("a periodic check failed; it goes on")
 
     async def _watch_links(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            now = time.monotonic()
-            for link in list(self.background.links):
-                link.interrupt_if_overdue(now)
+        try:
+            while True:
+                await asyncio.sleep(_TICK_S)
+                self._look_at_links()
+        except asyncio.CancelledError:
+            if self._state == "opened":
+                await self._watch_to_the_end()
+            raise
+
+    async def _watch_to_the_end(self) -> None:
+        """The loop ends, and nobody has closed the client: all of its tasks were cancelled, once.
+
+        One that goes on would keep ``asyncio.run`` from returning.
+        """
+        until = time.monotonic() + CLOSE_S
+        while time.monotonic() < until and (self.background.others() or self._is_any_link_in_use()):
+            self._look_at_links()
+            await self.background.end(_TICK_S)
+            await asyncio.sleep(CANCEL_AGAIN_S)
+
+    def _look_at_links(self) -> None:
+        now = time.monotonic()
+        for link in self._all_links():
+            link.interrupt_if_overdue(now)
+
+    def _is_any_link_in_use(self) -> bool:
+        return any(link.is_in_use for link in self._all_links())
 
     async def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""

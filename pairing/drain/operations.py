@@ -39,7 +39,7 @@ from pairing.drain.actions import (
 )
 from pairing.drain.host import SyphonHost, SyphonLink, World
 from pairing.drain.refusals import require_lease, why_refused
-from pairing.drain.session_order import Bar, Barred, Lift, SessionAction
+from pairing.drain.session_order import Bar, Barred, Hold, Lift, SessionAction
 from pairing.drain.shared_sessions import session_outcome
 from pairing.drain.stored_ledger import StoredLedger, same_queue
 from pairing.drain.usage import Tally
@@ -98,7 +98,7 @@ class DrainOperations:
             case Rest():
                 yield from call(self._rest, action.seconds)
                 return action.reply(None)
-            case Barred() | Bar() | Lift():
+            case Barred() | Bar() | Lift() | Hold():
                 return (yield from call(self._world.block, partial(session_outcome, self._host, self._queue, action)))
 
     def created_at(self) -> Operation[str]:

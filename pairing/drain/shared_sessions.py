@@ -2,7 +2,7 @@
 
 from pairing.drain.actions import Failed
 from pairing.drain.host import SyphonHost
-from pairing.drain.session_order import Bar, Barred, Lift, SessionAction
+from pairing.drain.session_order import Bar, Barred, Hold, Lift, SessionAction
 from pairing.drive import Reply
 from pairing.health.faults import describe
 from pairing.sessions.shared import SharedSessions
@@ -30,3 +30,6 @@ def _answer(sessions: SharedSessions, queue: str, action: SessionAction) -> Repl
             return action.reply(None)
         case Lift():
             return action.reply(sessions.lift(queue, action.drained))
+        case Hold():
+            sessions.hold(queue, action.keys, action.seconds)
+            return action.reply(None)

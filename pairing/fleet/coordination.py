@@ -14,14 +14,15 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, Protocol
 
-import redis
 from redis.backoff import NoBackoff
 from redis.client import PubSub
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from pairing.events import Event
+from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.clock import FleetClock
+from pairing.fleet.known_health import KnownHealth, has_forgotten
 from pairing.fleet.presence import Heard, Presence, Presences
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
@@ -79,7 +80,7 @@ class RedisCoordination:
     """
 
     def __init__(self, url: str, pair: str, process: str) -> None:
-        client = redis.Redis.from_url(
+        client = CheckedRedis.from_url(
             url,
             decode_responses=True,
             encoding_errors="replace",  # what is no text makes no sense, but stops nothing
@@ -95,9 +96,9 @@ class RedisCoordination:
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
         """What this process reports of itself every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
-        """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
+        """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
-        """Told, in lower case, of the entities that the control plane knows; must neither block nor raise."""
+        """Called with the entities that the control plane knows, in lower case; must neither block nor raise."""
         self.dropped = 0
         """Facts that the full outbox had no room for."""
         self._redis = client
@@ -111,9 +112,8 @@ class RedisCoordination:
         self._queues: dict[str, QueueNews] = {}
         self._events: deque[Event] = deque()
         self._usage: deque[UsageRecord] = deque()
-        self._known: dict[str, SharedHealth] = {}
+        self._known = KnownHealth(process)
         self._heard: deque[Heard] = deque(maxlen=_MOST_HEARD)
-        self._withheld: set[str] = set()  # known here, and not passed on: what was to be reported came first
         self._seen: Seen | None = None
         self._number_known = 0
         self._must_read = True
@@ -294,11 +294,11 @@ class RedisCoordination:
             self._number_known = len(paths)
             self.on_known(paths)
         news = self.shared.news(self._seen)
-        remembered = list(self._known.values()) if news.has_forgotten else []
+        remembered = list(self._known) if news.has_forgotten else []
         for health in readable(self.shared.channel, news.texts, SharedHealth.from_json).values():
             self._learn(health, is_read=not news.has_forgotten)
         for known in remembered:
-            if known.state != "failing" and _has_forgotten(news.texts.get(known.path), known):
+            if known.state != "failing" and has_forgotten(news.texts.get(known.path), known):
                 self.shared.restore(known)
         self._seen = news.seen
 
@@ -361,64 +361,25 @@ class RedisCoordination:
     def _learn(
         self, health: SharedHealth, *, is_answer: bool = False, is_read: bool = False, is_reported: bool = False
     ) -> None:
-        """Passes on what others did. What this process is about to report is first decided in Redis; what it
-        has just reported (``is_reported``) is no news to it.
-
-        ``failing`` ends no failover: where it follows one, a recovery was missed, or Redis has forgotten the failover.
-        Which of them, ``knew`` shows where its author knew of the failover, and else a read does (``is_read``: Redis
-        has forgotten nothing since the last one); until then neither is true.
-        """
+        """Passes on what others did; asks for a read where only that shows what a report means."""
         with self._lock:
-            known = self._known.get(health.path)
-            if known is not None and (known.state, health.state) == ("failed_over", "failing"):
-                if not (is_read or health.knew >= known.version):
-                    self._must_read = True
-                    self._lock.notify_all()
-                    return
-                health = replace(health, state="healthy", reason="it recovered, and failed again")
-            is_own = is_reported or (health.process == self._process and not _is_news_to_itself(health, known))
-            is_new = known is None or health.version > known.version or _gives_way(known, health)
-            if is_new:
-                self._known[health.path] = health
-            is_pending, is_withheld = health.path in self._changes, health.path in self._withheld
-            is_due = is_new or is_answer or (is_withheld and health.version == self._known[health.path].version)
-            if is_due:
-                (self._withheld.add if is_pending else self._withheld.discard)(health.path)
-        if is_own or health.state == "failing" or is_pending:
+            if self._known.is_unclear(health, is_read=is_read):
+                self._must_read = True
+                self._lock.notify_all()
+                return
+            is_pending = health.path in self._changes
+            change = self._known.take(health, is_pending=is_pending, is_answer=is_answer, is_reported=is_reported)
+        if change is None:
             return
-        if is_due:
-            try:
-                self._on_change(health)
-            except Exception:
-                _LOGGER.exception("pairing: a change of %s was not taken in", health.path)
-            else:
-                self._note(health)
+        try:
+            self._on_change(change)
+        except Exception:
+            _LOGGER.exception("pairing: a change of %s was not taken in", change.path)
+        else:
+            self._note(change)
 
     def _note(self, health: SharedHealth) -> None:
         """How soon an operator's failover was taken over; its version is Redis's time in milliseconds."""
         if health.state == "failed_over" and health.origin == "forced":
             after_s = time.time() - self._clock.ahead_s - health.version / 1000
             self._heard.append(Heard(health.path, health.version, round(max(0.0, after_s), 3)))
-
-
-def _gives_way(known: SharedHealth, health: SharedHealth) -> bool:
-    """Whether what is known is only ``failing``, which a failover of whatever age ends."""
-    return known.state == "failing" and health.state == "failed_over"
-
-
-def _is_news_to_itself(health: SharedHealth, known: SharedHealth | None) -> bool:
-    """Whether a process's own report is news to it: another's failover arrived after the report that had ended it."""
-    return known is not None and known.state == "failed_over" and known.process != health.process
-
-
-def _has_forgotten(text: str | None, known: SharedHealth) -> bool:
-    """Whether Redis says nothing of the entity, or something older, or ``failing`` by who knew of no failover."""
-    if text is None:
-        return True
-    try:
-        stands = SharedHealth.from_json(text)
-    except ValueError:
-        return False
-    if stands.state == "failing" and known.state == "failed_over":
-        return stands.knew < known.version
-    return stands.version < known.version

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pairing.backlog.capacity import Fill, seen
+from pairing.fleet.checked_redis import claimed
 from pairing.stored_json import hash_of, moment_or_none, number, readable, reading, record, text, whole
 
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ class SharedBacklog:
 
     def claim_look(self, every_s: float) -> bool:
         """Whether the caller shall look at the queues now: of a fleet one process, once per interval."""
-        return bool(self._redis.set(self._look, "1", nx=True, px=max(int(every_s * 1000), 1)))
+        return claimed(self._redis, self._look, every_s)
 
     def claim_repair(self, every_s: float) -> bool:
         """Whether the caller shall create deleted queues again now: of a fleet one process, once per interval."""
-        return bool(self._redis.set(self._repair, "1", nx=True, px=max(int(every_s * 1000), 1)))
+        return claimed(self._redis, self._repair, every_s)
 
     def record(self, sizes: Mapping[str, tuple[int, int]], at: float) -> dict[str, Fill]:
         """Keep what was seen: size and limit in bytes by path, ``at`` in seconds of Unix time.

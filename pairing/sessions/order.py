@@ -133,13 +133,21 @@ class SessionSend:
         session, work = part
         if session is not None:
             key, token = session_key(self.entity.path, session), self.order.token()
-            ruling = yield from Consult(key, None, token, self.deadline - self.now())
+            ruling = yield from self._ruling(key, token)
             if ruling is None and (queue := self.order.remembered(key)) is not None:
                 return (yield from self._alone(part, queue, Redirected(self.deadline)))
             if ruling is not None and ruling.queue:
                 return (yield from self._behind(part, key, token, ruling, None))
         redirected = yield from self._primary(work, self.now())
         return None if redirected is None else (yield from self._redirect(part, redirected))
+
+    def _ruling(self, key: str, token: str) -> Generator[OrderAction, Reply, Ruling | None]:
+        """What Redis answers, once the session's sends are not held back."""
+        while True:
+            ruling = yield from Consult(key, None, token, self.deadline - self.now())
+            if ruling is None or ruling.queue or not ruling.wait_s:
+                return ruling
+            yield from Pause(ruling.wait_s)
 
     def _redirect(self, part: Part, redirected: Redirected) -> OrderedFlow:
         """The entity is failed over: the session's messages go to the backlog from now on."""

@@ -10,7 +10,7 @@ class Ruling:
     queue: str
     """The backlog queue that the session's messages go to; empty: there is no barrier."""
     wait_s: float = 0.0
-    """The gate is not up long enough for every process to know: ask again after so long."""
+    """Ask again after so long: not every process knows of the gate yet, or the syphon holds the sends back."""
     is_new: bool = False
     """Whether nothing but this send is behind the barrier, so that it may still take another queue."""
     others: str = ""

@@ -24,17 +24,20 @@ RAISING_S = FRESH_S + 0.5
 _Arguments = list[bytes | bytearray | memoryview | str | int | float]
 _LOWERED_AFTER_S = 10.0
 _INTENT_MARGIN_S = 30.0
+_ASK_AGAIN_S = 0.1
 
 _ROOM = "pairing.sessions"
 _CLOCK = script("pairing.fleet", "clock")
-_GATES = _CLOCK + script(_ROOM, "gates")
+_BASE = _CLOCK + script("pairing.fleet", "whole", "record")
+_GATES = _BASE + script(_ROOM, "barriers", "gates")
 _SYNC = _GATES + script(_ROOM, "sync_gates")
 _ENTER = _GATES + script(_ROOM, "enter")
 _LEAVE = _GATES + script(_ROOM, "leave")
-_MOVE = script(_ROOM, "move")
+_MOVE = script("pairing.fleet", "whole", "record") + script(_ROOM, "barriers", "move")
 _BAR = _GATES + script(_ROOM, "bar")
-_BARRED = _CLOCK + script(_ROOM, "barred")
+_BARRED = _GATES + script(_ROOM, "barred")
 _LIFT = _GATES + script(_ROOM, "lift")
+_HOLD = _BASE + script(_ROOM, "barriers", "hold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class SharedSessions:
         self._bar = client.register_script(_BAR)
         self._barred = client.register_script(_BARRED)
         self._lift = client.register_script(_LIFT)
+        self._hold = client.register_script(_HOLD)
 
     def sync(self, epoch: str, wanted: Iterable[str]) -> Gates:
         """The gates as they are now, those of the ``wanted`` entities raised."""
@@ -73,10 +77,12 @@ class SharedSessions:
         """Where a message goes that is about to be sent; one behind a barrier is counted before it is sent.
 
         ``candidate`` is the queue of a barrier that must be raised where there is none; None raises none. The send
-        ends within ``within_s``, and is taken for over some time after that even if nobody says so.
+        ends within ``within_s``, and is taken for over some time after that even if nobody says so. While the syphon
+        holds the session's sends back, one whose timeout allows it retries.
         """
         ttl = _ms(within_s + _INTENT_MARGIN_S)
         arguments: _Arguments = [self._barriers, entity_of(key), key, candidate or "", token, ttl, _ms(RAISING_S)]
+        arguments += [_ms(within_s), _ms(_ASK_AGAIN_S)]
         queue, wait_ms, is_new, others = self._enter(keys=[self._gates, self._places, self._latest], args=arguments)
         return Ruling(_text(queue), int(wait_ms) / 1000, bool(is_new), _text(others))
 
@@ -113,6 +119,10 @@ class SharedSessions:
             return 0
         return int(self._lift(keys=[self._gates, self._places, self._barriers + queue], args=arguments))
 
+    def hold(self, queue: str, keys: Iterable[str], for_s: float) -> None:
+        """Let the next sends of these sessions wait so long, or until their barrier is lifted."""
+        self._hold(keys=[self._barriers + queue], args=[int(for_s * 1000), *keys])
+
 
 def _ended(key: str, token: str, stored: bool) -> tuple[str, str, str, int]:
     return entity_of(key), key, token, int(stored)
@@ -123,4 +133,4 @@ def _ms(seconds: float) -> int:
 
 
 def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

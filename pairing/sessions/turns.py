@@ -79,6 +79,10 @@ class Turns:
         """The sessions that the queue holds messages of, as far as was seen."""
         return set(self._present)
 
+    def count(self, key: str) -> int:
+        """How many messages of the session the queue holds, as far as was seen."""
+        return len(self._present.get(key, ()))
+
     def drained(self, keys: Iterable[str]) -> list[str]:
         """Those of which the whole queue holds nothing; none while it was not looked through."""
         return [key for key in keys if key not in self._present] if self.is_whole else []

@@ -57,7 +57,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def demo_variables() -> dict[str, str]:
-    """What the demo is told beside its password; a file that wants one of its own has a fixture of this name."""
+    """What the demo is reported beside its password; a file that wants one of its own has a fixture of this name."""
     return {}
 
 

@@ -49,7 +49,7 @@ def test_kill_9_while_everything_runs(stage: Stage) -> None:
 
 @pytest.mark.nightly
 def test_the_end_of_a_namespace_ends_the_demo(demo: Demo) -> None:
-    said(demo, "the database is made")
+    said(demo, "the database is created")
     (namespaces,) = demo.processes("emulator")
     os.kill(namespaces, signal.SIGKILL)
     assert demo.process.wait(60) == 1

@@ -1,6 +1,6 @@
 """The numbers, the rules and the dashboard, judged by Prometheus's own programs; and alerts by real workers.
 
-A control plane with a worker and beat of its own is scraped by a real Prometheus and told of a failover: the webhook is
+A control plane with a worker and beat of its own is scraped by a real Prometheus and gets a failover: the webhook is
 received by a real server.
 """
 
@@ -48,21 +48,21 @@ def names(text: str) -> set[str]:
 
 @pytest.mark.django_db
 def test_rules_and_dashboard_ask_only_for_metrics_that_there_are() -> None:
-    told = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
+    reported = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
     rules = (DEPLOY / "prometheus/alerts.yml").read_text()
     asked = names(rules) | names("\n".join(expressions()))
 
     assert len(asked) > 20
-    assert asked <= told
+    assert asked <= reported
 
 
-def test_every_rule_is_told_and_tried() -> None:
+def test_every_rule_is_reported_and_tried() -> None:
     rules = set(re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text()))
     tried = (DEPLOY / "prometheus/alerts.test.yml").read_text()
-    told = (ROOT / "docs/observability.md").read_text()
+    reported = (ROOT / "docs/observability.md").read_text()
 
     assert {rule for rule in rules if f"alertname: {rule}\n" not in tried} == set()
-    assert {rule for rule in rules if f"`{rule}`" not in told} == set()
+    assert {rule for rule in rules if f"`{rule}`" not in reported} == set()
 
 
 def test_configuration_and_rules_are_valid() -> None:
@@ -95,7 +95,7 @@ def test_the_names_follow_the_conventions() -> None:
 
 @dataclass
 class Place:
-    """A control plane with workers, and who is told by it."""
+    """A control plane with workers, and who is reported by it."""
 
     address: str
     receiver: Receiver
@@ -169,9 +169,9 @@ def test_a_failover_reaches_a_webhook_through_beat_and_worker(place: Place) -> N
     place.shared.mark_healthy("orders", operator="ada", process="elsewhere:1:aaaa")
     second = awaited(lambda: place.receiver.bodies[1:2])[0]
 
-    told = [json.loads(body) for body in (first, second)]
-    assert [one["type"] for one in told] == ["alert.opened", "alert.resolved"]
-    assert told[0]["data"]["lines"][0]["detail"] == "tried by a test"
+    reported = [json.loads(body) for body in (first, second)]
+    assert [one["type"] for one in reported] == ["alert.opened", "alert.resolved"]
+    assert reported[0]["data"]["lines"][0]["detail"] == "tried by a test"
 
 
 @pytest.mark.acceptance
@@ -196,6 +196,6 @@ def _evaluated(prometheus: Server) -> list[dict[str, str]] | None:
 
 
 @pytest.mark.acceptance
-def test_its_linter_has_no_word_to_say_about_what_is_really_told(place: Place) -> None:
+def test_its_linter_has_nothing_to_say_about_what_is_really_exposed(place: Place) -> None:
     linted = promtool("check", "metrics", text=text_of(place))
     assert (linted.returncode, linted.stderr) == (0, "")

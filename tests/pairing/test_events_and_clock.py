@@ -1,5 +1,6 @@
-"""Events are the same wherever they are told; time never jumps, whatever the wall clock does."""
+"""Events are the same wherever they are reported; time never jumps, whatever the wall clock does."""
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -38,6 +39,14 @@ def test_what_is_no_event_is_refused(text):
 def test_the_kinds_are_the_contracts():
     assert len(KINDS) == 17
     assert EVENT.kind in KINDS
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+def test_the_name_of_a_kind_can_be_stored_and_only_entities_have_outages(name, kind):
+    assert re.fullmatch(r"[a-z][a-z_]{1,19}", name)
+    assert kind.label
+    assert kind.meaning
+    assert kind.is_of_entity or kind.outage is None
 
 
 def test_a_moment_keeps_its_time_from_call_to_call():

@@ -158,14 +158,14 @@ def test_the_peaks_of_processes_add_up_unless_somebody_knows_the_whole_namespace
     def peak(hour: datetime, peak: int, reporter: str | None = None) -> dict[str, Any]:
         return {"hour": hour, "scope": "sub", "namespace": "contoso", "peak": 744 * peak, "reporter": reporter}
 
-    told = [
+    reported = [
         peak(first, 900, "host:1"),
         peak(first, 700, "host:1"),  # what it had said before
         peak(first, 400, "host:2"),
         peak(first, 900, "host:1"),  # delivered again
         peak(second, 5_000, "host:1"),
     ]
-    write(told, CONNECTIONS | OF_A_PROCESS, "connections")
+    write(reported, CONNECTIONS | OF_A_PROCESS, "connections")
     write([{key: value for key, value in peak(second, 100).items() if key != "reporter"}], CONNECTIONS, "connections")
     (line,) = invoice_of(computed(spark, usage)).lines
     assert (line.quantity, line.cents) == (1_300 + 100, 1_200)

@@ -139,10 +139,10 @@ def kept_in_brief(spark: SparkSession, usage: Path) -> set[tuple[str, int]]:
     """The units of each day as they are kept in brief; what is kept by the hour comes to the same."""
     table = spark.read.parquet(str(usage / "hourly"))
     brief = spark.read.parquet(str(usage / "hourly" / "_brief"))
-    told = [
+    reported = [
         frame.groupBy("date").agg(F.sum("billing_units").alias("units")).collect()
         for frame in (table, brief.where("hour is null"), brief.where("hour is not null"))
     ]
-    by_hour, by_day, by_pace = ({(str(row["date"]), row["units"]) for row in rows} for rows in told)
+    by_hour, by_day, by_pace = ({(str(row["date"]), row["units"]) for row in rows} for rows in reported)
     assert by_hour == by_day == by_pace
     return by_day

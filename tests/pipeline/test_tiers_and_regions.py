@@ -129,7 +129,7 @@ def test_pairs_that_share_a_secondary_have_rows_of_their_own() -> None:
 
 
 @pytest.mark.spark
-def test_what_two_pairs_send_to_one_secondary_is_told_apart(spark: SparkSession, usage: Path, write: Write) -> None:
+def test_what_two_pairs_send_to_one_secondary_is_distinguished(spark: SparkSession, usage: Path, write: Write) -> None:
     backlog = record("a", namespace="dr", kind="send_backlog", units=20, bytes=10**9, pair="alpha")
     write([backlog, backlog | {"record_id": "b", "pair": "beta", "bytes": 10**8}], USAGE)
     tariffs = Tariffs(namespaces={}, crossings={"beta": Crossing(per_gigabyte=Fraction(1))})
@@ -141,7 +141,7 @@ def test_what_two_pairs_send_to_one_secondary_is_told_apart(spark: SparkSession,
     ]
 
 
-def test_bandwidth_nobody_knows_the_price_of_is_told_and_not_free_of_charge_in_silence() -> None:
+def test_bandwidth_nobody_knows_the_price_of_is_reported_and_not_free_of_charge_in_silence() -> None:
     tariffs = Tariffs(namespaces={}, crossings={"contoso": Crossing(meter="Inter Continent Data Transfer Out")})
     made = invoice(Terms(month=OCTOBER, prices=PRICES, tariffs=tariffs), "sub", [crossed("send_backlog")], [])
     assert made.unpriced_bytes == 71_680_000_000
@@ -166,7 +166,7 @@ def test_what_the_control_plane_writes_is_read(tmp_path: Path) -> None:
     assert tariffs.crossings == {"contoso": Crossing(per_gigabyte=Fraction("0.02"))}
 
 
-def test_namespaces_that_cannot_be_read_are_told_in_one_sentence(tmp_path: Path) -> None:
+def test_namespaces_that_cannot_be_read_are_reported_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "namespaces.jsonl"
     path.write_text('{"record": "namespace", "name": "x", "scope": "s", "tier": "gold"}')
     with pytest.raises(PipelineError, match="gold is no tier"):

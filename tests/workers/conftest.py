@@ -43,9 +43,9 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, PairConf
     """The pair `contoso`, as a PAIRS_FILE tells it."""
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
-    told = load_pairs(file, VARIABLES)
-    monkeypatch.setattr(connections, "pairs", lambda: told)
-    return told
+    reported = load_pairs(file, VARIABLES)
+    monkeypatch.setattr(connections, "pairs", lambda: reported)
+    return reported
 
 
 @pytest.fixture(autouse=True)

@@ -33,8 +33,8 @@ def manage(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Comp
     [
         ({"UNDO_WINDOW_S": "soon"}, "UNDO_WINDOW_S is 'soon': give a whole number from 0 to 3600."),
         ({"DEBUG": "perhaps"}, "DEBUG is 'perhaps': give 1 or 0."),
-        ({"REDIS_URL": "hunter2@somewhere"}, "REDIS_URL is not a URL this project can use"),
-        ({"DATABASE_URL": "mysql://u:hunter2@h/n"}, "DATABASE_URL is not a URL this project can use"),
+        ({"REDIS_URL": "hunter2@somewhere"}, "REDIS_URL is not a supported URL"),
+        ({"DATABASE_URL": "mysql://u:hunter2@h/n"}, "DATABASE_URL is not a supported URL"),
         ({"SECRET_KEY": "hunter2"}, "SECRET_KEY is too short"),
         ({"OIDC_ISSUER": "http://login.example.org"}, "OIDC_ISSUER is no address to trust"),
         ({"OIDC_ISSUER": "http://localhost.example.org"}, "OIDC_ISSUER is no address to trust"),
