@@ -165,4 +165,4 @@ def enter(plan: Plan, step: Step, now: datetime) -> Plan:
 
 def _numbers(found: list[int]) -> str:
     reported = ", ".join(map(str, found[:10]))
-    return f"{reported} and {len(found) - 10} more" if len(found) > 10 else told
+    return f"{reported} and {len(found) - 10} more" if len(found) > 10 else reported

@@ -68,7 +68,7 @@ def with_reports(plan: Plan, path: str, living: Mapping[str, Presence]) -> Plan:
         for one in presence.heard
         if process in plan.fleet and (one.path, one.version) == (path, plan.forced_version)
     }
-    return replace(plan, heard={**plan.heard, **reported}) if told else plan
+    return replace(plan, heard={**plan.heard, **reported}) if reported else plan
 
 
 def spent(plan: Plan, **operations: int) -> Plan:

@@ -1,7 +1,7 @@
-"""The operations of a syphon on the two namespaces, written once; ``World`` carries them out blocking or in asyncio.
+"""The operations of a syphon on the two namespaces, shared by threads and asyncio, which ``World`` executes.
 
-What happens to a message is decided in ``pairing.drain.flow``. Here its actions are performed, on links that never
-hang, and metered.
+``pairing.drain.flow`` decides what happens to a message. This module performs its actions on links that never hang, and
+meters them.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
-"""Settling many messages of a backlog queue: the public way, one by one, and an overlapped one where the SDK allows it.
+"""Settles many messages of a backlog queue: one by one with the public API, or overlapped if the SDK allows it.
 
 Both do the same and pass the same tests. The overlapped way sends one disposition for each run of neighbouring
-deliveries and waits for all answers together, so that a wide-area round trip does not set the pace. The SDK has what
-that takes, but does not publish it: it is used only where ``fits`` finds all of it.
+deliveries and waits for all answers together, so that network latency does not limit the rate. It uses unpublished
+parts of the SDK, and only if ``fits`` finds all of them.
 """
 
 import contextlib

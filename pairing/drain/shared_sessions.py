@@ -1,4 +1,4 @@
-"""The barriers of sessions, asked for and changed by the syphon of a backlog queue through Redis."""
+"""The syphon's access to the barriers of sessions in Redis."""
 
 from pairing.drain.actions import Failed
 from pairing.drain.host import SyphonHost

@@ -1,4 +1,4 @@
-"""The messages of one receive: which of them can be restored, by destination, and which cannot, and why. Pure."""
+"""Sorts the messages of one receive: restored messages by destination, and those that cannot be restored. Pure."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ Sorted = tuple[list[Item], list[Refused]]
 
 
 def sort(received: list[Any], *, fetched: bool, now: datetime | None) -> Sorted:
-    """Restores each message; ``now`` only where the time in the backlog counts against the time-to-live."""
+    """Restores each message; ``now`` is given only if the time in the backlog counts against the time-to-live."""
     items, refused = list[Item](), list[Refused]()
     for message in received:
         found = _restored(message, fetched)

@@ -1,4 +1,4 @@
-"""What the syphons of both worlds share: which queues they serve, under which lease, and how each is drained."""
+"""Shared by the syphons for threads and asyncio: the queues they serve, the leases, and the drain of each queue."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What draining a backlog queue uses of both namespaces, for the bill."""
+"""The usage of both namespaces by draining a backlog queue, for the bill."""
 
 import time
 from collections import Counter, defaultdict

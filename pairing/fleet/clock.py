@@ -1,7 +1,7 @@
-"""The clock of a fleet is Redis's, because the clocks of its machines may differ by seconds.
+"""The clock of a fleet is that of Redis, because the clocks of its hosts may differ by seconds.
 
-Each process looks at it every few seconds and knows from that how far its own is off; so events of several machines are
-in their true order in the control plane, also those that waited while Redis was away.
+Each process reads it every few seconds and computes the offset of its own clock, so events of several hosts are in
+their true order in the control plane, even those that waited while Redis was unavailable.
 """
 
 import time

@@ -1,8 +1,8 @@
-"""How a process takes part in its fleet through Redis, without a sender ever waiting for Redis.
+"""The participation of a process in its fleet through Redis, without blocking senders.
 
-What a process reports goes into a bounded outbox that one thread empties; what others report arrives on another
-thread, by push, with a reconciling read behind it. With Redis away each process decides alone and reports later; a
-Redis that comes back empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
+Reports go into a bounded outbox that one thread empties; reports of others arrive on another thread by push, with a
+periodic read as a fallback. While Redis is unavailable each process decides alone and reports later; a Redis that was
+restarted empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
 """
 
 import logging

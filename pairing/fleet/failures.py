@@ -1,4 +1,4 @@
-"""What is raised where Redis does not answer, for who has coordination only as an option."""
+"""Errors of an unavailable Redis, for callers to which coordination is optional."""
 
 
 def redis_errors() -> tuple[type[Exception], ...]:

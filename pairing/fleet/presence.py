@@ -1,7 +1,7 @@
-"""Who takes part in a fleet now, and which failovers each disputes: what "failed over in 1 of N" is counted from.
+"""The live processes of a fleet and the failovers that each disputes: the source of "failed over in 1 of N".
 
-An organic failover is adopted by processes that have had no accepted send to the entity since it began; the others
-dispute it and go on sending to the primary (docs/specification.md, section 11). N are the living processes that send.
+An organic failover is adopted by processes without an accepted send to the entity since it began; the others dispute it
+and continue to send to the primary (docs/specification.md, section 11). N is the number of live processes that send.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The scripts that Redis runs for the fleet: files of Lua beside the module that registers them, each read once."""
+"""Lua scripts for Redis: files beside the module that registers them, each read once."""
 
 from functools import cache
 from importlib.resources import files

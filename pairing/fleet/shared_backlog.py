@@ -1,7 +1,7 @@
-"""How full the backlog queues are, and which of them are out of order, as the processes of a fleet share it.
+"""The shared state of backlog queues: their fill levels, and which of them are out of the rotation.
 
-One process looks at the queues for all, at most so often; a warning is given to exactly one of them to report.
-Blocking; every call may raise ``redis.RedisError``.
+One process per interval reads the queues for all, and exactly one process gets each warning to report. Blocking; every
+call may raise ``redis.RedisError``.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the processes of a fleet report to each other of an entity, its pings and the syphon: records and their JSON."""
+"""The records that processes of a fleet exchange about an entity, its pings and the syphon, and their JSON."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,7 +1,7 @@
-"""The state that the processes of a fleet share through Redis: thin and blocking, raising what redis-py raises.
+"""The state that the processes of a fleet share through Redis: thin and blocking, raising the errors of redis-py.
 
-Each change is one script, so that it holds whoever comes first. Fencing tokens follow Redis's clock where that is ahead
-of the last one, so that they go on rising after Redis was restarted empty.
+Each change is one script, so that the result does not depend on the order of arrival. Fencing tokens follow Redis's
+clock if it is ahead of the last one, so that they keep increasing after Redis was restarted empty.
 """
 
 import json

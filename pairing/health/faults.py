@@ -1,6 +1,6 @@
-"""Which errors of azure-servicebus mean an outage, and which are the caller's own: one table.
+"""Which errors of azure-servicebus indicate an outage, and which are errors of the caller: one table.
 
-docs/specification.md, section 5, decides; docs/wire.md, section 8, describes what the SDK raises when.
+docs/specification.md, section 5, defines it; docs/wire.md, section 8, describes when the SDK raises them.
 """
 
 import re

@@ -124,7 +124,7 @@ def poisoned(server: RedisServer) -> None:
                 client.lpush(queue, BYTES, "{}", '{"properties": {}}')
 
 
-@pytest.mark.parametrize("outage", [killed, poisoned, *nightly(frozen, emptied, restarted)])
+@pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted), poisoned])
 def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds(
     plane: ControlPlane, server: RedisServer, outage: Callable[[RedisServer], None]
 ) -> None:
