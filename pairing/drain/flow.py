@@ -37,25 +37,25 @@ from pairing.drive import Reply
 
 _SLICE_S = 1.0
 _REST_S = 0.25
-_RENEW_AFTER_S = 20.0  # of a lock that lasts 60
+_RENEW_AFTER_S = 20.0  # of a lock of 60 s
 _FIRST_PAGES = 10
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
-_EMPTY_S = 900.0  # a sent message may take that long to appear
+_EMPTY_S = 900.0  # a sent message may take this long to be visible
 
 
 class Listener(Protocol):
-    """Who is notified of what happens."""
+    """Receives events of the drain."""
 
     def report(self, kind: str, entity: str, reason: str) -> None: ...
 
 
 @dataclass(slots=True)
 class _Round:
-    """What becomes of the messages of one receive."""
+    """The results of the messages of one receive."""
 
     ahead: list[Item] = field(default_factory=list)
-    """Those of the groups that come later."""
+    """The items of later groups."""
     done: list[Item] = field(default_factory=list)
     postponed: list[Item] = field(default_factory=list)
     not_before: dict[int, float] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class _Round:
 
 
 class DrainFlow:
-    """Drains one backlog queue into the primary, as long as ``may_work`` says so."""
+    """Drains one backlog queue into the primary while ``may_work`` allows it."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class DrainFlow:
     ) -> None:
         self.progress = progress
         self.in_turn: Callable[[list[int]], list[int]] = lambda numbers: numbers
-        """Which of these deferred messages wait for no older one of their session."""
+        """Selects the deferred messages without an older message of their session."""
         self._ledger = progress.ledger
         self._destinations = destinations
         self._listener = listener
@@ -109,7 +109,7 @@ class DrainFlow:
         return not self._is_fenced and self._has_leave()
 
     def run(self) -> Steps:
-        """The flow: ends when ``may_work`` ends, with nothing half done that it could finish."""
+        """The flow: it ends after ``may_work`` ends, and finishes what it has started if possible."""
         yield from self._find_deferred(_FIRST_PAGES)
         while self._may_work():
             if numbers := self._due():
@@ -137,12 +137,12 @@ class DrainFlow:
     # What was deferred ---------------------------------------------------------------------------------------------
 
     def _find_deferred(self, pages: int) -> Steps:
-        """Looks for messages that another process has deferred."""
+        """Search for messages that another process has deferred."""
         for _ in range(pages):
             if not self._may_work():
                 return
             found = yield from Peek(self._peek_from)
-            if isinstance(found, Failed):  # it may hold a message that cannot be decoded: first that is set aside
+            if isinstance(found, Failed):  # it may hold a message that cannot be decoded, which must be set aside first
                 self.progress.last_error = found.text
                 self._scanned_at = self._now()
                 return
@@ -153,7 +153,7 @@ class DrainFlow:
             self._peek_from = found[-1].sequence_number + 1
 
     def note_deferred(self, found: Iterable[Any]) -> None:
-        """Take in which of these messages, seen in the queue, are deferred."""
+        """Note which of these messages, seen in the queue, are deferred."""
         for message in found:
             self._ledger.see(message.sequence_number, message.enqueued_time_utc)
             if getattr(message.state, "name", "") == "DEFERRED" and message.sequence_number not in self._deferred:
@@ -166,7 +166,7 @@ class DrainFlow:
         return self._deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now), self.in_turn)
 
     def _room(self, path: str, wanted: int, now: float) -> int:
-        """How many of so many messages this entity takes now."""
+        """How many of this number of messages the entity accepts now."""
         if self._destinations.is_blocked(path, now):
             return 0
         return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count
@@ -182,7 +182,7 @@ class DrainFlow:
             yield from self._move(self._sort(received, fetched=True))
 
     def _idle(self) -> Steps:
-        """The queue gave nothing: what is left in it may have been deferred by others, or be of no use to the SDK."""
+        """The queue returned nothing: the remaining messages may be deferred by others, or undecodable for the SDK."""
         now = self._now()
         self._empty_since = self._empty_since or now
         if self.progress.hindered_since is not None:
@@ -201,7 +201,7 @@ class DrainFlow:
             yield from Keep(self._ledger)
 
     def _settle_doubts(self) -> Steps:
-        """What was settled, though no answer said so, is not in the queue any more."""
+        """Resolve settlements without an answer: their messages are not in the queue any more."""
         pending = self._ledger.pending
         found = yield from Peek(min(pending))
         if isinstance(found, Failed):
@@ -214,7 +214,7 @@ class DrainFlow:
                 self._forget(number)
 
     def _number_the_rest(self) -> None:
-        """What could not be decoded had numbers, too: those that nothing else explains, where they are as many."""
+        """Assign numbers to undecodable messages: the unexplained ones, if there are equally many."""
         gaps = [number for number in self._ledger.gaps() if number not in self._deferred]
         if len(gaps) == self._unnumbered:
             for number in gaps:
@@ -222,7 +222,7 @@ class DrainFlow:
         self._unnumbered = 0
 
     def _doubt_emptiness(self) -> Steps:
-        """An empty receive is no proof: the counts may know of messages that never come."""
+        """An empty receive is no proof, because the counts may include messages that are never received."""
         waiting = yield from Count()
         if not isinstance(waiting, Failed) and waiting > len(self._deferred):
             self.progress.last_error = f"receives nothing, {waiting - len(self._deferred)} waiting"
@@ -259,21 +259,21 @@ class DrainFlow:
             self._wait_for({item.path for item in round_.postponed})
 
     def _note_hindered(self, has_delivered: bool, waiting: Iterable[str]) -> None:
-        """Takes note whether what could leave does; what waits for entities that are failed over waits rightly."""
+        """Note whether deliverable messages are delivered; messages for failed-over entities do not count."""
         if has_delivered or all(map(self._destinations.is_shut, waiting)):
             self.progress.hindered_since = None
         else:
             self.progress.hindered_since = self.progress.hindered_since or self._utc_now()
 
     def _is_behind(self, path: str, group: list[Item]) -> bool:
-        """Whether older messages of the entity wait deferred, for room: these shall not overtake them."""
+        """Whether older messages of the entity are deferred for lack of room, which the group must not overtake."""
         return not group[0].fetched and self._has_waiting(path, self._now())
 
     def _has_waiting(self, path: str, now: float) -> bool:
         return bool(self.in_turn(self._deferred.waiting(path, now)))
 
     def _send(self, path: str, group: list[Item], round_: _Round) -> Steps:
-        """Sends one group in its order; singly from the first message on that is refused for its own sake."""
+        """Send one group in order; after a message that is refused for its own sake, one by one."""
         at, singly = 0, False
         while at < len(group):
             yield from self._keep_locks(round_, group[at:])
@@ -283,7 +283,7 @@ class DrainFlow:
             wanted = 1 if singly else len(group) - at
             allowance = self._destinations.pacing.take(path, self.progress.queue, wanted, self._now())
             allowed = allowance.count
-            if not allowed and allowance.is_own and round_.is_mixed:  # the other destinations shall not wait for it
+            if not allowed and allowance.is_own and round_.is_mixed:  # the other destinations must not wait for it
                 self._is_paced = True
                 round_.postponed += group[at:]
                 return
@@ -306,7 +306,7 @@ class DrainFlow:
                 round_.not_before |= {item.number: self._now() + self._first_pause_s for item in group[at:]}
                 round_.postponed += group[at:]
                 return
-            elif sent.why == "lease":  # it ended meanwhile, which is nobody's fault
+            elif sent.why == "lease":  # the drain ended meanwhile, which is no failure of the destination
                 round_.postponed += group[at:]
                 return
             else:
@@ -322,12 +322,12 @@ class DrainFlow:
         given_up = [item for item in rest if self._attempt(item) >= self._max_attempts]
         round_.postponed += [item for item in rest if self._ledger.attempts[item.number] < self._max_attempts]
         if not given_up:
-            yield from Keep(self._ledger)  # attempts are counted through restarts
+            yield from Keep(self._ledger)  # attempts are counted across restarts
         else:
             yield from self._dead_letter(given_up, "dead_lettered", self._gave_up(sent))
 
     def _refused(self, item: Item, sent: Sent, round_: _Round) -> Steps:
-        """The destination refuses this message and may take others."""
+        """The destination refuses this message, and may accept others."""
         self.progress.last_error = f"{item.path}: {sent.text}"
         attempts = self._attempt(item)
         if attempts >= self._max_attempts:
@@ -362,14 +362,14 @@ class DrainFlow:
             if outcome == "done":
                 self._ledger.close(item.number, "restored")
                 self._forget(item.number)
-            else:  # it may be delivered again, under the same message_id
+            else:  # it may be delivered again, with the same message_id
                 self.progress.locks_lost += 1
         round_.moved += len(done)
         self.progress.moved += len(done)
         self.progress.last_moved_at = self._utc_now()
 
     def _intend(self, items: list[Item], fate: Fate) -> Generator[DrainAction, Reply, bool]:
-        """Writes down what is about to be settled; False where another syphon has taken the queue over since."""
+        """Record what is about to be settled; False if another syphon has taken over the queue."""
         for item in items:
             if item.number:
                 self._ledger.intend(item.number, fate)
@@ -378,7 +378,7 @@ class DrainFlow:
         return not self._is_fenced
 
     def _postpone(self, round_: _Round) -> Steps:
-        """Makes way for others: what comes from the queue is deferred, what was deferred stays so."""
+        """Make room for others: received messages are deferred, deferred ones stay deferred."""
         fresh = [item for item in round_.postponed if not item.fetched]
         fetched = [item for item in round_.postponed if item.fetched]
         for item in fetched:
@@ -386,13 +386,13 @@ class DrainFlow:
         if fetched:
             yield from Settle("abandon", fetched)
         if fresh and not self._may_work():
-            yield from Settle("abandon", fresh)  # stopping: the next syphon gets them at once, in their order
+            yield from Settle("abandon", fresh)  # when stopping, the next syphon gets them immediately and in order
         elif fresh:
             outcomes = yield from Settle("defer", fresh)
             for item, outcome in zip(fresh, outcomes, strict=True):
                 if outcome == "done":
                     self._deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
-                else:  # it may be deferred all the same: to be looked for as soon as there is time
+                else:  # it may be deferred nevertheless: search for it as soon as there is time
                     self._scanned_at = None
         self.progress.deferred = len(self._deferred)
 
@@ -419,7 +419,7 @@ class DrainFlow:
         self._listener.report("set_aside" if is_aside else "dead_lettered", gone[0].path or self.progress.queue, text)
 
     def _keep_locks(self, round_: _Round, rest: list[Item]) -> Steps:
-        """Where the destinations are slow: settle what was sent, renew the locks of what was not."""
+        """If destinations are slow: settle what was sent, and renew the locks of the rest."""
         if self._now() - self._locked_at < _RENEW_AFTER_S:
             return
         yield from self._complete(round_)
@@ -442,7 +442,7 @@ class DrainFlow:
             yield from Rest(_REST_S)
 
     def _wait_for(self, paths: set[str]) -> None:
-        """Everything received was for these: no further receive before one has room, or a pause that grows is over."""
+        """All received messages were for these: wait until one has room or an increasing pause is over."""
         self._state("waiting")
         self._waits_for = paths
         self._receive_at = self._now() + self._longer("waiting")
