@@ -261,8 +261,9 @@ class PairedClient:
         at = self.clock.now()
         if at >= self.meter.minute_ends:
             self.meter.turn(at)
-        note = self._notes.get(work.path)
-        if note is None:
+        try:
+            note = self._notes[work.path]
+        except KeyError:
             note = self._notes[work.path] = self.meter.noting("send_backlog", self.secondary.namespace, work.path)
         note(work.size)
 

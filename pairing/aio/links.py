@@ -1,16 +1,20 @@
-"""AMQP links of the asyncio SDK with deadlines: overdue operations are cancelled, and their transport is aborted."""
+"""AMQP links of the asyncio SDK with deadlines: overdue operations are cancelled, and their transport is aborted.
+
+A cancellation by the caller is raised even where the SDK swallows it (``pairing.aio.cancellation``).
+"""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from types import TracebackType
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
 from azure.servicebus.aio import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
+from pairing.aio.cancellation import CANCEL_AGAIN_S, Deadline
 from pairing.aio.turn import Turn
 from pairing.links import (
     HEARTBEAT_S,
@@ -23,7 +27,7 @@ from pairing.links import (
 )
 
 _CLOSING_S = 2.0
-_CANCEL_AGAIN_S = 0.05
+_LISTENING_S = 1.0
 _SHORT_S = 2.0
 _AHEAD_S = 0.3
 """How long before a deadline the client cancels a send, because it checks periodically."""
@@ -31,6 +35,7 @@ _LEAVING_S = 0.5
 """How long an interrupted operation may take to end: the SDK sometimes swallows a cancellation."""
 
 Operation = Callable[[ServiceBusSender, float], Awaitable[object]]
+_current_task, _monotonic = asyncio.current_task, time.monotonic  # steps that each send is spared
 
 
 class Background:
@@ -60,61 +65,25 @@ class Background:
 
     async def end(self, timeout_s: float) -> None:
         """Wait for what is closing, then cancel the rest."""
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        tasks = self.others()
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
         await self.cancel(tasks)
 
-
-class Deadline:
-    """Ends the current task's work at a given time, retrying until it ends; leaving it then raises TimeoutError.
-
-    First it calls ``abort``, which the work should notice; then it cancels. The SDK makes requests in tasks of their
-    own: a task that survives its cancellation is abandoned, continues, and logs an error. Unlike ``asyncio.timeout``,
-    which cancels only once, this cancels repeatedly, because a cancellation can get lost if a frame arrives at the same
-    time.
-    """
-
-    __slots__ = ("_abort", "_cancellations", "_cancelling", "_handle", "_loop", "_task", "_timeout_s", "is_over")
-
-    def __init__(self, timeout_s: float, abort: Callable[[], None]) -> None:
-        self._timeout_s = timeout_s
-        self._abort = abort
-        self._cancellations = 0
-        self.is_over = False
-
-    def __enter__(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._cancelling = task.cancelling()
-        self._loop = asyncio.get_running_loop()
-        self._handle = self._loop.call_later(self._timeout_s, self.expire)
-
-    def expire(self) -> None:
-        """Let the deadline expire now."""
-        self._handle.cancel()
-        if self.is_over:
-            self._cancellations += 1
-            self._task.cancel()
-        else:
-            self.is_over = True
-            self._abort()
-        self._handle = self._loop.call_later(_CANCEL_AGAIN_S, self.expire)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._handle.cancel()
-        for _ in range(self._cancellations):
-            self._task.uncancel()
-        if self.is_over and kind is not None and self._task.cancelling() <= self._cancelling:
-            raise TimeoutError from error
+    def others(self) -> "list[asyncio.Task[Any]]":
+        """The tasks that have not ended, except the one that asks."""
+        return [task for task in self._tasks if task is not asyncio.current_task()]
 
 
 async def _quietly(work: Awaitable[object]) -> None:
     with contextlib.suppress(Exception):
         await work
+
+
+async def closed(sender: Any) -> None:
+    """Close a sender of the SDK within 2 s."""
+    with Deadline(_CLOSING_S, partial(abort_transport, sender)):
+        await sender.close()
 
 
 def abort_transport(sender: Any) -> None:
@@ -155,6 +124,7 @@ class Link:
         self._turn = Turn()
         self._attempting: Deadline | None = None
         self._sending: asyncio.Task[Any] | None = None
+        self._cancelling = 0
         self._until = 0.0
         self._cancellations = 0
         self._closed = False
@@ -164,6 +134,11 @@ class Link:
         self.sender: ServiceBusSender | None = None
         """The SDK's sender while the link is open."""
         background.links.add(self)
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether an operation is under way."""
+        return self._turn.is_taken
 
     async def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
         """Perform one operation within the timeout, opening the link first if needed; None if it succeeded.
@@ -175,11 +150,12 @@ class Link:
         if not await self._taken(timeout_s / 2):
             return LinkFailure(LinkCrowdedError(), False)
         try:
-            with (deadline := Deadline(max(until - time.monotonic(), 0.0), self._abort)):
+            with Deadline(max(until - time.monotonic(), 0.0), self._abort) as deadline:
                 self._attempting = deadline
                 try:
                     reused = self.sender is not None
                     sender = self.sender or await self._open()
+                    deadline.check()
                     left = until - time.monotonic()
                     await operation(sender, max(left - min(0.3, left * 0.2), 0.001))
                 except BaseException as error:  # also a cancellation: the SDK's sender is no more to be trusted
@@ -206,20 +182,35 @@ class Link:
         if sender is None or turn.is_taken or timeout_s < _SHORT_S:
             return await self.attempt(_sending(message), timeout_s)
         turn.is_taken = True
-        self._sending = asyncio.current_task()
-        self._until = time.monotonic() + timeout_s - _AHEAD_S
+        task: Any = _current_task()
+        self._sending = task
+        self._cancelling = before = task.cancelling()
+        self._until = _monotonic() + timeout_s - _AHEAD_S
         try:
             await sender.send_messages(message)
         except BaseException as error:  # also a cancellation, as in ``attempt``
             return self._failed(error, timeout_s)
-        if self._cancellations:  # too late: the send has succeeded
-            self._take_back()
+        if task.cancelling() > before:
+            self._cancelled_late(task)
+            return None
         self._sending = None
-        turn.leave()
+        if turn.waiting:
+            turn.leave()
+        else:
+            turn.is_taken = False
         return None
 
+    def _cancelled_late(self, task: "asyncio.Task[Any]") -> None:
+        """The send has succeeded all the same; a cancellation that the SDK has swallowed is raised."""
+        self._take_back()
+        self._sending = None
+        self._turn.leave()
+        if task.cancelling() > self._cancelling:
+            raise asyncio.CancelledError
+
     def _failed(self, error: BaseException, timeout_s: float) -> LinkFailure:
-        """Why a send failed. A cancellation is raised, unless its cause was the timeout."""
+        """Why a send failed; a cancellation is raised, unless it was for being overdue."""
+        task = self._sending
         try:
             self._let_go(error)
             is_overdue = self._take_back()
@@ -228,9 +219,11 @@ class Link:
             self._turn.leave()
         if is_overdue:
             return LinkFailure(self._overdue(timeout_s, error), True)
-        if isinstance(error, Exception):
-            return LinkFailure(error, True)
-        raise error
+        if not isinstance(error, Exception):
+            raise error
+        if task is not None and task.cancelling() > self._cancelling:
+            raise asyncio.CancelledError from error
+        return LinkFailure(error, True)
 
     def _overdue(self, timeout_s: float, cause: BaseException) -> OperationTimeoutError:
         text = "No answer before the link was closed." if self._closed else f"No answer within {timeout_s:.1f} s."
@@ -239,8 +232,16 @@ class Link:
         return overdue
 
     def interrupt_if_overdue(self, now: float) -> None:
-        """Called by the client four times a second: end a send that has exceeded its deadline."""
-        if self._sending is not None and now > self._until and not self._cancellations:
+        """Called by the client four times a second: end a send that has outlived its deadline.
+
+        Also end an operation of a task that was cancelled and goes on: the SDK has swallowed the cancellation.
+        """
+        if self._attempting is not None:
+            if self._attempting.is_cancelled:
+                self._attempting.expire()
+        elif self._sending is None or self._cancellations:
+            return
+        elif now > self._until or self._sending.cancelling() > self._cancelling:
             self._cancel(self._sending, self._until)
 
     def _cancel(self, task: "asyncio.Task[Any]", until: float) -> None:
@@ -248,7 +249,7 @@ class Link:
         if self._sending is task and self._until == until:
             self._cancellations += 1
             task.cancel()
-            asyncio.get_running_loop().call_later(_CANCEL_AGAIN_S, self._cancel, task, until)
+            asyncio.get_running_loop().call_later(CANCEL_AGAIN_S, self._cancel, task, until)
 
     def _take_back(self) -> bool:
         """Revoke our cancellations; whether only they ended the send."""
@@ -258,7 +259,7 @@ class Link:
             return False
         for _ in range(cancellations):
             task.uncancel()
-        return cancellations > 0 and not task.cancelling()
+        return cancellations > 0 and task.cancelling() <= self._cancelling
 
     async def warm(self, timeout_s: float) -> LinkFailure | None:
         """Open the link ahead of its use."""
@@ -293,16 +294,19 @@ class Link:
         """
         self._closed = True
         until = time.monotonic() + timeout_s
-        while self._opening is not None and time.monotonic() < until:  # it may have no transport yet
-            abort_transport(self._opening)
-            await asyncio.sleep(_CANCEL_AGAIN_S)
-        is_quiet = await self._taken(until - time.monotonic())
-        if not is_quiet:
-            self._interrupt()
-            is_left = await self._taken(_LEAVING_S)
-        self._drop(torn=not is_quiet)
-        if is_quiet or is_left:
-            self._turn.leave()
+        is_quiet = is_left = False
+        try:
+            while self._opening is not None and time.monotonic() < until:  # it may have no transport yet
+                abort_transport(self._opening)
+                await asyncio.sleep(CANCEL_AGAIN_S)
+            is_quiet = await self._taken(until - time.monotonic())
+            if not is_quiet:
+                self._interrupt()
+                is_left = await self._taken(_LEAVING_S)
+        finally:  # also where the caller is cancelled: nobody closes the link a second time
+            self._drop(torn=not is_quiet)
+            if is_quiet or is_left:
+                self._turn.leave()
 
     def forget(self) -> None:
         """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""
@@ -368,7 +372,7 @@ class Link:
     def _part(self, sender: ServiceBusSender, *, torn: bool) -> None:
         if torn:
             abort_transport(sender)
-        self._background.start(asyncio.wait_for(sender.close(), _CLOSING_S), "closing")
+        self._background.start(closed(sender), "closing")
 
 
 def _sending(message: Any) -> Operation:
@@ -389,7 +393,8 @@ async def _is_alive(sender: Any, heartbeat: bool) -> bool:
         if reader.at_eof() or reader.exception() is not None:
             return False
         if heartbeat or bool(getattr(reader, "_buffer", None)):
-            await asyncio.wait_for(connection.listen(wait=False), 1.0)
+            with Deadline(_LISTENING_S, partial(abort_transport, sender)):
+                await connection.listen(wait=False)
         link = getattr(sender._handler, "_link", None)
         state = link.get_state() if link is not None and hasattr(link, "get_state") else None
         return getattr(connection, "_error", None) is None and (state is None or state.value == 3)

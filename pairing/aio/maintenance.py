@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pairing.aio.administration import backlog_queues
+from pairing.aio.cancellation import within
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.drive import run_async
 from pairing.operations.client import ClientOperations
@@ -28,7 +29,7 @@ class Maintenance(MaintenanceOperations):
         """Work until cancelled."""
         while self._client.state == "opened":
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), TICK_S)
+                await within(self._wake.wait(), TICK_S)
             self._wake.clear()
             await run_async(self._round())
 

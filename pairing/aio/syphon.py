@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 from azure.servicebus.aio import ServiceBusReceiver
 from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError, MessageNotFoundError
 
+from pairing.aio.cancellation import within
 from pairing.aio.links import Background, Link
 from pairing.drain.actions import Settle, Settled
 from pairing.drain.host import ASK_S, SyphonHost, SyphonLink
@@ -54,7 +55,7 @@ class Tasks:
         return await asyncio.to_thread(function)
 
     async def ask(self, look: Callable[..., Any], path: str) -> Any:
-        return await asyncio.wait_for(look(path), ASK_S)
+        return await within(look(path), ASK_S)
 
     async def rest(self, stop: asyncio.Event, seconds: float) -> None:
         try:

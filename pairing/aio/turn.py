@@ -7,12 +7,13 @@ from collections import deque
 class Turn:
     """Like ``asyncio.Lock``, first come first served; a free lock can be taken without waiting or a coroutine."""
 
-    __slots__ = ("_waiting", "is_taken")
+    __slots__ = ("is_taken", "waiting")
 
     def __init__(self) -> None:
         self.is_taken = False
-        """A caller that finds it False may set it, instead of calling ``take``."""
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        """Whoever sees that it is not may set it, instead of calling ``take``."""
+        self.waiting: deque[asyncio.Future[None]] = deque()
+        """Who waits for it. While nobody does, to leave it is to set ``is_taken`` to False."""
 
     async def take(self) -> None:
         """Wait for the lock and take it; a cancelled wait takes nothing."""
@@ -20,7 +21,7 @@ class Turn:
             self.is_taken = True
             return
         mine = asyncio.get_running_loop().create_future()
-        self._waiting.append(mine)
+        self.waiting.append(mine)
         try:
             await mine
         except BaseException:
@@ -29,9 +30,9 @@ class Turn:
             raise
 
     def leave(self) -> None:
-        """Hand the lock to the longest waiter; call it once for each ``take``."""
-        while self._waiting:
-            next_ = self._waiting.popleft()
+        """Hand the turn to the one who has waited the longest; to be called once for each turn taken."""
+        while self.waiting:
+            next_ = self.waiting.popleft()
             if not next_.done():
                 next_.set_result(None)
                 return

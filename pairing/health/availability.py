@@ -204,7 +204,7 @@ class PathAvailability:
         return self.state is FAILED_OVER and self.ping_at is not None and now >= self.ping_at
 
     def pinged(self, accepted: bool, reason: str, now: float, *, busy: bool = False) -> list[Transition]:
-        """Apply the result of a ping; a held entity only notes it. A busy server waits for at least 10 s."""
+        """Apply the result of a ping; a held entity only notes it. A busy server is pinged again after 10 s or more."""
         if self.state is not FAILED_OVER:
             return []
         self.last_ping_reason = reason

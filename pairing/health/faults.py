@@ -5,6 +5,7 @@ docs/specification.md, section 5, defines it; docs/wire.md, section 8, describes
 
 import re
 import struct
+from traceback import walk_tb
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, ResourceNotFoundError
 from azure.servicebus import exceptions as sdk
@@ -56,6 +57,8 @@ CALLERS_CONDITIONS = frozenset(
 
 _GONE = "amqp:resource-deleted"
 CANNOT_ENCODE = (ValueError, TypeError, struct.error)
+_DECODING = "receive_frame"
+"""The function of the SDK in which what the peer has sent is read and decoded."""
 _SECRETS = re.compile(r"(?i)(SharedAccessKey|SharedAccessSignature|sig|password)=[^;&\s'\"]+")
 _URL_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 
@@ -73,15 +76,24 @@ def classify(error: BaseException, *, known: bool) -> Fault:
 
 
 def _nameless(error: ServiceBusError) -> Fault:
-    if isinstance(error.inner_exception, CANNOT_ENCODE):
+    if cannot_encode(error):
         return Fault.CALLER
     return Fault.CALLER if condition(error) in CALLERS_CONDITIONS else Fault.OUTAGE
+
+
+def cannot_encode(error: BaseException) -> bool:
+    """Whether the message cannot be encoded; where a torn stream cannot be decoded, the SDK raises the same classes."""
+    inner = getattr(error, "inner_exception", None)
+    found = inner if isinstance(inner, CANNOT_ENCODE) else error
+    if not isinstance(found, CANNOT_ENCODE):
+        return False
+    return all(frame.f_code.co_name != _DECODING for frame, _ in walk_tb(found.__traceback__))
 
 
 def is_ambiguous(error: BaseException) -> bool:
     """Whether the error hides its cause: a broken or silent link, which one attempt on a new link can resolve."""
     if type(error) is ServiceBusError:
-        return condition(error) is None and not isinstance(error.inner_exception, CANNOT_ENCODE)
+        return condition(error) is None and not cannot_encode(error)
     torn = (sdk.ServiceBusConnectionError, sdk.ServiceBusCommunicationError, sdk.OperationTimeoutError, OSError)
     return isinstance(error, torn)
 
