@@ -50,7 +50,7 @@ OPEN_S, SETTLE_S = 10.0, 15.0
 
 
 class DrainOperations:
-    """Performs the actions of one queue's drain, and meters them."""
+    """Performs and meters the actions of one queue's drain."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class DrainOperations:
         self._rest, self._holds = rest, holds
         self.stored: StoredLedger | None = None
         self.is_deleted = False
-        """Whether the queue is no more: of one that is created again in its place, the messages are no concern here."""
+        """Whether the queue was deleted; messages of a new queue in its place are not handled here."""
         self._created_at = ""
         self._must_identify = False
         self._tally = Tally(host, queue)
@@ -73,7 +73,7 @@ class DrainOperations:
         self._link = self._new_link()
 
     def perform(self, action: DrainAction | SessionAction) -> Operation[Reply]:
-        """The outcome of one action; nothing is raised but cancellation."""
+        """The outcome of one action; only cancellation is raised."""
         match action:
             case Receive():
                 return action.reply((yield from self._receive(action)))
@@ -99,7 +99,7 @@ class DrainOperations:
                 return (yield from call(self._world.block, partial(session_outcome, self._host, self._queue, action)))
 
     def created_at(self) -> Operation[str]:
-        """When the queue was created, which with its path is its identity; empty where the namespace does not say."""
+        """The creation time of the queue, its identity together with its path; empty if unknown."""
         self._created_at = yield from self._identity()
         return self._created_at
 
@@ -112,7 +112,7 @@ class DrainOperations:
             return ""
 
     def close(self) -> Operation[None]:
-        """Gives the link up: what was granted and not delivered goes back to the queue."""
+        """Close the link: granted but undelivered messages return to the queue."""
         self._tally.grant_ended()
         yield from call(self._link.close, 1.0)
 
@@ -127,13 +127,13 @@ class DrainOperations:
         return self._world.link(self._make_receiver)
 
     def _make_receiver(self) -> Any:
-        """With prefetch the SDK grants credit once, for a whole batch, and waits for it without sending anything."""
+        """With prefetch, the SDK grants credit once for a whole batch, and then waits without sending anything."""
         return self._host.secondary.sdk.get_queue_receiver(self._queue, prefetch_count=BATCH - 1, keep_alive=0)
 
     def _with_receiver(
         self, operation: Callable[[Any, float], Operation[R]], timeout_s: float
     ) -> Operation[R | Failed]:
-        """What the operation, given the receiver and the time that is left, returns; or Failed."""
+        """Call the operation with the receiver and the remaining time; returns its result, or Failed."""
         if self._must_identify and (yield from self._finds_another()):
             return Failed("the queue was created again")
         opening_s = 0.0 if self._link.sender is not None else OPEN_S
@@ -149,7 +149,7 @@ class DrainOperations:
             self._host.backlog_refused(self._queue, error)
 
     def _finds_another(self) -> Operation[bool]:
-        """Whether the queue, which may have been deleted, is another one now; as long as nobody knows, it is not."""
+        """Whether the queue was deleted and created again; False as long as that is unknown."""
         found = yield from self._identity()
         self.is_deleted = self.is_deleted or not same_queue(found, self._created_at)
         self._must_identify = not found
@@ -208,7 +208,9 @@ class DrainOperations:
         outcomes: list[Settled] = ["unknown"] * len(action.items)
 
         def settle(receiver: Any, left_s: float) -> Operation[None]:
-            if action.verb != "abandon":  # what takes messages away, or aside; giving them back is always right
+            if (
+                action.verb != "abandon"
+            ):  # operations that remove messages or set them aside; releasing them is always allowed
                 require_lease(self._holds)
             if isinstance(action.items[0].received, Undecoded):
                 yield from _set_aside(receiver, action)
@@ -234,19 +236,19 @@ class DrainOperations:
 
 
 def _set_aside(receiver: Any, action: Settle) -> Operation[None]:
-    """Dead-letters, by its lock, what could not be decoded."""
+    """Dead-letter an undecodable message by its lock."""
     found: Undecoded = action.items[0].received
     arguments = dead_lettering(found, action.reason, action.description)
     yield from call(receiver._settle_message_via_mgmt_link, **arguments)
 
 
 def _renew(receiver: Any, timeout_s: float, *, message: Any) -> Operation[None]:
-    with contextlib.suppress(MessageLockLostError):  # the others' locks may still stand
+    with contextlib.suppress(MessageLockLostError):  # the locks of the others may still be valid
         yield from call(receiver.renew_message_lock, message, timeout=timeout_s)
 
 
 def _fetch_all(receiver: Any, timeout_s: float, *, numbers: list[int]) -> Operation[list[Any]]:
-    """Those deferred messages that are still there: one that is gone makes the service refuse them all."""
+    """The deferred messages that still exist; a missing one makes the service refuse all of them."""
     try:
         fetched: list[Any] = yield from call(receiver.receive_deferred_messages, numbers, timeout=timeout_s)
     except MessageNotFoundError:
@@ -259,7 +261,7 @@ def _fetch_all(receiver: Any, timeout_s: float, *, numbers: list[int]) -> Operat
 
 
 def by_partition(numbers: list[int]) -> list[list[int]]:
-    """Sequence numbers in lists of one partition each, as a fetch takes them."""
+    """Sequence numbers in lists of one partition each, as a fetch requires."""
     parts: dict[int, list[int]] = {}
     for number in numbers:
         parts.setdefault(number >> 48, []).append(number)

@@ -52,7 +52,7 @@ _CLOSING_S = 2.0
 
 
 class Coordination(Protocol):
-    """What a paired client talks to. No call blocks or raises, except ``claim_ping``, which may take two seconds."""
+    """The interface of coordination. No call blocks or raises, except ``claim_ping``, which may take two seconds."""
 
     shared: SharedState | None
 
@@ -72,8 +72,8 @@ class Coordination(Protocol):
 class RedisCoordination:
     """Coordination over one Redis.
 
-    ``start`` begins two daemon threads and returns at once; ``on_change`` is then called, on those threads, with what
-    other processes and operators did. Survives Redis killed, frozen or restarted empty, at any time.
+    ``start`` starts two daemon threads and returns immediately; they call ``on_change`` with the changes of other
+    processes and operators. Redis may be killed, frozen or restarted empty at any time.
     """
 
     def __init__(self, url: str, pair: str, process: str) -> None:
@@ -87,11 +87,11 @@ class RedisCoordination:
         )
         self.shared: SharedState = SharedState(client, pair)
         self.is_connected = False
-        """Whether Redis answered last time; while it does not, usage is better left in its meter."""
+        """Whether Redis answered last time; while it does not, usage should stay in its meter."""
         self.rotation: Callable[[], Iterable[str]] = tuple
-        """The backlog queues this process uses, reported every few seconds: none of them is an orphan."""
+        """The backlog queues of this process, reported every few seconds, so that they are not orphans."""
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
-        """What this process reports of itself every few seconds."""
+        """The state of this process, reported every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
         """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
@@ -132,16 +132,16 @@ class RedisCoordination:
         return self._facts.dropped
 
     def start(self, on_change: Callable[[SharedHealth], None]) -> None:
-        """Begins to listen and to report; ``on_change`` must neither block nor raise."""
+        """Start to listen and to report; ``on_change`` must neither block nor raise."""
         self._on_change = on_change
         for thread in self._threads:
             thread.start()
 
     def publish(self, change: SharedHealth, *, recovers: bool = True) -> None:
-        """Tells the fleet of a transition of this process; a later one of the same entity replaces it in the outbox.
+        """Report a transition of this process; a later one of the same entity replaces it in the outbox.
 
-        But no recovery is lost there: ``failing``, which ends no failover, does not replace one.
-        ``change.version`` is the last one the process took in; ``recovers`` as in ``SharedState.publish``.
+        No recovery is lost: ``failing``, which ends no failover, does not replace one. ``change.version`` is the last
+        version that the process adopted; ``recovers`` as in ``SharedState.publish``.
         """
         with self._lock:
             waiting, waiting_recovers = self._changes.get(change.path, (None, False))
@@ -152,21 +152,21 @@ class RedisCoordination:
             self._lock.notify_all()
 
     def publish_queue(self, news: QueueNews) -> None:
-        """Tells the fleet that a backlog queue left this process's rotation, or came back."""
+        """Report that a backlog queue left this process's rotation, or returned."""
         with self._lock:
             self._queues[news.path] = news
             self._lock.notify_all()
 
     def report(self, event: Event) -> None:
-        """Tells the control plane of an event, once Redis is there."""
+        """Report an event to the control plane when Redis is available."""
         self._facts.add_event(event)
 
     def record_usage(self, records: Iterable[UsageRecord]) -> None:
-        """Tells the cost pipeline what was used, once Redis is there."""
+        """Report usage to the cost pipeline when Redis is available."""
         self._facts.add_usage(records)
 
     def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None:
-        """Whether this process shall ping now; None where Redis does not answer and the process decides alone."""
+        """Whether this process should ping now; None if Redis does not answer and the process decides alone."""
         if not self.is_connected:
             return None
         try:
@@ -175,7 +175,7 @@ class RedisCoordination:
             return None
 
     def close(self) -> None:
-        """Tells what is left, for at most two seconds, and ends the threads; three seconds at most."""
+        """Report what is left for at most two seconds, and end the threads; at most three seconds in total."""
         with self._lock:
             self._is_closing = True
             self._lock.notify_all()
@@ -199,7 +199,7 @@ class RedisCoordination:
                 self._rest(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
             except Exception:
-                _LOGGER.exception("pairing: the outbox to Redis stumbled; it goes on")
+                _LOGGER.exception("pairing: the outbox to Redis failed; it continues")
                 self._rest(_LONGEST_PAUSE_S)
         self._report_the_rest(time.monotonic() + _CLOSING_S)
 
@@ -247,7 +247,7 @@ class RedisCoordination:
         knew = 0 if known is None or known.state == "failed_over" else known.version
         applied, now = self.shared.exchange(replace(pending[0], knew=knew), recovers=pending[1])
         with self._lock:
-            if self._changes[path] is pending:  # else it was replaced by a later one, which is reported next
+            if self._changes[path] is pending:  # otherwise a later one replaced it, which is reported next
                 del self._changes[path]
         if now is not None:
             self._learn(now, is_answer=not applied, is_reported=applied)
@@ -265,7 +265,7 @@ class RedisCoordination:
     # The news ------------------------------------------------------------------------------------------------------
 
     def _reconcile(self) -> None:
-        """Reads what was missed, and restores what Redis has forgotten."""
+        """Read missed changes, and restore what Redis has lost."""
         with self._lock:
             self._must_read = False
         self._clock.look(self.shared.now)
@@ -317,7 +317,7 @@ class RedisCoordination:
     def _learn(
         self, health: SharedHealth, *, is_answer: bool = False, is_read: bool = False, is_reported: bool = False
     ) -> None:
-        """Passes on what others did; asks for a read where only that shows what a report means."""
+        """Pass on changes of others; requests a read if only that can show the meaning of a report."""
         with self._lock:
             if self._known.is_unclear(health, is_read=is_read):
                 self._must_read = True
@@ -330,12 +330,12 @@ class RedisCoordination:
         try:
             self._on_change(change)
         except Exception:
-            _LOGGER.exception("pairing: a change of %s was not taken in", change.path)
+            _LOGGER.exception("pairing: a change of %s was not adopted", change.path)
         else:
             self._note(change)
 
     def _note(self, health: SharedHealth) -> None:
-        """How soon an operator's failover was taken over; its version is Redis's time in milliseconds."""
+        """Note how fast an operator's failover was adopted; its version is Redis's time in milliseconds."""
         if health.state == "failed_over" and health.origin == "forced":
             after_s = time.time() - self._clock.ahead_s - health.version / 1000
             self._heard.append(Heard(health.path, health.version, round(max(0.0, after_s), 3)))
