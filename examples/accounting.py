@@ -23,7 +23,7 @@ class Accounts:
         return cls(redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=5, socket_connect_timeout=5))
 
     def next_number(self, queue: str) -> int:
-        """A number no message of this queue has had, also not of another sender or of an earlier run."""
+        """A number that no message of this queue has had, including other senders and earlier runs."""
         return int(self._redis.incr(_key(queue, "numbers"))) - 1
 
     def accepted(self, queue: str, number: int) -> None:
@@ -31,16 +31,16 @@ class Accounts:
         self._redis.setbit(_key(queue, "accepted"), number, 1)
 
     def refused(self, queue: str) -> None:
-        """The send raised: the application still holds the message, and knows."""
+        """The send raised an error: the application knows about it and still holds the message."""
         self._redis.incr(_key(queue, "refused"))
 
     def received(self, queue: str, number: int) -> None:
-        """The message came out; a second time it is a duplicate."""
+        """The message was received; a second time it is a duplicate."""
         if self._redis.setbit(_key(queue, "received"), number, 1):
             self._redis.incr(_key(queue, "duplicates"))
 
     def damaged(self, queue: str) -> None:
-        """A message came out that is not as it was sent."""
+        """A received message differs from the one that was sent."""
         self._redis.incr(_key(queue, "damaged"))
 
 

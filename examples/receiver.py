@@ -47,7 +47,7 @@ def connect(given: argparse.Namespace) -> PairedServiceBusClient:
 
 
 def receive(client: PairedServiceBusClient, queue: str, stop: threading.Event) -> None:
-    """Receives from one queue until stop is set; an outage is waited out."""
+    """Receive from one queue until stop is set; outages are waited out."""
     accounts = Accounts.from_environment()
     was_connected = False
     while not stop.is_set():
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def start(client: PairedServiceBusClient, queue: str, stop: threading.Event) -> "Future[None]":
-    """A daemon thread, because the SDK waits for ever for a namespace that keeps silent."""
+    """A daemon thread, because the SDK waits without a limit for a namespace that does not answer."""
     outcome: Future[None] = Future()
 
     def run() -> None:

@@ -50,7 +50,7 @@ def connect(given: argparse.Namespace) -> PairedServiceBusClient:
 
 
 def send(client: PairedServiceBusClient, queue: str, given: argparse.Namespace, stop: threading.Event) -> None:
-    """Sends to one queue until stop is set or the count is reached; a refused message is counted, not repeated."""
+    """Send to one queue until stop is set or the count is reached; a rejected message is counted, not repeated."""
     accounts = Accounts.from_environment()
     was_accepted = False
     sent = 0

@@ -1,4 +1,4 @@
-"""The two ends of a pair: how each namespace is reached, and whether it still is."""
+"""The two ends of a pair: the connection to each namespace, and its state."""
 
 import ipaddress
 import logging
@@ -129,16 +129,26 @@ class Endpoint:
         spelt = {**proxy, "proxy_hostname": spell(_bare_host(proxy["proxy_hostname"]))}
         return replace(self, keywords={**self.keywords, "http_proxy": spelt})
 
-    def administration(self, class_: Callable[..., S], plain_transport: Callable[..., Any]) -> S:
-        """An administration client of the SDK; over plain HTTP where the namespace is an emulator's."""
+    def administration(
+        self,
+        class_: Callable[..., S],
+        plain_transport: Callable[..., Any],
+        tls_transport: Callable[..., Any] | None = None,
+    ) -> S:
+        """An administration client of the SDK; over plain HTTP where the namespace is an emulator's.
+
+        ``tls_transport``: what else it sends with, where that is not the SDK's own transport.
+        """
+        transport = plain_transport if self.emulator else tls_transport
         keywords: dict[str, Any] = {"retry_total": 0, **_ADMINISTRATION_TIMEOUTS}
         for name in ("connection_verify", "user_agent", "logging_enable"):
             if self.keywords.get(name) is not None:
                 keywords[name] = self.keywords[name]
         if self.keywords.get("http_proxy"):
             keywords["proxies"] = _proxies(self.keywords["http_proxy"])
-        if self.emulator:
-            keywords["transport"] = plain_transport(**_ADMINISTRATION_TIMEOUTS)
+        if transport is not None:
+            keywords.pop("connection_verify", None)  # what has a transport of its own ignores it
+            keywords["transport"] = transport(**_ADMINISTRATION_TIMEOUTS)
         if self.connection_string is None:
             return class_(self.host, self.credential, **keywords)
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
@@ -282,9 +292,12 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
         """The SDK's administration client; over plain HTTP where the namespace is an emulator's."""
         make = self.endpoint.administration
         client: AdministrationT = self._cached(
-            "administration", lambda: make(self.administration_class, self.plain_transport)
+            "administration", lambda: make(self.administration_class, self.plain_transport, self._tls_transport())
         )
         return client
+
+    def _tls_transport(self) -> Callable[..., Any] | None:
+        return None
 
     def _sending_endpoint(self) -> Endpoint:
         return self.endpoint

@@ -1,4 +1,4 @@
-"""What happened to a pair, reported once: the same record for callbacks, Redis and the database."""
+"""Events of a pair, each reported once: the same record for callbacks, Redis and the database."""
 
 import json
 from collections.abc import Mapping
@@ -132,15 +132,15 @@ KINDS: Mapping[str, EventKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened. ``id`` stays the same however often the event is delivered."""
+    """One event. ``id`` stays the same however often the event is delivered."""
 
     id: str
     """32 hex digits (UUID4)."""
     time: datetime
-    """When, aware and UTC."""
+    """The time, aware and UTC."""
     pair: str
     entity: str
-    """The entity's path; a backlog queue's for what concerns that queue; ``*`` where there is none."""
+    """The path of the entity, or of the backlog queue that it is about; ``*`` for neither."""
     kind: str
     """One of ``KINDS``."""
     reason: str

@@ -1,8 +1,8 @@
-"""AMQP links of the blocking SDK that never hang: opened under a deadline, watched while they send.
+"""AMQP links of the blocking SDK that never hang: opening has a deadline, and sends are watched.
 
-The SDK can wait for ever (docs/wire.md, section 9), so opening runs on a daemon thread, and a send on an open link on
-the caller's, while one watchdog per client shuts the socket of what is overdue. Where the SDK offers no public way, its
-private attributes are read with care: a missing one means that the transport is left alone.
+The SDK can wait without a limit (docs/wire.md, section 9). So opening runs on a daemon thread, and a send on an open
+link runs on the caller's thread, while one watchdog per client shuts down the socket of an overdue send. Private
+attributes of the SDK are used only if there is no public way; if one is missing, the transport is not touched.
 """
 
 import contextlib
@@ -36,6 +36,8 @@ RETRY_WARM_S = 15.0
 _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
+_NOW = (False,)
+"""What a lock is acquired with where nobody waits for it."""
 
 
 class LinkCrowdedError(OperationTimeoutError):
@@ -90,10 +92,16 @@ class _PunctualSocket(ssl.SSLSocket):
         super().do_handshake(block)
 
 
-def punctual_context(authorities: str | None) -> ssl.SSLContext:
-    """The TLS context that the SDK would make for these certificate authorities, with a handshake that ends."""
+def tls_context(authorities: str | None) -> ssl.SSLContext:
+    """The TLS context that the SDK would make for these certificate authorities."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(authorities or certifi.where())
+    return context
+
+
+def punctual_context(authorities: str | None) -> ssl.SSLContext:
+    """The same, for blocking sockets: its handshake ends."""
+    context = tls_context(authorities)
     context.sslsocket_class = _PunctualSocket
     return context
 
@@ -139,6 +147,12 @@ class Opening(threading.Thread):
             raise opening_error(self.error)
         assert self.sender is not None
         return self.sender
+
+    def give_up(self) -> ServiceBusSender | None:
+        """Have the link closed once it is open; the sender, where it is open by now and the caller must close it."""
+        with self._lock:
+            self._abandoned = True
+            return self.sender if self._done.is_set() and self.error is None else None
 
     def nudge(self) -> None:
         """Interrupt an abandoned opening that still waits for its peer."""
@@ -233,12 +247,21 @@ class Watchdog(threading.Thread):
     def _reap(self) -> None:
         while (sender := self._dropped.get()) is not None:
             self._stop_event.wait(_LINGER_S)  # the thread that dropped it has a message to send elsewhere first
+            found = raw_socket(sender)
             with contextlib.suppress(Exception):
                 sender.close()
+            if found is not None:
+                found.close()  # the SDK does not get so far where the sender was left in the middle of something
 
 
 class Link:
-    """A link to one entity, opened by the first operation and again after a failure; safe to share by threads."""
+    """A link to one entity, opened by the first operation and again after a failure; safe to share by threads.
+
+    KeyboardInterrupt, or any exception that is no ``Exception``, leaves half a frame behind, or an answer that nobody
+    reads: the link is dropped, and the next operation opens another. Such an exception may come after each call.
+    ``taken += map(acquire, …)`` is one step of the interpreter, so there is no moment at which the lock is held and not
+    noted; and no call comes before its release.
+    """
 
     def __init__(self, make: Callable[[], ServiceBusSender], watchdog: Watchdog, *, warm: bool = False) -> None:
         self._make = make
@@ -265,46 +288,73 @@ class Link:
         Half of the time at most goes by waiting for one's turn: with less than the rest of it none could succeed.
         """
         until = time.monotonic() + timeout_s
-        if not self._lock.acquire(timeout=max(timeout_s / 2, 0)):
-            return LinkFailure(LinkCrowdedError(), False)
+        taken: list[bool] = []
+        is_over = False
         try:
-            sender = self._sender
-            reused = sender is not None
-            try:
-                if sender is None:
-                    sender = self._open(until)
-                left = until - time.monotonic()
-                if left <= 0:
-                    return LinkFailure(OperationTimeoutError(message="No time left once the link was open."), False)
-                self._until = until - min(_AHEAD_S, left * 0.15)
-                operation(sender, left - min(0.5, left * 0.25))
-            except Exception as error:
-                return LinkFailure(self._failed(error, timeout_s), reused)
-            return None
+            taken += map(self._lock.acquire, (True,), (max(timeout_s / 2, 0),))
+            if not taken[0]:
+                return LinkFailure(LinkCrowdedError(), False)
+            failure = self._perform(operation, until, timeout_s)
+            is_over = True
+            return failure
         finally:
-            self._until = 0.0
-            self._lock.release()
+            if True in taken:
+                try:
+                    if not is_over:  # by KeyboardInterrupt, say
+                        self._drop(torn=True)
+                finally:
+                    self._until = 0.0
+                    self._lock.release()
+
+    def _perform(self, operation: Operation, until: float, timeout_s: float) -> LinkFailure | None:
+        sender = self._sender
+        reused = sender is not None
+        try:
+            if sender is None:
+                sender = self._open(until)
+            left = until - time.monotonic()
+            if left <= 0:
+                return LinkFailure(OperationTimeoutError(message="No time left once the link was open."), False)
+            self._until = until - min(_AHEAD_S, left * 0.15)
+            operation(sender, left - min(0.5, left * 0.25))
+        except Exception as error:
+            return LinkFailure(self._failed(error, timeout_s), reused)
+        return None
 
     def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
         """Send on the link within the timeout; on an open link nobody else uses, in as few steps as there can be.
 
         Where the timeout is long, the watchdog alone guards it: the SDK's own costs some microseconds.
         """
-        if self._sender is None or timeout_s < _SHORT_S or not self._lock.acquire(False):
-            return self.attempt(_sending(message), timeout_s)
+        taken: list[bool] = []
+        is_over = False
         try:
-            sender = self._sender
-            if sender is None:
-                return LinkFailure(ServiceBusConnectionError(message="The link was torn meanwhile."), True)
+            if self._sender is not None and timeout_s >= _SHORT_S:
+                taken += map(self._lock.acquire, _NOW)
+            if True in taken:
+                failure = self._send_now(message, timeout_s)
+                is_over = True
+                return failure
+        finally:
+            if True in taken:
+                try:
+                    if not is_over:  # as in ``attempt``
+                        self._drop(torn=True)
+                finally:
+                    self._until = 0.0
+                    self._lock.release()
+        return self.attempt(_sending(message), timeout_s)
+
+    def _send_now(self, message: Any, timeout_s: float) -> LinkFailure | None:
+        sender = self._sender
+        if sender is None:
+            return LinkFailure(ServiceBusConnectionError(message="The link was torn meanwhile."), True)
+        try:
             self._until = time.monotonic() + timeout_s - _AHEAD_S
             sender.send_messages(message)
         except Exception as error:
             return LinkFailure(self._failed(error, timeout_s), True)
-        else:
-            return None
-        finally:
-            self._until = 0.0
-            self._lock.release()
+        return None
 
     def warm(self, timeout_s: float) -> LinkFailure | None:
         """Open the link ahead of its use."""
@@ -342,12 +392,15 @@ class Link:
         self._closed = True
         if self._opening is not None:
             self._opening.nudge()
-        free = self._lock.acquire(timeout=max(timeout_s, 0))
+        taken: list[bool] = []
         try:
-            self._drop(torn=not free)
+            taken += map(self._lock.acquire, (True,), (max(timeout_s, 0),))
         finally:
-            if free:
-                self._lock.release()
+            try:
+                self._drop(torn=True not in taken)
+            finally:
+                if True in taken:
+                    self._lock.release()
 
     def forget(self) -> None:
         """After a fork, in the child: use the connection no more, nor close it, for it is the parent's."""
@@ -358,15 +411,20 @@ class Link:
     def _open(self, until: float) -> ServiceBusSender:
         if self._closed:
             raise ServiceBusError("The link has been closed.")
-        opening = self._opening = Opening(self._make)
-        opening.start()
+        opening = Opening(self._make)
+        is_over = False
         try:
-            sender = opening.result(until - time.monotonic())
-        except OperationTimeoutError:
-            self._watchdog.abandon(opening)
+            self._opening = opening
+            opening.start()
+            sender = self._opened(opening, until)
+            is_over = True
+        except Exception:
+            is_over = True
             raise
         finally:
             self._opening = None
+            if not is_over:
+                self._leave_alone(opening)
         if self._closed:  # meanwhile: nobody would close it any more
             break_transport(sender)
             with contextlib.suppress(Exception):
@@ -376,6 +434,21 @@ class Link:
         self._sender = sender
         self._checked_at = time.monotonic()
         return sender
+
+    def _opened(self, opening: Opening, until: float) -> ServiceBusSender:
+        try:
+            return opening.result(until - time.monotonic())
+        except OperationTimeoutError:
+            self._watchdog.abandon(opening)
+            raise
+
+    def _leave_alone(self, opening: Opening) -> None:
+        """The caller has been interrupted: nobody waits for the opening."""
+        sender = opening.give_up()
+        if sender is None:
+            self._watchdog.abandon(opening)
+        else:
+            self._watchdog.drop(sender, torn=True)
 
     def _failed(self, error: Exception, timeout_s: float) -> Exception:
         interrupted, self._interrupted = self._interrupted, False

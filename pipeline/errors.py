@@ -6,8 +6,8 @@ class PipelineError(Exception):
 
 
 class PriceError(PipelineError):
-    """The price list does not answer the question asked of it."""
+    """The price list does not contain the requested prices."""
 
 
 class InputError(PipelineError):
-    """The usage data cannot be read, or too little of it can be trusted."""
+    """The usage data cannot be read, or too little of it is reliable."""

@@ -1,4 +1,4 @@
-"""The Spark session: the same meaning everywhere, local defaults only where nobody else configures it."""
+"""The Spark session: the same results everywhere; local defaults only if nothing else configures it."""
 
 from __future__ import annotations
 

@@ -292,7 +292,8 @@ def ensure_packages(name: str) -> None:
     if is_installed(name) or is_installed("test"):
         return
     say("installing Python packages (Spark is the large one) …")
-    uv("sync", "--quiet", "--require-hashes", REQUIREMENTS / f"{name}.txt")
+    # Compiled now: else each of the processes that start at the same time compiles all of it by itself.
+    uv("sync", "--quiet", "--compile-bytecode", "--require-hashes", REQUIREMENTS / f"{name}.txt")
     uv("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ROOT)
     stamp(name).write_text(digest(name))
 
@@ -320,7 +321,7 @@ def start_guardian() -> None:
 
 # -- commands ---------------------------------------------------------------------------------------------------------
 
-TEST_WORKERS = str(min(3 * (os.cpu_count() or 1), 16))
+TEST_WORKERS = str(min(4 * (os.cpu_count() or 1), 16))
 """Three quarters of the tests' time is waiting for sockets and deadlines, so there are more of them than cores."""
 
 FILE_BY_FILE = ["--dist", "loadscope", "--no-loadscope-reorder"]

@@ -1,5 +1,6 @@
 """Administration from asyncio: plain HTTP for emulators, and the backlog queues of a namespace."""
 
+import ssl
 from typing import Any
 
 from azure.core.async_paging import AsyncItemPaged
@@ -33,6 +34,18 @@ class PlainHttpTransport(AioHttpTransport):  # type: ignore[misc]  # azure.core 
             return await super().send(request, **kwargs)
         finally:
             request.url = addressed
+
+
+class TlsTransport(AioHttpTransport):  # type: ignore[misc]  # as above
+    """Sends with a TLS context that exists already."""
+
+    def __init__(self, context: ssl.SSLContext, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self._context = context
+
+    async def send(self, request: Any, **kwargs: Any) -> Any:
+        """The answer to ``request``."""
+        return await super().send(request, **{"ssl": self._context} | kwargs)
 
 
 def emulator_transport(**keywords: Any) -> PlainHttpTransport:

@@ -1,16 +1,21 @@
-"""The asyncio paired client."""
+"""The paired client for asyncio."""
 
 import asyncio
+import contextlib
 import logging
+import ssl
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from azure.core.async_paging import AsyncItemPaged
 from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
-from pairing.aio.administration import emulator_transport, perform
+from pairing.aio.administration import TlsTransport, emulator_transport, perform
+from pairing.aio.cancellation import CANCEL_AGAIN_S, within
 from pairing.aio.links import Background, Link
 from pairing.aio.maintenance import Maintenance
 from pairing.aio.pinger import Pinger
@@ -21,6 +26,7 @@ from pairing.clock import Clock, seconds
 from pairing.drive import Reply, run_async
 from pairing.ends import End, Endpoint, Role, SdkEnd, close_all
 from pairing.health.flows import PingResult
+from pairing.links import tls_context
 from pairing.operations.client import ClientOperations
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import CLOSE_S
@@ -47,6 +53,19 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
     ) -> None:
         super().__init__(endpoint.with_proxy_host(lambda host: f"http://{host}"), namespace, on_down, links)
         self._background = background
+        self._context: ssl.SSLContext | None = None
+
+    def use(self, context: ssl.SSLContext | None) -> None:
+        """Open every connection with this TLS context."""
+        if context is not None and not self.endpoint.emulator:
+            self._context = context
+            self.endpoint = replace(self.endpoint, keywords={**self.endpoint.keywords, "ssl_context": context})
+
+    def _tls_transport(self) -> Callable[..., Any] | None:
+        """Where authorities are given, azure.core makes a context for each request, on the loop."""
+        if self._context is None or not self.endpoint.keywords.get("connection_verify"):
+            return None
+        return partial(TlsTransport, self._context)
 
     async def close(self) -> None:
         """Close this end; the pair faults unless the other end is closed within 5 s."""
@@ -54,7 +73,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
             await self.let_go()
 
     def fault(self, error: BaseException) -> None:
-        """Declare this end useless because of ``error``; the pair faults unless the other end is closed within 5 s."""
+        """Declare this end unusable because of ``error``; the pair faults unless the other end is closed within 5 s."""
         if self._fall("faulted", error):
             self._background.start(self.let_go(), "closing")
 
@@ -62,7 +81,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
         """Close the SDK's clients, waiting a second at most."""
         made = self._taken()
         if made:
-            closing = self._background.start(asyncio.wait_for(self._close_all(made), CLOSE_S - 1.0), "closing")
+            closing = self._background.start(within(self._close_all(made), CLOSE_S - 1.0), "closing")
             await asyncio.wait([closing], timeout=1.0)
 
     async def _close_all(self, clients: list[Any]) -> None:
@@ -72,10 +91,10 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
 
 
 class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusReceiver, AsyncItemPaged[str]]):
-    """Sends to a primary namespace and, per entity, to a secondary one while the primary takes nothing.
+    """Sends to a primary namespace, and per entity to a secondary one while the primary accepts nothing.
 
-    ``credential`` is anything ``azure.identity.aio`` offers; ``secondary_credential`` (default: the same) needs the
-    Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening talks to the secondary only.
+    ``credential`` is anything that ``azure.identity.aio`` offers; ``secondary_credential`` (default: the same) needs
+    the Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
@@ -102,12 +121,28 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Life ----------------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Find or create the backlog queues, then allow sends; any failure is raised now, not later.
+        """Find or create the backlog queues, then allow sends. Failures are raised here, not by later sends.
 
-        BacklogCreationError names the namespace where it has no backlog queue and gets none.
+        BacklogCreationError names the namespace if it has no backlog queue and none could be created.
         """
         async with self._opening:
+            if self._state == "created":
+                await self._make_tls_context()
             await run_async(self._open())
+
+    async def _make_tls_context(self) -> None:
+        """The context of all connections, made on a thread: the SDK makes one for each link, on the loop.
+
+        It takes some 45 ms, in which no deadline is noticed. A context of the user's own is left as it is.
+        """
+        ends = [end for end in (self.primary, self.secondary) if not end.endpoint.emulator]
+        keywords = self.primary.endpoint.keywords
+        if not ends or keywords.get("ssl_context") is not None:
+            return
+        with contextlib.suppress(OSError):  # authorities that cannot be read: the SDK says so where it connects
+            context = await asyncio.to_thread(tls_context, keywords.get("connection_verify"))
+            for end in ends:
+                end.use(context)
 
     def _begin_working(self) -> None:
         self._check_new()  # it may have been closed meanwhile
@@ -142,11 +177,33 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
                 _LOGGER.exception("a periodic check failed; it goes on")
 
     async def _watch_links(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            now = time.monotonic()
-            for link in list(self.background.links):
-                link.interrupt_if_overdue(now)
+        try:
+            while True:
+                await asyncio.sleep(_TICK_S)
+                self._look_at_links()
+        except asyncio.CancelledError:
+            if self._state == "opened":
+                await self._watch_to_the_end()
+            raise
+
+    async def _watch_to_the_end(self) -> None:
+        """The loop ends, and nobody has closed the client: all of its tasks were cancelled, once.
+
+        One that goes on would keep ``asyncio.run`` from returning.
+        """
+        until = time.monotonic() + CLOSE_S
+        while time.monotonic() < until and (self.background.others() or self._is_any_link_in_use()):
+            self._look_at_links()
+            await self.background.end(_TICK_S)
+            await asyncio.sleep(CANCEL_AGAIN_S)
+
+    def _look_at_links(self) -> None:
+        now = time.monotonic()
+        for link in self._all_links():
+            link.interrupt_if_overdue(now)
+
+    def _is_any_link_in_use(self) -> bool:
+        return any(link.is_in_use for link in self._all_links())
 
     async def close(self) -> None:
         """Stop pings, then the syphon, then close both ends; within 5 s, idempotent, safe in ``finally``."""
@@ -209,13 +266,13 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             link.forget()
 
     async def warm_now(self, path: str) -> None:
-        """Open the link to a backlog queue, and learn how large a message it takes."""
+        """Open the link to a backlog queue, and learn its message size limit."""
         await run_async(self._open_backlog_link(path))
 
     # Pings ---------------------------------------------------------------------------------------------------------
 
     async def ping(self, path: str) -> PingResult:
-        """Ask the entity once, now, whether it accepts sends; an accepted ping heals one that is not held."""
+        """Ping the entity now; an accepted ping heals an entity that is not held."""
         self.check_open()
         return await self._pinger.ping(path)
 

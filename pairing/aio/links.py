@@ -1,16 +1,20 @@
-"""AMQP links of the asyncio SDK under deadlines: whatever is overdue is cancelled, and its transport aborted."""
+"""AMQP links of the asyncio SDK with deadlines: overdue operations are cancelled, and their transport is aborted.
+
+A cancellation by the caller is raised even where the SDK swallows it (``pairing.aio.cancellation``).
+"""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from types import TracebackType
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
 from azure.servicebus.aio import ServiceBusSender
 from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
+from pairing.aio.cancellation import CANCEL_AGAIN_S, Deadline
 from pairing.aio.turn import Turn
 from pairing.links import (
     HEARTBEAT_S,
@@ -23,14 +27,15 @@ from pairing.links import (
 )
 
 _CLOSING_S = 2.0
-_CANCEL_AGAIN_S = 0.05
+_LISTENING_S = 1.0
 _SHORT_S = 2.0
 _AHEAD_S = 0.3
-"""How long before a deadline the client cancels a send, because it looks only so often."""
+"""How long before a deadline the client cancels a send, because it checks periodically."""
 _LEAVING_S = 0.5
-"""How long an interrupted operation may take to notice: the SDK swallows a cancellation now and then."""
+"""How long an interrupted operation may take to end: the SDK sometimes swallows a cancellation."""
 
 Operation = Callable[[ServiceBusSender, float], Awaitable[object]]
+_current_task, _monotonic = asyncio.current_task, time.monotonic  # steps that each send is spared
 
 
 class Background:
@@ -49,7 +54,7 @@ class Background:
         return task
 
     async def cancel(self, tasks: Iterable["asyncio.Task[Any]"]) -> None:
-        """Cancel these until they have ended, for a second at most: the SDK now and then swallows a cancellation."""
+        """Cancel these until they have ended, for at most a second: the SDK sometimes swallows a cancellation."""
         for _ in range(10):
             left = [task for task in tasks if not task.done() and task is not asyncio.current_task()]
             if not left:
@@ -60,55 +65,14 @@ class Background:
 
     async def end(self, timeout_s: float) -> None:
         """Wait for what is closing, then cancel the rest."""
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        tasks = self.others()
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
         await self.cancel(tasks)
 
-
-class Deadline:
-    """Ends the current task's work at a moment, again and again until it ends; leaving it then raises TimeoutError.
-
-    First it calls ``abort``, which the work should notice; then it cancels. The SDK makes requests in tasks of their
-    own: one that is cancelled and goes on is abandoned there, goes on, and complains in the log. As
-    ``asyncio.timeout``, which cancels only once: a cancellation can get lost where a frame arrives with it.
-    """
-
-    __slots__ = ("_abort", "_cancellations", "_cancelling", "_handle", "_loop", "_task", "_timeout_s", "is_over")
-
-    def __init__(self, timeout_s: float, abort: Callable[[], None]) -> None:
-        self._timeout_s = timeout_s
-        self._abort = abort
-        self._cancellations = 0
-        self.is_over = False
-
-    def __enter__(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task = task
-        self._cancelling = task.cancelling()
-        self._loop = asyncio.get_running_loop()
-        self._handle = self._loop.call_later(self._timeout_s, self.expire)
-
-    def expire(self) -> None:
-        """Let the time be over now."""
-        self._handle.cancel()
-        if self.is_over:
-            self._cancellations += 1
-            self._task.cancel()
-        else:
-            self.is_over = True
-            self._abort()
-        self._handle = self._loop.call_later(_CANCEL_AGAIN_S, self.expire)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._handle.cancel()
-        for _ in range(self._cancellations):
-            self._task.uncancel()
-        if self.is_over and kind is not None and self._task.cancelling() <= self._cancelling:
-            raise TimeoutError from error
+    def others(self) -> "list[asyncio.Task[Any]]":
+        """The tasks that have not ended, except the one that asks."""
+        return [task for task in self._tasks if task is not asyncio.current_task()]
 
 
 async def _quietly(work: Awaitable[object]) -> None:
@@ -116,8 +80,14 @@ async def _quietly(work: Awaitable[object]) -> None:
         await work
 
 
+async def closed(sender: Any) -> None:
+    """Close a sender of the SDK within 2 s."""
+    with Deadline(_CLOSING_S, partial(abort_transport, sender)):
+        await sender.close()
+
+
 def abort_transport(sender: Any) -> None:
-    """End the sender's connection at once, without notice to the peer."""
+    """Close the sender's connection immediately, without notice to the peer."""
     _abort(getattr(sender, "_handler", None))
 
 
@@ -129,7 +99,7 @@ def _abort(handler: Any) -> None:
 
 
 def _remember_handlers(sender: Any) -> list[Any]:
-    """What the sender opens from now on: the SDK forgets it, socket and all, where its opening is cancelled."""
+    """Remember what the sender opens: if its opening is cancelled, the SDK loses the reference to the socket."""
     made: list[Any] = []
     create = getattr(sender, "_create_handler", None)
     if create is not None:
@@ -154,6 +124,7 @@ class Link:
         self._turn = Turn()
         self._attempting: Deadline | None = None
         self._sending: asyncio.Task[Any] | None = None
+        self._cancelling = 0
         self._until = 0.0
         self._cancellations = 0
         self._closed = False
@@ -164,21 +135,27 @@ class Link:
         """The SDK's sender while the link is open."""
         background.links.add(self)
 
-    async def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
-        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded.
+    @property
+    def is_in_use(self) -> bool:
+        """Whether an operation is under way."""
+        return self._turn.is_taken
 
-        Half of the time at most goes by waiting for one's turn: with less than the rest of it none could succeed.
+    async def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
+        """Perform one operation within the timeout, opening the link first if needed; None if it succeeded.
+
+        Waiting for the turn takes at most half of the timeout: less than the rest would not suffice for an operation.
         """
         reused = False
         until = time.monotonic() + timeout_s
         if not await self._taken(timeout_s / 2):
             return LinkFailure(LinkCrowdedError(), False)
         try:
-            with (deadline := Deadline(max(until - time.monotonic(), 0.0), self._abort)):
+            with Deadline(max(until - time.monotonic(), 0.0), self._abort) as deadline:
                 self._attempting = deadline
                 try:
                     reused = self.sender is not None
                     sender = self.sender or await self._open()
+                    deadline.check()
                     left = until - time.monotonic()
                     await operation(sender, max(left - min(0.3, left * 0.2), 0.001))
                 except BaseException as error:  # also a cancellation: the SDK's sender is no more to be trusted
@@ -196,28 +173,44 @@ class Link:
             self._turn.leave()
 
     async def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
-        """Send on the link within the timeout; on an open link nobody else uses, in as few steps as there can be.
+        """Send on the link within the timeout; on an open, idle link in as few steps as possible.
 
-        Where the timeout is long, ``interrupt_if_overdue`` guards it: a timer for each send costs ten microseconds.
+        If the timeout is long, ``interrupt_if_overdue`` guards it, because a timer for each send costs ten
+        microseconds.
         """
         sender, turn = self.sender, self._turn
         if sender is None or turn.is_taken or timeout_s < _SHORT_S:
             return await self.attempt(_sending(message), timeout_s)
         turn.is_taken = True
-        self._sending = asyncio.current_task()
-        self._until = time.monotonic() + timeout_s - _AHEAD_S
+        task: Any = _current_task()
+        self._sending = task
+        self._cancelling = before = task.cancelling()
+        self._until = _monotonic() + timeout_s - _AHEAD_S
         try:
             await sender.send_messages(message)
         except BaseException as error:  # also a cancellation, as in ``attempt``
             return self._failed(error, timeout_s)
-        if self._cancellations:  # too late: the send has succeeded
-            self._take_back()
+        if task.cancelling() > before:
+            self._cancelled_late(task)
+            return None
         self._sending = None
-        turn.leave()
+        if turn.waiting:
+            turn.leave()
+        else:
+            turn.is_taken = False
         return None
+
+    def _cancelled_late(self, task: "asyncio.Task[Any]") -> None:
+        """The send has succeeded all the same; a cancellation that the SDK has swallowed is raised."""
+        self._take_back()
+        self._sending = None
+        self._turn.leave()
+        if task.cancelling() > self._cancelling:
+            raise asyncio.CancelledError
 
     def _failed(self, error: BaseException, timeout_s: float) -> LinkFailure:
         """Why a send failed; a cancellation is raised, unless it was for being overdue."""
+        task = self._sending
         try:
             self._let_go(error)
             is_overdue = self._take_back()
@@ -226,9 +219,11 @@ class Link:
             self._turn.leave()
         if is_overdue:
             return LinkFailure(self._overdue(timeout_s, error), True)
-        if isinstance(error, Exception):
-            return LinkFailure(error, True)
-        raise error
+        if not isinstance(error, Exception):
+            raise error
+        if task is not None and task.cancelling() > self._cancelling:
+            raise asyncio.CancelledError from error
+        return LinkFailure(error, True)
 
     def _overdue(self, timeout_s: float, cause: BaseException) -> OperationTimeoutError:
         text = "No answer before the link was closed." if self._closed else f"No answer within {timeout_s:.1f} s."
@@ -237,33 +232,41 @@ class Link:
         return overdue
 
     def interrupt_if_overdue(self, now: float) -> None:
-        """Called by the client four times a second: end a send that has outlived its deadline."""
-        if self._sending is not None and now > self._until and not self._cancellations:
+        """Called by the client four times a second: end a send that has outlived its deadline.
+
+        Also end an operation of a task that was cancelled and goes on: the SDK has swallowed the cancellation.
+        """
+        if self._attempting is not None:
+            if self._attempting.is_cancelled:
+                self._attempting.expire()
+        elif self._sending is None or self._cancellations:
+            return
+        elif now > self._until or self._sending.cancelling() > self._cancelling:
             self._cancel(self._sending, self._until)
 
     def _cancel(self, task: "asyncio.Task[Any]", until: float) -> None:
-        """Cancel the send until it ends: now and then the SDK swallows a cancellation."""
+        """Cancel the send until it ends, because the SDK sometimes swallows a cancellation."""
         if self._sending is task and self._until == until:
             self._cancellations += 1
             task.cancel()
-            asyncio.get_running_loop().call_later(_CANCEL_AGAIN_S, self._cancel, task, until)
+            asyncio.get_running_loop().call_later(CANCEL_AGAIN_S, self._cancel, task, until)
 
     def _take_back(self) -> bool:
-        """Take the cancellations back; whether they, and nobody else, ended the send."""
+        """Revoke our cancellations; whether only they ended the send."""
         cancellations, self._cancellations = self._cancellations, 0
         task = self._sending
         if task is None:
             return False
         for _ in range(cancellations):
             task.uncancel()
-        return cancellations > 0 and not task.cancelling()
+        return cancellations > 0 and task.cancelling() <= self._cancelling
 
     async def warm(self, timeout_s: float) -> LinkFailure | None:
         """Open the link ahead of its use."""
         return None if self.sender is not None else await self.attempt(_nothing, timeout_s)
 
     async def maintain(self, now: float) -> bool:
-        """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
+        """Keep an idle link alive, and detect that the peer has closed it; whether it should be warmed."""
         if self._turn.is_taken:
             return False
         await self._turn.take()
@@ -284,26 +287,29 @@ class Link:
             self._turn.leave()
 
     async def close(self, timeout_s: float) -> None:
-        """Close the link, waiting at most so long for an operation under way, and for it to notice that it was ended.
+        """Close the link, waiting at most this long for an operation in progress to notice its interruption and end.
 
-        The SDK's sender is closed once its operation has left it: an operation that goes on in a closed one fails,
-        loudly, over what is no longer there.
+        The SDK's sender is closed after its operation has ended: an operation on a closed sender fails with noisy
+        errors.
         """
         self._closed = True
         until = time.monotonic() + timeout_s
-        while self._opening is not None and time.monotonic() < until:  # it may have no transport yet
-            abort_transport(self._opening)
-            await asyncio.sleep(_CANCEL_AGAIN_S)
-        is_quiet = await self._taken(until - time.monotonic())
-        if not is_quiet:
-            self._interrupt()
-            is_left = await self._taken(_LEAVING_S)
-        self._drop(torn=not is_quiet)
-        if is_quiet or is_left:
-            self._turn.leave()
+        is_quiet = is_left = False
+        try:
+            while self._opening is not None and time.monotonic() < until:  # it may have no transport yet
+                abort_transport(self._opening)
+                await asyncio.sleep(CANCEL_AGAIN_S)
+            is_quiet = await self._taken(until - time.monotonic())
+            if not is_quiet:
+                self._interrupt()
+                is_left = await self._taken(_LEAVING_S)
+        finally:  # also where the caller is cancelled: nobody closes the link a second time
+            self._drop(torn=not is_quiet)
+            if is_quiet or is_left:
+                self._turn.leave()
 
     def forget(self) -> None:
-        """After a fork, in the child: use the connection no more, nor close it, for it is the parent's."""
+        """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""
         self._turn = Turn()
         self._closed = True
         self._inherited, self.sender, self._opening = self.sender, None, None
@@ -366,7 +372,7 @@ class Link:
     def _part(self, sender: ServiceBusSender, *, torn: bool) -> None:
         if torn:
             abort_transport(sender)
-        self._background.start(asyncio.wait_for(sender.close(), _CLOSING_S), "closing")
+        self._background.start(closed(sender), "closing")
 
 
 def _sending(message: Any) -> Operation:
@@ -387,7 +393,8 @@ async def _is_alive(sender: Any, heartbeat: bool) -> bool:
         if reader.at_eof() or reader.exception() is not None:
             return False
         if heartbeat or bool(getattr(reader, "_buffer", None)):
-            await asyncio.wait_for(connection.listen(wait=False), 1.0)
+            with Deadline(_LISTENING_S, partial(abort_transport, sender)):
+                await connection.listen(wait=False)
         link = getattr(sender._handler, "_link", None)
         state = link.get_state() if link is not None and hasattr(link, "get_state") else None
         return getattr(connection, "_error", None) is None and (state is None or state.value == 3)

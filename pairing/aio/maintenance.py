@@ -1,4 +1,4 @@
-"""The maintenance of an asyncio client: one task, off every sender's path."""
+"""The maintenance of an asyncio client: one task, apart from all sends."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pairing.aio.administration import backlog_queues
+from pairing.aio.cancellation import within
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.drive import run_async
 from pairing.operations.client import ClientOperations
@@ -13,7 +14,7 @@ from pairing.operations.maintenance import TICK_S, MaintenanceOperations
 
 
 class Maintenance(MaintenanceOperations):
-    """Keeps a client's links alive, reports its usage, watches how full the backlog is."""
+    """Keeps the links of a client alive, reports its usage, and watches the fill level of the backlog."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         super().__init__(client)
@@ -28,7 +29,7 @@ class Maintenance(MaintenanceOperations):
         """Work until cancelled."""
         while self._client.state == "opened":
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), TICK_S)
+                await within(self._wake.wait(), TICK_S)
             self._wake.clear()
             await run_async(self._round())
 

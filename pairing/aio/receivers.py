@@ -1,4 +1,4 @@
-"""The application's receivers in asyncio: the SDK's own, of the primary, with every call counted."""
+"""The application's receivers for asyncio: the SDK's receivers of the primary, with metering."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -7,13 +7,14 @@ from azure.core.async_paging import AsyncItemPaged
 from azure.servicebus import ServiceBusReceivedMessage
 from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSession
 
+from pairing.aio.cancellation import handed_over
 from pairing.drive import Operation, run_async
 from pairing.operations.receivers import RECEIVER, SESSION, Count, count_handed_back, count_received, metered
 
 
 def _awaited(operation: Callable[..., Operation[Any]]) -> Callable[..., Awaitable[Any]]:
     async def run_operation(*arguments: Any, **keywords: Any) -> Any:
-        return await run_async(operation(*arguments, **keywords))
+        return await handed_over(run_async(operation(*arguments, **keywords)))
 
     return run_operation
 
@@ -31,13 +32,18 @@ class MeteredReceiver(ServiceBusReceiver):
 
     async def __aiter__(self) -> AsyncIterator[ServiceBusReceivedMessage]:
         """The messages as they come, each counted as ``receive``; the SDK's own loop does not ask ``__anext__``."""
-        async for message in super().__aiter__():
+        messages = super().__aiter__()
+        while True:
+            try:
+                message = await handed_over(anext(messages))
+            except StopAsyncIteration:
+                return
             count_received(self._count, [message])
             yield message
 
     async def __anext__(self) -> ServiceBusReceivedMessage:
         """The next message, counted as ``receive``."""
-        message: ServiceBusReceivedMessage = await super().__anext__()
+        message: ServiceBusReceivedMessage = await handed_over(super().__anext__())
         count_received(self._count, [message])
         return message
 

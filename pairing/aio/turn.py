@@ -1,37 +1,38 @@
-"""Whose turn it is among the tasks of one event loop."""
+"""A fair lock for the tasks of one event loop."""
 
 import asyncio
 from collections import deque
 
 
 class Turn:
-    """As ``asyncio.Lock``, first come first served; where it is free it can be had without waiting or a coroutine."""
+    """Like ``asyncio.Lock``, first come first served; a free lock can be taken without waiting or a coroutine."""
 
-    __slots__ = ("_waiting", "is_taken")
+    __slots__ = ("is_taken", "waiting")
 
     def __init__(self) -> None:
         self.is_taken = False
         """Whoever sees that it is not may set it, instead of calling ``take``."""
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.waiting: deque[asyncio.Future[None]] = deque()
+        """Who waits for it. While nobody does, to leave it is to set ``is_taken`` to False."""
 
     async def take(self) -> None:
-        """Wait for the turn and take it; a cancelled wait takes nothing."""
+        """Wait for the lock and take it; a cancelled wait takes nothing."""
         if not self.is_taken:
             self.is_taken = True
             return
         mine = asyncio.get_running_loop().create_future()
-        self._waiting.append(mine)
+        self.waiting.append(mine)
         try:
             await mine
         except BaseException:
             if mine.done() and not mine.cancelled():
-                self.leave()  # it was handed over in the very moment of the cancellation
+                self.leave()  # it was handed over at the moment of the cancellation
             raise
 
     def leave(self) -> None:
         """Hand the turn to the one who has waited the longest; to be called once for each turn taken."""
-        while self._waiting:
-            next_ = self._waiting.popleft()
+        while self.waiting:
+            next_ = self.waiting.popleft()
             if not next_.done():
                 next_.set_result(None)
                 return

@@ -1,4 +1,4 @@
-"""Why a transfer to the primary failed, or was not to begin."""
+"""Why a transfer to the primary failed, or must not begin."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from azure.servicebus.exceptions import (
 
 from pairing.drain.actions import Why
 from pairing.errors import Fault
-from pairing.health.faults import CANNOT_ENCODE, classify, condition
+from pairing.health.faults import cannot_encode, classify, condition
 from pairing.links import LinkCrowdedError
 
 
@@ -30,8 +30,7 @@ def why_refused(error: Exception) -> Why:
         return "lease"
     if isinstance(error, MessageSizeExceededError):  # which is a ValueError, too
         return "message"
-    inner = getattr(error, "inner_exception", None)
-    if isinstance(error, CANNOT_ENCODE) or isinstance(inner, CANNOT_ENCODE):
+    if cannot_encode(error):
         return "ours"
     if isinstance(error, LinkCrowdedError):
         return "busy"

@@ -1,9 +1,8 @@
-"""The drain of a queue in the order of its sessions: a flow around the flow, that does no I/O either.
+"""The drain of a queue in the order of its sessions: a flow that wraps the plain drain flow, without I/O.
 
 It holds back a message as long as the queue holds an older one of its session, for whatever reason: refused, deferred,
-or locked by a syphon that died. And it lifts the barrier of a session once it has proved, by peeking to the end of the
-queue, that nothing of it is left there. Where new messages prevent that for too long, it holds back the next sends of
-the session for a moment. A pair none of whose processes keeps the order costs one look a second.
+or locked by a syphon that died. It lifts the barrier of a session after it has proved, by peeking to the end of the
+queue, that no message of the session is left. If no process of a pair keeps the order, it costs one check per second.
 """
 
 from collections.abc import Callable, Generator, Iterable

@@ -1,4 +1,4 @@
-"""What one call to send carries, made ready for either namespace; the same for blocking and asyncio senders."""
+"""The messages of one send call, prepared for either namespace; shared by blocking and asyncio senders."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping

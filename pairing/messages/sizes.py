@@ -1,4 +1,4 @@
-"""How large a message is on the wire: a cheap bound, and the exact size where a step or a limit is near."""
+"""The size of a message on the wire: a cheap bound, and the exact size near a billing step or a limit."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

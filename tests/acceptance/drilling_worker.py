@@ -21,8 +21,9 @@ django.setup()
 from dashboard.access.audited import Request  # noqa: E402
 from dashboard.drills import exercise  # noqa: E402
 from dashboard.drills.exercise import Exercise  # noqa: E402
-from dashboard.drills.plan import Plan, Task, Wait  # noqa: E402
+from dashboard.drills.plan import Plan  # noqa: E402
 from dashboard.drills.requests import Delegate, wanted  # noqa: E402
+from dashboard.drills.tasks import Task, Wait  # noqa: E402
 from dashboard.models import Pair  # noqa: E402
 from workers import drills  # noqa: E402
 

@@ -152,6 +152,7 @@ def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane:
     fleet.until(lambda: plane.rows(waiting) == [(0,)], 60, "all is home, and the page says so")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: ControlPlane, fleet: Fleet) -> None:
     """Old workers are asked to stop while new ones start: all that was sent is in the primary, once."""

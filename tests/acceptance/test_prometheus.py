@@ -32,7 +32,6 @@ CHANNELS = '[channels.hook]\nkind = "webhook"\nurl_env = "HOOK_URL"\nsecrets_env
 RULE = """
 from django.utils import timezone
 from dashboard.models import AlertRule
-from tests.pace import GUARD
 AlertRule.objects.create(name="all", channels=["hook"], kinds=["failover"], group_s=1, changed_at=timezone.now())
 """
 
@@ -101,6 +100,11 @@ class Place:
     address: str
     receiver: Receiver
     shared: SharedState
+    started: float
+    """Before its worker and beat were: nothing that they measure is longer ago."""
+
+    def since_start_s(self) -> float:
+        return time.monotonic() - self.started
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +121,14 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
         with site.serve(folder, environment, free_port()) as address:
             shell = (sys.executable, "manage.py", "shell", "-v0", "-c", RULE)
             subprocess.run(shell, cwd=ROOT, env=environment, check=True, timeout=300)
+            client = redis.Redis.from_url(redis_url, decode_responses=True)
+            client.flushall()  # tasks that wait since an earlier test would be counted as late ones
+            started = time.monotonic()
             celery = (sys.executable, "-m", "celery", "-A", "workers")
             commands = ((*celery, "worker", "--concurrency", "8"), (*celery, "beat", "-l", "WARNING"))
             processes = [subprocess.Popen(command, cwd=ROOT, env=environment) for command in commands]
-            client = redis.Redis.from_url(redis_url, decode_responses=True)
             try:
-                yield Place(address, receiver, SharedState(client, "contoso"))
+                yield Place(address, receiver, SharedState(client, "contoso"), started)
             finally:
                 client.close()
                 for process in processes:
@@ -173,8 +179,11 @@ def test_a_real_prometheus_scrapes_it_and_loads_the_rules(place: Place, promethe
     assert prometheus.await_value('up{job="paired-namespaces"} == 1') == 1
     assert prometheus.await_value('paired_entities{pair="contoso", state="unknown"}') >= 0
     assert prometheus.await_value('paired_task_starts_total{task="alerts.look"}') >= 1
-    assert prometheus.await_value('paired_task_start_delay_longest_seconds{task="alerts.look"}') < GUARD * 30
-    assert prometheus.await_value("min(paired_worker_heartbeat_age_seconds)") < GUARD * 60
+    delay = prometheus.await_value('paired_task_start_delay_longest_seconds{task="alerts.look"}')
+    assert 0 <= delay < place.since_start_s()
+    # the database of served pages knows of a worker that is never late; the one of this place is real
+    age = prometheus.await_value('min(paired_worker_heartbeat_age_seconds{process!="host:1:aaaa"})')
+    assert 0 <= age < place.since_start_s()
     (group,) = prometheus.api("rules")["groups"]
     health = {rule["name"]: rule["health"] for rule in awaited(lambda: _evaluated(prometheus))}
     assert len(health) == len(group["rules"])

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState, _has_forgotten
+from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.known_health import has_forgotten
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -33,13 +34,13 @@ def health(state: str, version: int = 7, process: str = "other") -> SharedHealth
     ],
 )
 def test_redis_has_forgotten_where_it_says_less_than_was_known(stands, known, expected):
-    assert _has_forgotten(None if stands is None else stands.to_json(), known) is expected
+    assert has_forgotten(None if stands is None else stands.to_json(), known) is expected
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"path": "orders"}'])
 def test_what_cannot_be_read_is_not_forgotten(text):
     """A newer version of the library may have written it: it is left alone."""
-    assert _has_forgotten(text, health("failed_over")) is False
+    assert has_forgotten(text, health("failed_over")) is False
 
 
 class Reader:

@@ -166,3 +166,45 @@ async def test_who_waits_for_a_link_that_others_hold_is_informed_so_and_leaves_i
     sender.gate.set()
     assert await first is None
     assert sender.sent == ["a"]
+
+
+@pytest.mark.parametrize("timeout_s", [1.0, 10.0])
+async def test_a_cancellation_that_the_sdk_swallows_ends_the_send_when_the_client_looks_next(timeout_s):
+    sender = Sender(swallows=2)
+    link = await opened(sender)
+    sending = asyncio.create_task(link.send("a", timeout_s))
+    await sender.sending.wait()
+    link.interrupt_if_overdue(time.monotonic())
+    sending.cancel()
+    await asyncio.sleep(0)
+    assert sender.swallows == 1
+    link.interrupt_if_overdue(time.monotonic())
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(sending, 60)
+    assert (sending.cancelling(), link.sender, sender.sent) == (1, None, [])
+
+
+@pytest.mark.parametrize("timeout_s", [1.0, 10.0])
+async def test_a_task_that_was_cancelled_before_can_still_send(timeout_s):
+    sender = Sender()
+    sender.gate.set()
+    link = await opened(sender)
+    asyncio.current_task().cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    assert asyncio.current_task().cancelling() == 1
+    assert await link.send("goodbye", timeout_s) is None
+    assert asyncio.current_task().uncancel() == 0
+
+
+@pytest.mark.parametrize("timeout_s", [1.0, 10.0])
+async def test_a_send_that_fails_because_it_was_cancelled_raises_the_cancellation(timeout_s):
+    sender = Sender(swallows=1)
+    sender.error = ServiceBusError("torn", shutdown_handler=True)
+    link = await opened(sender)
+    sending = asyncio.create_task(link.send("a", timeout_s))
+    await sender.sending.wait()
+    sending.cancel()
+    sender.gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await sending

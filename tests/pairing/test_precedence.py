@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from pairing.fleet.coordination import _has_forgotten
+from pairing.fleet.known_health import has_forgotten
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.availability import FAILING, News, PathAvailability, State
@@ -168,7 +168,7 @@ def test_redis_restores_what_a_process_takes_for_forgotten_and_all_adopt_it(shar
         known = health(remembered, version=version)
         known_before(shared, standing)
         is_restored = shared.restore(known)
-        assert is_restored is _has_forgotten(standing and standing.to_json(), known), (standing, known)
+        assert is_restored is has_forgotten(standing and standing.to_json(), known), (standing, known)
         if is_restored:
             after = shared.health_of(PATH)
             assert replace(after, version=0) == replace(known, version=0), (standing, known)

@@ -11,32 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.drills.plan import (
-    ABORTED,
-    FAILED,
-    LIMITS_S,
-    PASSED,
-    Arrival,
-    Finish,
-    Force,
-    Look,
-    MarkHealthy,
-    Plan,
-    Prepare,
-    Receive,
-    Release,
-    Send,
-    Sight,
-    Step,
-    Task,
-    Wait,
-    decide,
-    done,
-    received,
-    resumed,
-    troubled,
-    with_reports,
-)
+from dashboard.drills.decisions import Sight, decide, resumed
+from dashboard.drills.plan import ABORTED, FAILED, LIMITS_S, PASSED, Arrival, Plan, Step
+from dashboard.drills.results import done, received, troubled, with_reports
+from dashboard.drills.tasks import Finish, Force, Look, MarkHealthy, Prepare, Receive, Release, Send, Task, Wait
 from pairing.fleet.presence import Heard, Presence
 from tests.selection import depth
 
