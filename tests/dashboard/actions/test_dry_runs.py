@@ -22,6 +22,8 @@ from dashboard.actions.world import read_entities
 from dashboard.models import ApiToken, AuditEntry, EntityHealth, FailoverEvent, SyphonPace, SyphonPause
 from tests.dashboard.conftest import NOW, health
 
+pytestmark = pytest.mark.slow
+
 PATHS = ["orders", "payments", "refunds"]
 QUEUE = "contoso/x-servicebus-transfer/0"
 HOURS = {"past": NOW - timedelta(hours=1), "far": NOW + timedelta(days=36_500), "never": None}
