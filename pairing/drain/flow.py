@@ -33,18 +33,18 @@ from pairing.drain.sorting import Sorted, groups, sort
 
 _SLICE_S = 1.0
 _REST_S = 0.25
-_RENEW_AFTER_S = 20.0  # of a lock that lasts 60
+_RENEW_AFTER_S = 20.0  # of a lock of 60 s
 _FIRST_PAGES = 10
 
 
 class Listener(Protocol):
-    """Who is notified of what happens."""
+    """Receives events of the drain."""
 
     def report(self, kind: str, entity: str, reason: str) -> None: ...
 
 
 class DrainFlow:
-    """Drains one backlog queue into the primary, as long as ``may_work`` says so."""
+    """Drains one backlog queue into the primary while ``may_work`` allows it."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class DrainFlow:
     ) -> None:
         self.progress = progress
         self.in_turn: Callable[[list[int]], list[int]] = lambda numbers: numbers
-        """Which of these deferred messages wait for no older one of their session."""
+        """Selects the deferred messages without an older message of their session."""
         self._ledger = progress.ledger
         self._queue = QueueState(progress)
         self._settling = Settling(self._queue, self._report, self._may_work, utc_now)
@@ -84,11 +84,11 @@ class DrainFlow:
         self._listener.report(kind, entity, reason)
 
     def note_deferred(self, found: Iterable[Any]) -> None:
-        """Take in which of these messages, seen in the queue, are deferred."""
+        """Note which of these messages, seen in the queue, are deferred."""
         self._search.note_deferred(found)
 
     def run(self) -> Steps:
-        """The flow: ends when ``may_work`` ends, with nothing half done that it could finish."""
+        """The flow: it ends after ``may_work`` ends, and finishes what it has started if possible."""
         yield from self._search.find_deferred(_FIRST_PAGES)
         while self._may_work():
             if numbers := self._due():
@@ -121,7 +121,7 @@ class DrainFlow:
         return self._queue.deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now), self.in_turn)
 
     def _room(self, path: str, wanted: int, now: float) -> int:
-        """How many of so many messages this entity takes now."""
+        """How many of this number of messages the entity accepts now."""
         if self._destinations.is_blocked(path, now):
             return 0
         return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count
@@ -167,21 +167,21 @@ class DrainFlow:
             self._wait_for({item.path for item in round_.postponed})
 
     def _note_hindered(self, has_delivered: bool, waiting: Iterable[str]) -> None:
-        """Takes note whether what could leave does; what waits for entities that are failed over waits rightly."""
+        """Note whether deliverable messages are delivered; messages for failed-over entities do not count."""
         if has_delivered or all(map(self._destinations.is_shut, waiting)):
             self.progress.hindered_since = None
         else:
             self.progress.hindered_since = self.progress.hindered_since or self._utc_now()
 
     def _is_behind(self, path: str, group: list[Item]) -> bool:
-        """Whether older messages of the entity wait deferred, for room: these shall not overtake them."""
+        """Whether older messages of the entity are deferred for lack of room, which the group must not overtake."""
         return not group[0].fetched and self._has_waiting(path, self._now())
 
     def _has_waiting(self, path: str, now: float) -> bool:
         return bool(self.in_turn(self._queue.deferred.waiting(path, now)))
 
     def _send(self, path: str, group: list[Item], round_: Round) -> Steps:
-        """Sends one group in its order; singly from the first message on that is refused for its own sake."""
+        """Send one group in order; after a message that is refused for its own sake, one by one."""
         at, singly = 0, False
         while at < len(group):
             yield from self._keep_locks(round_, group[at:])
@@ -191,7 +191,7 @@ class DrainFlow:
             wanted = 1 if singly else len(group) - at
             allowance = self._destinations.pacing.take(path, self.progress.queue, wanted, self._now())
             allowed = allowance.count
-            if not allowed and allowance.is_own and round_.is_mixed:  # the other destinations shall not wait for it
+            if not allowed and allowance.is_own and round_.is_mixed:  # the other destinations must not wait for it
                 self._queue.is_paced = True
                 round_.postponed += group[at:]
                 return
@@ -214,7 +214,7 @@ class DrainFlow:
                 round_.not_before |= {item.number: self._now() + self._first_pause_s for item in group[at:]}
                 round_.postponed += group[at:]
                 return
-            elif sent.why == "lease":  # it ended meanwhile, which is nobody's fault
+            elif sent.why == "lease":  # the drain ended meanwhile, which is no failure of the destination
                 round_.postponed += group[at:]
                 return
             else:
@@ -230,12 +230,12 @@ class DrainFlow:
         given_up = [item for item in rest if self._queue.attempt(item) >= self._max_attempts]
         round_.postponed += [item for item in rest if self._ledger.attempts[item.number] < self._max_attempts]
         if not given_up:
-            yield from Keep(self._ledger)  # attempts are counted through restarts
+            yield from Keep(self._ledger)  # attempts are counted across restarts
         else:
             yield from self._settling.dead_letter(given_up, "dead_lettered", self._gave_up(sent))
 
     def _refused(self, item: Item, sent: Sent, round_: Round) -> Steps:
-        """The destination refuses this message and may take others."""
+        """The destination refuses this message, and may accept others."""
         self.progress.last_error = f"{item.path}: {sent.text}"
         attempts = self._queue.attempt(item)
         if attempts >= self._max_attempts:
@@ -251,7 +251,7 @@ class DrainFlow:
         return f"refused {self._max_attempts} times: {sent.text}"
 
     def _keep_locks(self, round_: Round, rest: list[Item]) -> Steps:
-        """Where the destinations are slow: settle what was sent, renew the locks of what was not."""
+        """If destinations are slow: settle what was sent, and renew the locks of the rest."""
         if self._now() - self._locked_at < _RENEW_AFTER_S:
             return
         yield from self._settling.complete(round_)
@@ -268,7 +268,7 @@ class DrainFlow:
             yield from Rest(_REST_S)
 
     def _wait_for(self, paths: set[str]) -> None:
-        """Everything received was for these: no further receive before one has room, or a pause that grows is over."""
+        """All received messages were for these: wait until one has room or an increasing pause is over."""
         self._state("waiting")
         self._waits_for = paths
         self._receive_at = self._now() + self._longer("waiting")

@@ -10,7 +10,7 @@ from pairing.drain.sorting import path_of
 
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
-_EMPTY_S = 900.0  # a sent message may take that long to appear
+_EMPTY_S = 900.0  # a sent message may take this long to be visible
 
 
 class Search:
@@ -32,12 +32,12 @@ class Search:
         self._asked_at = 0.0
 
     def find_deferred(self, pages: int) -> Steps:
-        """Looks for messages that another process has deferred."""
+        """Search for messages that another process has deferred."""
         for _ in range(pages):
             if not self._may_work():
                 return
             found = yield from Peek(self._peek_from)
-            if isinstance(found, Failed):  # it may hold a message that cannot be decoded: first that is set aside
+            if isinstance(found, Failed):  # it may hold a message that cannot be decoded, which must be set aside first
                 self._progress.last_error = found.text
                 self._queue.scanned_at = self._now()
                 return
@@ -48,7 +48,7 @@ class Search:
             self._peek_from = found[-1].sequence_number + 1
 
     def note_deferred(self, found: Iterable[Any]) -> None:
-        """Take in which of these messages, seen in the queue, are deferred."""
+        """Note which of these messages, seen in the queue, are deferred."""
         deferred = self._queue.deferred
         for message in found:
             self._ledger.see(message.sequence_number, message.enqueued_time_utc)
@@ -57,7 +57,7 @@ class Search:
         self._queue.count_deferred()
 
     def idle(self) -> Steps:
-        """The queue gave nothing: what is left in it may have been deferred by others, or be of no use to the SDK."""
+        """The queue returned nothing: the remaining messages may be deferred by others, or undecodable for the SDK."""
         now = self._now()
         self.empty_since = self.empty_since or now
         scanned_at = self._queue.scanned_at
@@ -75,7 +75,7 @@ class Search:
             yield from Keep(self._ledger)
 
     def _settle_doubts(self) -> Steps:
-        """What was settled, though no answer said so, is not in the queue any more."""
+        """Resolve settlements without an answer: their messages are not in the queue any more."""
         pending = self._ledger.pending
         found = yield from Peek(min(pending))
         if isinstance(found, Failed):
@@ -88,7 +88,7 @@ class Search:
                 self._queue.forget(number)
 
     def _number_the_rest(self) -> None:
-        """What could not be decoded had numbers, too: those that nothing else explains, where they are as many."""
+        """Assign numbers to undecodable messages: the unexplained ones, if there are equally many."""
         gaps = [number for number in self._ledger.gaps() if number not in self._queue.deferred]
         if len(gaps) == self._queue.unnumbered:
             for number in gaps:
@@ -96,7 +96,7 @@ class Search:
         self._queue.unnumbered = 0
 
     def _doubt_emptiness(self) -> Steps:
-        """An empty receive is no proof: the counts may know of messages that never come."""
+        """An empty receive is no proof, because the counts may include messages that are never received."""
         waiting = yield from Count()
         deferred = len(self._queue.deferred)
         if not isinstance(waiting, Failed) and waiting > deferred:

@@ -18,10 +18,10 @@ _REASONS = {
 
 @dataclass(slots=True)
 class Round:
-    """What becomes of the messages of one receive."""
+    """The results of the messages of one receive."""
 
     ahead: list[Item] = field(default_factory=list)
-    """Those of the groups that come later."""
+    """The items of later groups."""
     done: list[Item] = field(default_factory=list)
     postponed: list[Item] = field(default_factory=list)
     not_before: dict[int, float] = field(default_factory=dict)
@@ -62,14 +62,14 @@ class Settling:
             if outcome == "done":
                 self._ledger.close(item.number, "restored")
                 self._queue.forget(item.number)
-            else:  # it may be delivered again, under the same message_id
+            else:  # it may be delivered again, with the same message_id
                 self._progress.locks_lost += 1
         round_.moved += len(done)
         self._progress.moved += len(done)
         self._progress.last_moved_at = self._utc_now()
 
     def _intend(self, items: list[Item], fate: Fate) -> Generator[DrainAction, Reply, bool]:
-        """Writes down what is about to be settled; False where another syphon has taken the queue over since."""
+        """Record what is about to be settled; False if another syphon has taken over the queue."""
         for item in items:
             if item.number:
                 self._ledger.intend(item.number, fate)
@@ -78,7 +78,7 @@ class Settling:
         return not self.is_fenced
 
     def postpone(self, round_: Round) -> Steps:
-        """Makes way for others: what comes from the queue is deferred, what was deferred stays so."""
+        """Make room for others: received messages are deferred, deferred ones stay deferred."""
         fresh = [item for item in round_.postponed if not item.fetched]
         fetched = [item for item in round_.postponed if item.fetched]
         for item in fetched:
@@ -86,13 +86,13 @@ class Settling:
         if fetched:
             yield from Settle("abandon", fetched)
         if fresh and not self._may_work():
-            yield from Settle("abandon", fresh)  # stopping: the next syphon gets them at once, in their order
+            yield from Settle("abandon", fresh)  # when stopping, the next syphon gets them immediately and in order
         elif fresh:
             outcomes = yield from Settle("defer", fresh)
             for item, outcome in zip(fresh, outcomes, strict=True):
                 if outcome == "done":
                     self._note_deferred(item, round_)
-                else:  # it may be deferred all the same: to be looked for as soon as there is time
+                else:  # it may be deferred nevertheless: search for it as soon as there is time
                     self._queue.scanned_at = None
         self._queue.count_deferred()
 

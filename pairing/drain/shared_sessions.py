@@ -9,7 +9,7 @@ from pairing.sessions.shared import SharedSessions
 
 
 def session_outcome(host: SyphonHost, queue: str, action: SessionAction) -> Reply:
-    """The outcome of an action about barriers; Failed where Redis does not answer. May take 2 s."""
+    """The outcome of an action on barriers; Failed if Redis does not answer. May take 2 s."""
     coordination = host.coordination
     if coordination is None or coordination.shared is None:
         return action.reply(None)

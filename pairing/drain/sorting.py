@@ -44,7 +44,7 @@ def _restored(message: Any, fetched: bool) -> Item | tuple[Fate, str]:
 
 
 def _expired(item: Item, now: datetime) -> str:
-    """Takes the time in the backlog off what the message has to live; says so where nothing is left."""
+    """Reduce the time-to-live by the time in the backlog; returns a reason if nothing is left."""
     lives = item.message.time_to_live
     if lives is None:
         return ""
@@ -67,6 +67,6 @@ def groups(items: list[Item]) -> list[tuple[str, list[Item]]]:
 
 
 def path_of(message: Any) -> str:
-    """The entity a message from the backlog is meant for; empty where it does not say."""
+    """The destination of a message from the backlog; empty if it has none."""
     value = (message.application_properties or {}).get(b"x-ms-path", b"")
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -16,7 +16,7 @@ from pairing.drain.ledger import Ledger
 from pairing.stored_json import reading, record
 
 _DECISIONS_S = 5.0
-"""How often operators' decisions are looked for while the ledger is stored."""
+"""How often the decisions of operators are read while the ledger is stored."""
 
 _LOGGER = logging.getLogger("pairing")
 

@@ -1,8 +1,8 @@
-"""Redis clients that go on where somebody has put something else under a key of ours.
+"""Redis clients that continue if another program has stored a different value under one of our keys.
 
-A command that meets a value of another type fails, and would fail for ever. Here the value is set aside, under
-``<key>:set-aside`` for a week, the log says so once a minute for each key, and the command is repeated. Keys that the
-table does not have are left alone.
+A command on a value of another type fails, and would fail permanently. Here the value is renamed to ``<key>:set-aside``
+for a week, the log reports it once a minute per key, and the command is repeated. Keys that are not in the table are
+not touched.
 """
 
 import logging
@@ -26,7 +26,7 @@ _LOGGED_AGAIN_S = 60.0
 _MOST_LOGGED = 1_000
 _MOST_BARRIERS = 1_000
 _NO_END = -1
-_REPAIRS = 2  # a key of another type and a stream that takes nothing more are two errors
+_REPAIRS = 2  # a key of another type and an exhausted stream are two errors
 _WRONG = ("WRONGTYPE", "is not an integer", "is not a valid float")
 _EXHAUSTED = "exhausted the last possible ID"
 _SCRIPT = script("pairing.fleet", "clock", "set_aside")
@@ -36,16 +36,16 @@ _logged: dict[str, float] = {}
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A value that was no value of ours."""
+    """A value that another program has stored."""
 
     found: str
-    """The type it had."""
+    """Its type."""
     at: datetime
     """By Redis's clock."""
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "SetAside":
-        """The record that the script writes; ValueError where the text is none."""
+        """Parse the output of the script; ValueError for other texts."""
         with reading("a record of what was set aside"):
             fields = record(written)
             return cls(text(fields, "found"), datetime.fromtimestamp(number(fields, "at") / 1000, UTC))
@@ -73,7 +73,7 @@ class CheckedRedis(redis.Redis):
 
 
 class CheckedPipeline(Pipeline):
-    """Executed again, whole, where one of its commands met something else: they can all be repeated."""
+    """Executed again as a whole if one of its commands met another type; all of them can be repeated."""
 
     owner: CheckedRedis
 
@@ -91,7 +91,7 @@ class CheckedPipeline(Pipeline):
 
 
 def set_aside(client: redis.Redis, keys: Keys, arguments: Iterable[Any], error: ResponseError) -> bool:
-    """Whether the command met values that are none of ours, and is worth repeating: they are out of the way now."""
+    """Whether the command failed because of foreign values and should be repeated; they are renamed now."""
     is_exhausted = _EXHAUSTED in str(error)
     if not (is_exhausted or any(sign in str(error) for sign in _WRONG)):
         return False
@@ -103,7 +103,7 @@ def set_aside(client: redis.Redis, keys: Keys, arguments: Iterable[Any], error: 
 
 
 def _moved(client: redis.Redis, suspects: Mapping[str, str], is_exhausted: bool) -> dict[str, str]:
-    """The suspects that were set aside, with the type they had."""
+    """The suspects that were set aside, with their types."""
     found = {}
     for key, kind in suspects.items():
         arguments = (_SCRIPT, 3, key, key + _SUFFIX, SET_ASIDE, kind, KEPT_MS, int(is_exhausted))
@@ -114,7 +114,7 @@ def _moved(client: redis.Redis, suspects: Mapping[str, str], is_exhausted: bool)
 
 
 def _barriers(client: redis.Redis, suspects: Iterable[str], keys: Keys) -> dict[str, str]:
-    """The barriers of sessions, whose keys scripts make up from a prefix."""
+    """The barriers of sessions, whose keys scripts build from a prefix."""
     pairs = {key.partition("}")[0] for key in suspects if "}:session-" in key}
     if not pairs:
         return {}
@@ -140,16 +140,16 @@ def _log(key: str, found: str, kind: str) -> None:
 
 
 def lately_set_aside(client: Any, within_s: float) -> dict[str, SetAside]:
-    """What was set aside in the last ``within_s`` seconds, by key. Raises what redis-py raises."""
+    """What was set aside in the last ``within_s`` seconds, by key. Raises the errors of redis-py."""
     now_s, _ = client.time()
     found = readable(SET_ASIDE, hash_of(client, SET_ASIDE), SetAside.from_json)
     return {key: one for key, one in found.items() if abs(now_s - one.at.timestamp()) <= within_s}
 
 
 def claimed(client: Any, key: str, every_s: float) -> bool:
-    """Whether the caller is the one that has claimed the key, which a fleet does once per interval.
+    """Whether the caller has claimed the key, which one process of a fleet does per interval.
 
-    A claim ends by itself. One that never would is nobody's of ours, and ends after this interval.
+    A claim expires. A claim without an expiry is foreign, and ends after this interval.
     """
     every_ms = max(int(every_s * 1000), 1)
     if client.set(key, "1", nx=True, px=every_ms):

@@ -1,9 +1,9 @@
-"""The health of a pair's entities in Redis, and every change of it.
+"""The health of a pair's entities in Redis, and its changes.
 
 Each change of an entity's health is one script, so that the rules of precedence (docs/specification.md, section 11)
-hold whoever comes first: forced beats organic, of two of a kind the higher version wins, what a process sees of its own
-sends never undoes a failover. Versions follow Redis's clock where that is ahead of the last one, so that they go on
-rising after Redis was restarted empty.
+hold in any order of arrival: forced beats organic, of two of a kind the higher version wins, and successful sends of a
+process never end a failover. Versions follow Redis's clock if it is ahead of the last one, so that they keep increasing
+after Redis was restarted empty.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,34 +24,34 @@ from pairing.stored_json import as_text, fields_of, readable
 Verb = Literal["fail_over", "hold", "release", "mark_healthy"]
 _STEPS: dict[Verb, str] = {"fail_over": "publish", "hold": "hold", "release": "release", "mark_healthy": "mark_healthy"}
 _CHANGE = script("pairing.fleet", "clock", "whole", "record", "change_health")
-_MOST_CHANGES = 2**53  # what scripts count exactly
+_MOST_CHANGES = 2**53  # the largest integer that is exact in scripts
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far a reader of health has come."""
+    """The position of a reader of health."""
 
     latest: int
-    """The number of the last change it knows."""
+    """The number of the last known change."""
     born: str
-    """Since when this Redis remembers: another one has forgotten what came before."""
+    """The mark of this Redis; a different one means that earlier data is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a reader of health did not know."""
+    """The changes of health since the last read."""
 
     texts: dict[str, str]
     """JSON of SharedHealth by path."""
     seen: Seen
     is_everything: bool = False
-    """Whether what is not among the texts is not in Redis."""
+    """Whether the texts are complete."""
     has_forgotten: bool = False
-    """Whether Redis was emptied since the reader looked last."""
+    """Whether Redis was emptied since the last read."""
 
 
 class HealthStore(PairKeys):
-    """What is known of the health of entities, and the changes of processes and operators."""
+    """The health of entities, and the changes of it by processes and operators."""
 
     def __init__(self, client: redis.Redis, pair: str) -> None:
         super().__init__(client, pair)
@@ -59,23 +59,23 @@ class HealthStore(PairKeys):
         self._change = client.register_script(_CHANGE)
 
     def health(self) -> dict[str, SharedHealth]:
-        """What is known of each entity that ever failed, by path; what cannot be read hides no other entity."""
+        """The health of each entity that ever failed, by path; unreadable values are omitted."""
         return readable(self.channel, self._hash("health"), SharedHealth.from_json)
 
     def health_of(self, path: str) -> SharedHealth | None:
-        """What is known of one entity; None where nothing is, or nothing that can be read."""
+        """The health of one entity; None if there is none, or none that is readable."""
         return readable(self.channel, fields_of(self.redis, self.channel, [path]), SharedHealth.from_json).get(path)
 
     def news(self, known: Seen | None) -> News:
-        """The health that changed since ``known``; all of it where that is None, or Redis was emptied since.
+        """The health that changed since ``known``; all of it if that is None, or if Redis was emptied since.
 
-        Two keys show that nothing changed; so looking often costs next to nothing, however many entities there are.
-        Whoever looks first at an empty Redis gives it its mark, by which all see when it is emptied again.
+        Two keys show that nothing changed, so frequent calls are cheap for any number of entities. The first reader of
+        an empty Redis sets its mark, by which all see when it is emptied again.
         """
         with self.redis.pipeline(transaction=False) as pipeline:
             pipeline.set(self._key("born"), uuid4().hex, nx=True)
             pipeline.get(self._key("latest"))
-            pipeline.get(self._key("born"))  # not MGET, which calls a value of another type missing
+            pipeline.get(self._key("born"))  # not MGET, which treats a value of another type as missing
             _, latest, born = pipeline.execute()
         seen = Seen(_count(latest), as_text(born or ""))  # another process may have set it aside
         if known is None or known.born != seen.born:
@@ -95,24 +95,24 @@ class HealthStore(PairKeys):
         hold: bool = True,
         expires: datetime | None = None,
     ) -> SharedHealth:
-        """Fails the entity over by an operator's decision; ``hold`` keeps it so until released or ``expires``."""
+        """Fail the entity over by an operator's decision; ``hold`` keeps the failover until released or ``expires``."""
         held_by = operator if hold else None
         forced = self._forced(path, "failed_over", reason, process, held_by, expires if hold else None)
         return self._after("publish", forced)
 
     def hold(self, path: str, *, operator: str, process: str, expires: datetime | None = None) -> SharedHealth:
-        """Keeps a failed-over entity from returning by itself, from now on until ``expires``, whatever was its end.
+        """Keep a failed-over entity from recovering, from now on until ``expires``, replacing any earlier expiry.
 
-        Any other stays as it is. Returns what is true then.
+        Other entities do not change. Returns the resulting health.
         """
         return self._after("hold", self._of_verb("hold", path, "", operator, process, expires))
 
     def release(self, path: str, *, operator: str, process: str) -> SharedHealth:
-        """Ends a hold: the entity stays failed over and a ping is due at once. Returns what is true then."""
+        """End a hold: the entity stays failed over and a ping is due immediately. Returns the resulting health."""
         return self._after("release", self._of_verb("release", path, "", operator, process, None))
 
     def mark_healthy(self, path: str, *, operator: str, process: str) -> SharedHealth:
-        """Ends hold and failover together. Returns what is true then."""
+        """End hold and failover together. Returns the resulting health."""
         return self._after("mark_healthy", self._of_verb("mark_healthy", path, "", operator, process, None))
 
     def of_several(
@@ -126,10 +126,11 @@ class HealthStore(PairKeys):
         expires: datetime | None = None,
         events: Mapping[str, Event] | None = None,
     ) -> list[SharedHealth]:
-        """The verb for each of these entities, in one transaction; a failover is held. What is true of each then.
+        """Apply the verb to each of these entities, in one transaction; a failover is held. Returns the resulting
+        health.
 
-        Right behind the change of a path its event among ``events`` is reported. Who dies or is cut off before the end
-        has changed none of them and reported none; an error may hide an answer that was on its way.
+        The event of a path among ``events`` is reported right after its change. If the caller dies or is cut off before
+        the end, nothing is changed and reported; after an error the answer may be lost.
         """
         requested = [self._of_verb(verb, path, reason, operator, process, expires) for path in paths]
         with self.redis.pipeline(transaction=True) as pipeline:
@@ -155,20 +156,20 @@ class HealthStore(PairKeys):
                 return self._forced(path, "healthy", f"marked healthy by {operator}", process)
 
     def publish(self, change: SharedHealth, *, recovers: bool = True) -> SharedHealth | None:
-        """A process's own transition, if it is neither stale nor of lower rank; None where it is.
+        """A process's own transition, if it is neither stale nor of lower precedence; otherwise None.
 
-        ``change.version`` is the last one the process knew. ``recovers``: whether ``healthy`` comes from an accepted
-        ping or an operator and so ends a failover; an accepted send does not.
+        ``change.version`` is the last version that the process knew. ``recovers``: whether ``healthy`` comes from an
+        accepted ping or an operator and so ends a failover; an accepted send does not.
         """
         applied, health = self.exchange(change, recovers=recovers)
         return health if applied else None
 
     def exchange(self, change: SharedHealth, *, recovers: bool = True) -> tuple[bool, SharedHealth | None]:
-        """``publish``, returning also what stands where it was not applied."""
+        """Like ``publish``, but also returns the stored health if the change was not applied."""
         return self._run("publish", change, recovers=recovers)
 
     def restore(self, known: SharedHealth) -> bool:
-        """Writes what this process knows into a Redis that has forgotten it; whether it did."""
+        """Restore what this process knows in a Redis that has lost it; whether it was restored."""
         return self._run("restore", known)[0]
 
     def _forced(
@@ -196,7 +197,7 @@ class HealthStore(PairKeys):
         return self._result(change, self._send(verb, change, self.redis)[1])
 
     def _result(self, change: SharedHealth, text: str | bytes | None) -> SharedHealth:
-        """What is true after an operator's action; of an entity that nothing is known of, that it is healthy."""
+        """The health after an operator's action; healthy for an unknown entity."""
         nothing = replace(change, state="healthy", reason="", held_by=None, expires=None, origin="organic")
         return self._read(change.path, text) or nothing
 
@@ -206,7 +207,7 @@ class HealthStore(PairKeys):
 
 
 def _count(value: Any) -> int:
-    """The number of the last change; 0 where there is none, or none that can be read: then everything is read."""
+    """The number of the last change; 0 if missing or unreadable, so that everything is read."""
     try:
         count = int(value or 0)
     except ValueError:

@@ -41,17 +41,17 @@ SET_ASIDE = "pairing:set-aside"
 
 
 class Keys:
-    """Which type each key of a table has."""
+    """The type of each key of a table."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
         self._patterns = [(_compiled(pattern), kind) for pattern, kind in table.items()]
 
     def kind_of(self, key: str) -> str | None:
-        """The type of a key; None where the table does not have it."""
+        """The type of a key; None if it is not in the table."""
         return next((kind for pattern, kind in self._patterns if pattern.fullmatch(key)), None)
 
     def among(self, arguments: Iterable[object]) -> dict[str, str]:
-        """Those arguments of a command that are keys of the table, with their types."""
+        """The arguments of a command that are keys of the table, with their types."""
         texts = (one.decode(errors="replace") if isinstance(one, bytes) else one for one in arguments)
         found = ((text, self.kind_of(text)) for text in texts if isinstance(text, str))
         return {text: kind for text, kind in found if kind is not None}

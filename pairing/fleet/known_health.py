@@ -1,4 +1,4 @@
-"""What a process knows of the health of its fleet's entities, and what of a report is news to it. Pure."""
+"""The health of entities as known to a process, and which reports are new to it. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,7 +7,7 @@ from pairing.fleet.shared_health import SharedHealth
 
 
 class KnownHealth:
-    """The last health of each entity that this process took in, with the reports that it has withheld."""
+    """The last adopted health of each entity, with the reports that are withheld."""
 
     def __init__(self, process: str) -> None:
         self._process = process
@@ -18,15 +18,15 @@ class KnownHealth:
         return iter(list(self._known.values()))
 
     def get(self, path: str) -> SharedHealth | None:
-        """The last health of an entity; None where nothing is known."""
+        """The last health of an entity; None if it is unknown."""
         return self._known.get(path)
 
     def is_unclear(self, health: SharedHealth, *, is_read: bool) -> bool:
-        """Whether only a read of Redis can show what this report means.
+        """Whether only a read of Redis can show the meaning of this report.
 
-        ``failing`` ends no failover: where it follows one, a recovery was missed, or Redis has forgotten the failover.
-        Which of them, ``knew`` shows where its author knew of the failover, and else a read does (``is_read``: Redis
-        has forgotten nothing since the last one); until then neither is true.
+        ``failing`` ends no failover: if it follows one, a recovery was missed, or Redis has lost the failover. ``knew``
+        shows which of them if its author knew of the failover, otherwise a read does (``is_read``: Redis has lost
+        nothing since the last one); until then neither is assumed.
         """
         known = self._known.get(health.path)
         if known is None or not _follows_failover(known, health):
@@ -36,10 +36,10 @@ class KnownHealth:
     def take(
         self, health: SharedHealth, *, is_pending: bool, is_answer: bool = False, is_reported: bool = False
     ) -> SharedHealth | None:
-        """Take a report in. Returns what is to be passed on; None where it is no news.
+        """Process a report. Returns the health to pass on; None if it is not new.
 
         What this process is about to report (``is_pending``) is first decided in Redis; what it has just reported
-        (``is_reported``) is no news to it.
+        (``is_reported``) is not new to it.
         """
         known = self._known.get(health.path)
         if known is not None and _follows_failover(known, health):
@@ -56,7 +56,7 @@ class KnownHealth:
 
 
 def has_forgotten(text: str | None, known: SharedHealth) -> bool:
-    """Whether Redis says nothing of the entity, or something older, or ``failing`` by who knew of no failover."""
+    """Whether Redis has no health, an older one, or ``failing`` by a process that knew of no failover."""
     if text is None:
         return True
     try:
@@ -73,10 +73,10 @@ def _follows_failover(known: SharedHealth, health: SharedHealth) -> bool:
 
 
 def _gives_way(known: SharedHealth, health: SharedHealth) -> bool:
-    """Whether what is known is only ``failing``, which a failover of whatever age ends."""
+    """Whether the known health is only ``failing``, which any failover replaces."""
     return known.state == "failing" and health.state == "failed_over"
 
 
 def _is_news_to_itself(health: SharedHealth, known: SharedHealth | None) -> bool:
-    """Whether a process's own report is news to it: another's failover arrived after the report that had ended it."""
+    """Whether a process's own report is new to it: another failover arrived after the report that had ended it."""
     return known is not None and known.state == "failed_over" and known.process != health.process

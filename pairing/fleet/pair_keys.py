@@ -8,7 +8,7 @@ from pairing.stored_json import hash_of
 
 
 class PairKeys:
-    """What the shared state of a pair is built on. Blocking; every call may raise ``redis.RedisError``."""
+    """The base of a pair's shared state. Blocking; every call may raise ``redis.RedisError``."""
 
     def __init__(self, client: redis.Redis, pair: str) -> None:
         self.redis, self.pair = client, pair

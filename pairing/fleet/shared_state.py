@@ -34,9 +34,9 @@ _ROTATE = script(_ROOM, "clock", "report_rotation")
 
 
 class SharedState(HealthStore, SyphonStore):
-    """One pair's share of Redis: health, pings, pauses and leases; and the streams of all pairs.
+    """The shared state of one pair in Redis: health, pings, pauses and leases; and the streams of all pairs.
 
-    Blocking; every call may raise ``redis.RedisError``. Names are as in docs/design/coordination.md.
+    Blocking; every call may raise ``redis.RedisError``. docs/design/coordination.md lists the names.
     """
 
     def __init__(self, client: redis.Redis, pair: str) -> None:
@@ -51,14 +51,14 @@ class SharedState(HealthStore, SyphonStore):
     # Entities ---------------------------------------------------------------------------------------------------------
 
     def know(self, paths: Iterable[str]) -> None:
-        """Note that these entities exist: who never sent to one learns so that its absence is an outage, not a typo."""
+        """Note that these entities exist, so that other processes treat their absence as an outage, not as a typo."""
         if names := [path.lower() for path in paths]:
             self.redis.sadd(self._key("known"), *names)
 
     def known(self, *, but: int = -1) -> frozenset[str] | None:
-        """The entities, in lower case, that are known to have existed; None where there are as many as ``but``.
+        """The entities, in lower case, that are known to have existed; None if their number is ``but``.
 
-        None is ever forgotten, so their number shows whether there are new ones.
+        Entities are never removed, so the number shows whether there are new ones.
         """
         key = self._key("known")
         if self.redis.scard(key) == but:
@@ -68,20 +68,20 @@ class SharedState(HealthStore, SyphonStore):
     # Pings ------------------------------------------------------------------------------------------------------------
 
     def claim_ping(self, path: str, interval_s: float, *, grace_s: float = 0.0) -> bool:
-        """Whether the caller shall ping the entity now: of a fleet one process, once per interval.
+        """Whether the caller should ping the entity now: one process of a fleet, once per interval.
 
-        With ``grace_s`` only once the ping is that much overdue, so that those without go first.
+        With ``grace_s`` only when the ping is that much overdue, so that callers without it go first.
         """
         arguments: list[str | int] = [path, _ms(interval_s), _ms(grace_s)]
         return bool(self._claim(keys=[self._key("ping-due")], args=arguments))
 
     def record_ping(self, path: str, *, accepted: bool, reason: str, next_due: datetime | None = None) -> None:
-        """Notes the outcome of a ping for people to see."""
+        """Store the result of a ping for display."""
         record = PingRecord(datetime.now(UTC), accepted, reason, 0, next_due)
         self._record_ping(keys=[self._key("pings")], args=[path, record.to_json()])
 
     def pings(self, paths: Iterable[str] | None = None) -> dict[str, PingRecord]:
-        """The last ping of each entity by path, or of these entities only; what cannot be read is left out."""
+        """The last ping of each entity by path, or of these entities only; unreadable values are omitted."""
         key = self._key("pings")
         found = hash_of(self.redis, key) if paths is None else fields_of(self.redis, key, list(paths))
         return readable(key, found, PingRecord.from_json)
@@ -89,7 +89,7 @@ class SharedState(HealthStore, SyphonStore):
     # Rotations --------------------------------------------------------------------------------------------------------
 
     def report_rotation(self, process: str, paths: Iterable[str]) -> None:
-        """Reports which backlog queues a process sends to when it has to; to be repeated every few seconds."""
+        """Report the backlog queues in the rotation of a process; repeat every few seconds."""
         self._rotate(keys=[self._key("rotations")], args=[process, json.dumps(list(paths))])
 
     def rotations(self, *, within_s: float = 30.0) -> dict[str, list[str]]:
@@ -107,20 +107,20 @@ class SharedState(HealthStore, SyphonStore):
     # Leases -----------------------------------------------------------------------------------------------------------
 
     def acquire_lease(self, name: str, owner: str, ttl_s: float) -> int | None:
-        """The fencing token of the lease, which only ever rises; None while somebody else holds it."""
+        """The fencing token of the lease, which only increases; None while another owner holds it."""
         token = self._acquire(keys=[self._lease(name), self._key("fence")], args=[name, owner, _ms(ttl_s)])
         return None if token is None else int(token)
 
     def renew_lease(self, name: str, owner: str, ttl_s: float) -> bool:
-        """Whether the owner still holds the lease, now for another ``ttl_s``."""
+        """Whether the owner still holds the lease, extended by ``ttl_s``."""
         return bool(self._renew(keys=[self._lease(name)], args=[owner, _ms(ttl_s)]))
 
     def release_lease(self, name: str, owner: str) -> bool:
-        """Gives the lease up; False where it was not the owner's any more."""
+        """Release the lease; False if it did not belong to the owner any more."""
         return bool(self._release(keys=[self._lease(name)], args=[owner]))
 
     def leases(self) -> dict[str, str]:
-        """Who holds which lease now, by name."""
+        """The owner of each lease, by name."""
         names = list(self._hash("fence"))
         owners = cast("list[Any]", self.redis.mget([self._lease(name) for name in names])) if names else []
         return {name: as_text(owner) for name, owner in zip(names, owners, strict=True) if owner is not None}
@@ -131,11 +131,11 @@ class SharedState(HealthStore, SyphonStore):
     # Streams ----------------------------------------------------------------------------------------------------------
 
     def report(self, *events: Event) -> None:
-        """Appends events to the stream of all pairs, in their order and all in one go."""
+        """Append events to the stream of all pairs, in order and atomically."""
         append(self.redis, EVENTS, "event", (event.to_json() for event in events))
 
     def record_usage(self, records: Iterable[UsageRecord]) -> None:
-        """Appends usage records to the stream of all pairs."""
+        """Append usage records to the stream of all pairs."""
         append(self.redis, USAGE, "record", (record.to_json() for record in records))
 
 

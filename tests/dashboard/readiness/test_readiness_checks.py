@@ -182,7 +182,7 @@ def test_a_score_has_a_word(points: int | None, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen_s_ago", "told"), [(10, 4.0), (3_600, None), (-3_600, None)], ids=["now", "an hour ago", "in an hour"]
+    ("seen_s_ago", "reported"), [(10, 4.0), (3_600, None), (-3_600, None)], ids=["now", "an hour ago", "in an hour"]
 )
 def test_a_queue_s_growth_counts_while_it_is_of_now(seen_s_ago: float, reported: float | None) -> None:
     assert _full_in_s(Fill(size=60, limit=100, at=NOW.timestamp() - seen_s_ago, rate=10.0), NOW) == reported
