@@ -252,10 +252,7 @@ class PairedClient:
 
     def count_backlog(self, work: Payload, *, accepted: bool) -> None:
         """Meter one send to a backlog queue; it is billed to the secondary and recorded under the entity it is for."""
-        if accepted and work.units == 1:  # one small message, as most are: noted, which is cheaper than counted
-            self._note_backlog(work)
-        else:
-            self._count_send("send_backlog", self.secondary.namespace, work, accepted)
+        self._count_send("send_backlog", self.secondary.namespace, work, accepted)
 
     def _note_backlog(self, work: Payload) -> None:
         at = self.clock.now()
