@@ -26,7 +26,3 @@ class ControlPlaneAdminConfig(AdminConfig):
 
     default = False
     default_site = "dashboard.access.admin_site.ControlPlaneAdminSite"
-
-    def ready(self) -> None:
-        super().ready()
-        import_module("dashboard.admin.records")

@@ -22,5 +22,5 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "has_provider": bool(settings.OIDC_ISSUER),
         "has_local_login": settings.LOCAL_LOGIN,
         "menu": MENU,
-        "standing_alerts": open_alerts,
+        "menu_alerts": open_alerts,
     }

@@ -1,4 +1,4 @@
-"""Static files, members only, and errors a person can act on."""
+"""Static files, access for members only, and error pages that say what to do."""
 
 import contextlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise with whole answers: an ASGI server cannot stream from its blocking files."""
+    """WhiteNoise with complete responses: an ASGI server cannot stream from its blocking files."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
@@ -76,7 +76,7 @@ class ControlPlaneErrorsMiddleware:
             return self._answer(request, "site/503.html", str(error), 503)
         if isinstance(error, DataError):  # PostgreSQL takes no text with a NUL: nobody has typed that
             log.warning("the database does not take what was sent", path=request.path, error=str(error))
-            return self._answer(request, "site/400.html", "The address or the form makes no sense.", 400)
+            return self._answer(request, "site/400.html", "The address or the form is invalid.", 400)
         return None
 
     def _answer(self, request: HttpRequest, template: str, reason: str, status: int) -> HttpResponse:

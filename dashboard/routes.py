@@ -1,6 +1,6 @@
 """The operations of the HTTP API, put together from the rooms. The order is that of the OpenAPI document."""
 
-from dashboard.access import api as audit
+from dashboard.accounts import api as audit
 from dashboard.actions import api as actions
 from dashboard.alerts.api import alerts, rules
 from dashboard.api.site import api, urls

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from dashboard.access import urls as access
+from dashboard.accounts import urls as accounts
 from dashboard.actions import urls as actions
 from dashboard.alerts import urls as alerts
 from dashboard.backlog import urls as backlog
@@ -36,10 +37,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("favicon.ico", login_not_required(RedirectView.as_view(url=static("dashboard/icon.svg")))),
     path("api/v1/", include((api_urls(), "api"), namespace="api-v1")),
     *access.urlpatterns,
+    *accounts.urlpatterns,
     path("admin/login/", login_not_required(RedirectView.as_view(pattern_name="login", query_string=True))),
     path("admin/", admin.site.urls),
 ]
-MENU = menu_of((fleet, incidents, backlog, actions, demo, alerts, drills, readiness, costs, metrics, access))
+MENU = menu_of((fleet, incidents, backlog, actions, demo, alerts, drills, readiness, costs, metrics, accounts))
 handler400 = "dashboard.site.error_pages.bad_request"
 handler403 = "dashboard.site.error_pages.forbidden"
 handler404 = "dashboard.site.error_pages.not_found"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from emulator import access
 from emulator.amqp import events as e
@@ -13,7 +12,6 @@ from emulator.amqp.connection import Connection, State
 from emulator.amqp.link import Link
 from emulator.broker.errors import ArgumentError, BrokerError, Unauthorized
 from emulator.broker.namespace import parse_address
-from emulator.encoding.codec import encode
 from emulator.encoding.types import AmqpError
 from emulator.endpoints.base import Endpoint
 from emulator.endpoints.cbs import CbsEndpoint
@@ -22,13 +20,13 @@ from emulator.endpoints.receiver import ReceiverEndpoint
 from emulator.endpoints.requests import ResponseEndpoint
 from emulator.endpoints.sender import SenderEndpoint
 from emulator.endpoints.session_receiver import SessionReceiverEndpoint, has_session_filter
+from emulator.fault_effects import FaultEffects
 from emulator.faults import Fault
 from emulator.host import MAX_MESSAGE_SIZE, Host
 
 log = logging.getLogger("emulator")
 
 MIN_HEARTBEAT_S = 0.5
-_OUTCOMES = {"released": encode(p.released()), "modified": encode(p.modified(True, False))}
 MAX_INCOMING = MAX_MESSAGE_SIZE + 64 * 1024
 # Deliveries of one turn of the event loop stop at this size and go on after it is written.
 MAX_OUTPUT = 1024 * 1024
@@ -63,11 +61,18 @@ class Conversation:
         self._is_muted = False  # nothing is read or answered any more
         self._is_withheld = False  # answers are held back for now
         self.close_on_open: tuple[str, str] | None = None
+        effects = FaultEffects(self)
+        self.attempt, self.apply_fault = effects.attempt, effects.apply
 
     @property
     def is_open(self) -> bool:
         """Whether the AMQP connection is open."""
         return self.connection.state is State.OPEN
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is answered any more."""
+        return self.connection.is_closed or self._is_muted
 
     def pause(self) -> None:
         """Stop delivering, as the client reads too slowly."""
@@ -202,7 +207,7 @@ class Conversation:
 
     def _keep_alive(self, interval_s: float) -> None:
         """Send a heartbeat now and after each interval, to a client that announced an idle time-out."""
-        if not self.connection.is_closed and not self._is_muted:
+        if not self.is_over:
             self.connection.send_empty_frame()
             self.request_flush()
             self.host.later(interval_s, lambda: self._keep_alive(interval_s))
@@ -274,7 +279,7 @@ class Conversation:
         for session in self.connection.sessions.values():
             for link in list(session.links.values()):
                 if link.address != access.CBS_NODE and not self.grants.rights(parse_address(link.address).node, now):
-                    self._detach(link, Unauthorized.condition, "The token has expired.")
+                    self.detach(link, Unauthorized.condition, "The token has expired.")
         self._watch_grants()
         self.request_flush()
 
@@ -283,75 +288,16 @@ class Conversation:
         if end < float("inf") and not self.connection.is_closed:
             self.host.expiries.set(self, end)
 
-    # --- faults ----------------------------------------------------------------------------------------------------
-
-    def attempt(
-        self,
-        operation: str,
-        entity: str | None,
-        link: Link | None,
-        perform: Callable[[bool], Any],
-        refuse: Callable[[str, str], Any],
-        status: Callable[[Fault], Any] | None = None,
-        outcome: Callable[[bytes], Any] | None = None,
-    ) -> None:
-        """Perform an operation, unless a fault is triggered by it.
-
-        `perform` gets whether to answer; the others answer with a condition, a status or another encoded outcome.
-        """
-        fault = self.host.faults.trigger(operation, entity, self.host.clock()) if self.host.faults else None
-        if fault is None:
-            perform(True)
-        else:
-            self.apply_fault(fault, link, perform, refuse, status, outcome)
-
-    def apply_fault(
-        self,
-        fault: Fault,
-        link: Link | None,
-        perform: Callable[[bool], Any],
-        refuse: Callable[[str, str], Any],
-        status: Callable[[Fault], Any] | None = None,
-        outcome: Callable[[bytes], Any] | None = None,
-    ) -> None:
-        """Apply the effect of a triggered fault."""
-        text = f"Fault {fault.id}: {fault.effect}."
-        match fault.effect:
-            case "silent":
-                fault.add_unanswered(self.reset)
-            case "lose_ack":
-                perform(False)
-                fault.add_unanswered(self.reset)
-            case "reset":
-                self.reset()
-            case "reject" | "refuse":
-                refuse(fault.condition, text)
-            case "released" | "modified" if outcome is not None:
-                outcome(_OUTCOMES[fault.effect])
-                if fault.operation == "send":  # the SDK keeps waiting for another answer
-                    fault.add_unanswered(self.reset)
-            case "status" if status is not None:
-                status(fault)
-            case "delay":
-                self.host.later(fault.delay_s, lambda: self._resume(perform))
-            case "detach" if link is not None:
-                self._detach(link, fault.condition, text)
-            case "end" if link is not None:
-                for event in self.connection.fail_session(link.session.channel, fault.condition, text):
-                    self._on(event)
-            case "close":
-                self.close(fault.condition, text)
-        self.request_flush()
-
-    def _resume(self, perform: Callable[[bool], Any]) -> None:
-        if not self.connection.is_closed and not self._is_muted:
-            perform(True)
-            self.request_flush()
-
-    def _detach(self, link: Link, condition: str, text: str) -> None:
+    def detach(self, link: Link, condition: str, text: str) -> None:
+        """Detach a link with an error."""
         if not link.is_attached:
             link.accept()
         owner, link.owner = link.owner, None
         link.detach(condition, text)
         if isinstance(owner, Endpoint):
             owner.detached()
+
+    def end_session(self, link: Link, condition: str, text: str) -> None:
+        """End the session of a link with an error."""
+        for event in self.connection.fail_session(link.session.channel, condition, text):
+            self._on(event)

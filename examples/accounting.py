@@ -1,4 +1,4 @@
-"""The demo's books: every message has a number and a checksum, and both ends tell Redis what they did with it.
+"""The demo's proof of delivery: messages have a number and a checksum, and both ends record them in Redis.
 
 Per queue: bitmaps `accepted` and `received` (message n sets bit n), counters `refused`, `duplicates` and `damaged`.
 A message is missing that was accepted and is neither received nor still in one of the namespaces.
@@ -12,18 +12,18 @@ import redis
 
 
 class Accounts:
-    """The books in the Redis of REDIS_URL. Calls raise redis errors: without books there is no proof."""
+    """The counters in the Redis of REDIS_URL. Calls raise redis errors, because without counters there is no proof."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
 
     @classmethod
     def from_environment(cls) -> "Accounts":
-        """The books of the Redis that REDIS_URL names."""
+        """The counters in the Redis of REDIS_URL."""
         return cls(redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=5, socket_connect_timeout=5))
 
     def next_number(self, queue: str) -> int:
-        """A number no message of this queue has had, also not of another sender or of an earlier run."""
+        """A number that no message of this queue has had, including other senders and earlier runs."""
         return int(self._redis.incr(_key(queue, "numbers"))) - 1
 
     def accepted(self, queue: str, number: int) -> None:
@@ -31,16 +31,16 @@ class Accounts:
         self._redis.setbit(_key(queue, "accepted"), number, 1)
 
     def refused(self, queue: str) -> None:
-        """The send raised: the application still holds the message, and knows."""
+        """The send raised an error: the application knows about it and still holds the message."""
         self._redis.incr(_key(queue, "refused"))
 
     def received(self, queue: str, number: int) -> None:
-        """The message came out; a second time it is a duplicate."""
+        """The message was received; a second time it is a duplicate."""
         if self._redis.setbit(_key(queue, "received"), number, 1):
             self._redis.incr(_key(queue, "duplicates"))
 
     def damaged(self, queue: str) -> None:
-        """A message came out that is not as it was sent."""
+        """A received message differs from the one that was sent."""
         self._redis.incr(_key(queue, "damaged"))
 
 
@@ -49,7 +49,7 @@ def _key(queue: str, book: str) -> str:
 
 
 def letter(queue: str, number: int) -> str:
-    """The body of message `number`, which can be told from every other and from a damaged one."""
+    """The body of message `number`, which differs from all others and shows damage."""
     content = f"{queue} {number}"
     return json.dumps({"queue": queue, "number": number, "sha256": hashlib.sha256(content.encode()).hexdigest()})
 

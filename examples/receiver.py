@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
         "sent, and counts in the Redis of REDIS_URL what came and what came twice."
     )
     parser.add_argument("queues", nargs="+", metavar="QUEUE")
-    parser.add_argument("--primary-namespace", help="its name, where the host does not tell it")
+    parser.add_argument("--primary-namespace", help="its name, if the host does not contain it")
     parser.add_argument("--backlog-queues", type=int, default=10, help="backlog_queue_count (default: 10)")
     return parser.parse_args()
 
@@ -47,7 +47,7 @@ def connect(given: argparse.Namespace) -> PairedServiceBusClient:
 
 
 def receive(client: PairedServiceBusClient, queue: str, stop: threading.Event) -> None:
-    """Receives from one queue until stop is set; an outage is waited out."""
+    """Receive from one queue until stop is set; outages are waited out."""
     accounts = Accounts.from_environment()
     was_connected = False
     while not stop.is_set():
@@ -65,7 +65,7 @@ def receive(client: PairedServiceBusClient, queue: str, stop: threading.Event) -
 
 
 def take(receiver: ServiceBusReceiver, message: ServiceBusReceivedMessage, queue: str, accounts: Accounts) -> None:
-    """Enters the message in the books, then completes it: a crash in between makes a duplicate, never a loss."""
+    """Record the message, then complete it: a crash in between causes a duplicate, never a loss."""
     try:
         number = number_of(queue, str(message))
     except ValueError as error:
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def start(client: PairedServiceBusClient, queue: str, stop: threading.Event) -> "Future[None]":
-    """A daemon thread, because the SDK waits for ever for a namespace that keeps silent."""
+    """A daemon thread, because the SDK waits without a limit for a namespace that does not answer."""
     outcome: Future[None] = Future()
 
     def run() -> None:

@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("queues", nargs="+", metavar="QUEUE")
     parser.add_argument("--rate", type=float, default=2.0, help="messages a second and queue (default: 2)")
     parser.add_argument("--count", type=int, help="end after so many messages a queue (default: never)")
-    parser.add_argument("--primary-namespace", help="its name, where the host does not tell it")
+    parser.add_argument("--primary-namespace", help="its name, if the host does not contain it")
     parser.add_argument("--backlog-queues", type=int, default=10, help="backlog_queue_count (default: 10)")
     parser.add_argument("--failover-interval", type=float, default=60, metavar="S", help="seconds (default: 60)")
     parser.add_argument("--ping-interval", type=float, default=60, metavar="S", help="seconds (default: 60)")
@@ -50,7 +50,7 @@ def connect(given: argparse.Namespace) -> PairedServiceBusClient:
 
 
 def send(client: PairedServiceBusClient, queue: str, given: argparse.Namespace, stop: threading.Event) -> None:
-    """Sends to one queue until stop is set or the count is reached; a refused message is counted, not repeated."""
+    """Send to one queue until stop is set or the count is reached; a rejected message is counted, not repeated."""
     accounts = Accounts.from_environment()
     was_accepted = False
     sent = 0

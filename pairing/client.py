@@ -44,7 +44,7 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
         super().__init__(endpoint.with_proxy_host(lambda host: host), namespace, on_down, links)
 
     def _sending_endpoint(self) -> Endpoint:
-        """The endpoint with a TLS handshake that ends; a context of the user's own is left as it is."""
+        """The endpoint with a bounded TLS handshake; a context of the user is left unchanged."""
         keywords = self.endpoint.keywords
         has_own = {"ssl_context", "http_proxy"} & keywords.keys() or self.endpoint.is_websocket
         if has_own or self.endpoint.emulator:
@@ -58,12 +58,12 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
             self.let_go()
 
     def fault(self, error: BaseException) -> None:
-        """Declare this end useless because of ``error``; the pair faults unless the other end is closed within 5 s."""
+        """Declare this end unusable because of ``error``; the pair faults unless the other end is closed within 5 s."""
         if self._fall("faulted", error):
             self.let_go()
 
     def let_go(self) -> None:
-        """Close the SDK's clients on a thread of their own: an unresponsive namespace must not hold up the caller."""
+        """Close the SDK's clients on a separate thread, so that an unresponsive namespace does not block the caller."""
         made = self._taken()
         if made:
             thread = threading.Thread(target=self._close_all, args=(made,), name="pairing-closing", daemon=True)
@@ -72,16 +72,16 @@ class BlockingEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]
 
     def _close_all(self, clients: list[Any]) -> None:
         until = time.monotonic() + _FLYING_S
-        for link in self._links(self.role):  # first: the SDK logs errors where a link opens on a closed client
+        for link in self._links(self.role):  # first, because the SDK logs errors if a link opens on a closed client
             link.close(max(until - time.monotonic(), 0.0))
         run(close_all(clients))
 
 
 class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusReceiver, ItemPaged[str]]):
-    """Sends to a primary namespace and, per entity, to a secondary one while the primary takes nothing.
+    """Sends to a primary namespace, and per entity to a secondary one while the primary accepts nothing.
 
-    ``credential`` is anything azure-identity offers; ``secondary_credential`` (default: the same) needs the Manage
-    claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening talks to the secondary only.
+    ``credential`` is anything that azure-identity offers; ``secondary_credential`` (default: the same) needs the Manage
+    claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
@@ -106,9 +106,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Life ----------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Find or create the backlog queues, then allow sends; any failure is raised now, not later.
+        """Find or create the backlog queues, then allow sends. Failures are raised here, not by later sends.
 
-        BacklogCreationError names the namespace where it has no backlog queue and gets none.
+        BacklogCreationError names the namespace if it has no backlog queue and none could be created.
         """
         with self._opening:
             run(self._open())
@@ -135,7 +135,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         return perform(self.secondary.administration, action)
 
     def repair(self) -> None:
-        """Try once more to find the backlog queues; for a client that was opened without the secondary."""
+        """Try again to find the backlog queues, for a client that was opened without the secondary."""
         run(self._find_backlog_again())
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         with self._lock:
             begins, shutting = self._begin_closing(), self._shutting
         if shutting is not None and shutting is not threading.current_thread():
-            shutting.join(CLOSE_S)  # both ends went down before
+            shutting.join(CLOSE_S)  # both ends were down already
         elif begins:
             self._shut_down()
         if begins:
@@ -168,7 +168,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self.secondary.close()
 
     def _stop_working(self) -> None:
-        with self._lock:  # who closes meanwhile waits for a thread that has begun
+        with self._lock:  # a concurrent close waits for a thread that has started
             self._shutting = threading.Thread(target=self._shut_down, name="pairing-closing", daemon=True)
             self._shutting.start()
 
@@ -203,13 +203,13 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         self.watchdog.forget_links()
 
     def warm_now(self, path: str) -> None:
-        """Open the link to a backlog queue, and learn how large a message it takes."""
+        """Open the link to a backlog queue, and learn its message size limit."""
         run(self._open_backlog_link(path))
 
     # Pings ---------------------------------------------------------------------------------------------------------
 
     def ping(self, path: str) -> PingResult:
-        """Ask the entity once, now, whether it accepts sends; an accepted ping heals one that is not held."""
+        """Ping the entity now; an accepted ping heals an entity that is not held."""
         self.check_open()
         return self._pinger.ping(path)
 

@@ -1,4 +1,4 @@
-"""Time as the library sees it: seconds that never jump, and the UTC times they stand for."""
+"""The time of the library: monotonic seconds, and the corresponding UTC times."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ _TOLERATED_S = 0.5
 
 
 class Clock(Protocol):
-    """What the library asks of time; ``pairing.testing.ManualClock`` is one that tests turn by hand."""
+    """The clock interface of the library; tests control ``pairing.testing.ManualClock`` by hand."""
 
     def now(self) -> float:
         """Seconds on a clock that never goes backwards; only differences mean anything."""

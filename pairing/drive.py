@@ -39,7 +39,7 @@ Reply = NewType("Reply", object)
 
 
 class Action(Generic[OutcomeT]):
-    """Something that a flow wants done, with the type of what comes of it."""
+    """An operation requested by a flow, with the type of its outcome."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The two ends of a pair: how each namespace is reached, and whether it still is."""
+"""The two ends of a pair: the connection to each namespace, and its state."""
 
 import ipaddress
 import logging

@@ -1,36 +1,36 @@
-"""The errors of the library. Everything the SDK raises about the caller's own message passes through unchanged."""
+"""The errors of the library. Errors of the SDK about the caller's own message pass through unchanged."""
 
 from collections.abc import Mapping
 from enum import Enum
 
 RETRY_AFTER_S = 10.0
-"""How long a busy server wants to be left alone."""
+"""How long to wait before the next request to a busy server."""
 
 
 class Fault(Enum):
-    """What a failed send means, and so what happens next."""
+    """The meaning of a failed send, which determines the reaction."""
 
     OUTAGE = "outage"
-    """It qualifies: the entity is failing, and fails over when the failover interval passes."""
+    """It qualifies: the entity is failing, and fails over after the failover interval."""
     BUSY = "busy"
-    """The server asks to be left alone for 10 s; it does not qualify."""
+    """The server requests a pause of 10 s; it does not qualify."""
     CALLER = "caller"
-    """The message or the call is at fault: a backlog queue would not take it either."""
+    """The message or the call is invalid: a backlog queue would reject it as well."""
     CONFIGURATION = "configuration"
-    """Wrong key, missing right: somebody must change the configuration."""
+    """Wrong key or missing right: the configuration must be changed."""
 
 
 class PairingError(Exception):
-    """Root of this library's errors; the SDK's error, where there is one, is its ``__cause__``."""
+    """Base of this library's errors; the error of the SDK, if any, is its ``__cause__``."""
 
 
 TOO_LITTLE_TIME = "the timeout left no time to try a queue"
 
 
 class BacklogUnavailableError(PairingError):
-    """The entity is failed over and no backlog queue took the message: the caller still holds it.
+    """The entity is failed over and no backlog queue accepted the message: the caller still holds it.
 
-    ``errors`` maps each backlog queue that was tried to its error.
+    ``errors`` maps each attempted backlog queue to its error.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class BacklogUnavailableError(PairingError):
 
 
 class PairedNamespaceFaultedError(PairingError):
-    """One end of the pair closed or faulted while the other stayed open: the pair is of no more use."""
+    """One end of the pair was closed or faulted while the other stayed open: the pair is unusable."""
 
 
 class BacklogCreationError(PairingError):
-    """Opening the pair found no backlog queue and could create none; the message names the namespace."""
+    """Opening the pair found no backlog queue and could not create one; the message names the namespace."""
 
 
 class ScheduledInBacklogError(PairingError):
-    """The scheduled message sits in a backlog queue, where it cannot be cancelled."""
+    """The scheduled message is in a backlog queue, where it cannot be cancelled."""

@@ -1,46 +1,146 @@
-"""What happened to a pair, reported once: the same record for callbacks, Redis and the database."""
+"""Events of a pair, each reported once: the same record for callbacks, Redis and the database."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Literal
 
 from pairing.stored_json import moment, reading, record, text, text_or_none
 
-KINDS = frozenset(
-    {
-        "failing",
-        "failed_over",
-        "recovered",
-        "forced",
-        "held",
-        "released",
-        "queue_pulled",
-        "queue_returned",
-        "dead_lettered",
-        "set_aside",
-        "syphon_started",
-        "syphon_paused",
-        "syphon_resumed",
-        "syphon_stopped",
-        "capacity_warning",
-        "order_at_risk",
-        "ledger_unbalanced",
-    }
-)
-"""Every kind of event there is."""
+Tone = Literal["healthy", "draining", "held", "failing", "failed-over", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventKind:
+    """A kind of event, as pages, the API and the docs show it."""
+
+    label: str
+    meaning: str
+    """What it reports, for the docs."""
+    tone: Tone
+    """The state of an entity whose colour and shape its label has."""
+    outage: Literal["begins", "ends"] | None = None
+    """Its effect on the outage of its entity."""
+    is_of_entity: bool = False
+    """Whether it is about an entity, and not about a backlog queue or the pair."""
+    is_repeated: bool = False
+    """Whether processes report it again after an operator's action."""
+
+
+KINDS: Mapping[str, EventKind] = {
+    "failing": EventKind(
+        label="Failing",
+        meaning="a send to the entity failed with a qualifying error",
+        tone="failing",
+        is_of_entity=True,
+    ),
+    "failed_over": EventKind(
+        label="Failed over",
+        meaning="no send succeeded for a failover interval",
+        tone="failed-over",
+        outage="begins",
+        is_of_entity=True,
+    ),
+    "recovered": EventKind(
+        label="Recovered",
+        meaning="the entity is healthy again: by a success, an accepted ping, or manually",
+        tone="healthy",
+        outage="ends",
+        is_of_entity=True,
+    ),
+    "forced": EventKind(
+        label="Failover forced",
+        meaning="an operator forced a failover",
+        tone="failed-over",
+        outage="begins",
+        is_of_entity=True,
+    ),
+    "held": EventKind(
+        label="Held",
+        meaning="an operator holds the failover: no ping ends it",
+        tone="held",
+        is_of_entity=True,
+    ),
+    "released": EventKind(
+        label="Released",
+        meaning="an operator released a hold",
+        tone="draining",
+        is_of_entity=True,
+    ),
+    "queue_pulled": EventKind(
+        label="Backlog queue pulled",
+        meaning="a client no longer uses a backlog queue",
+        tone="failing",
+    ),
+    "queue_returned": EventKind(
+        label="Backlog queue returned",
+        meaning="a client uses the backlog queue again",
+        tone="healthy",
+    ),
+    "dead_lettered": EventKind(
+        label="Dead-lettered",
+        meaning="the syphon dead-lettered a message, with the reason",
+        tone="failing",
+    ),
+    "set_aside": EventKind(
+        label="Set aside",
+        meaning='a message can be neither delivered nor decoded; or a queue "receives nothing, N waiting"',
+        tone="failing",
+    ),
+    "syphon_started": EventKind(
+        label="Syphon started",
+        meaning="a worker started draining a queue",
+        tone="draining",
+    ),
+    "syphon_paused": EventKind(
+        label="Syphon paused",
+        meaning="an operator paused the syphon of a queue, or of the pair",
+        tone="held",
+        is_repeated=True,
+    ),
+    "syphon_resumed": EventKind(
+        label="Syphon resumed",
+        meaning="an operator ended a pause of the syphon",
+        tone="draining",
+        is_repeated=True,
+    ),
+    "syphon_stopped": EventKind(
+        label="Syphon stopped",
+        meaning="a worker stopped draining a queue",
+        tone="unknown",
+    ),
+    "capacity_warning": EventKind(
+        label="Backlog filling up",
+        meaning="a backlog queue is 80 % full, or will be full within 30 min",
+        tone="failing",
+    ),
+    "order_at_risk": EventKind(
+        label="Order at risk",
+        meaning="with `preserve_session_order`: messages of a session may arrive out of order, and why",
+        tone="failing",
+        is_of_entity=True,
+    ),
+    "ledger_unbalanced": EventKind(
+        label="Ledger unbalanced",
+        meaning="a backlog queue was drained, and its ledger does not account for all messages",
+        tone="failed-over",
+    ),
+}
+"""Every kind of event, by the name that is stored; at most 20 letters and underscores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened. ``id`` stays the same however often the event is delivered."""
+    """One event. ``id`` stays the same however often the event is delivered."""
 
     id: str
     """32 hex digits (UUID4)."""
     time: datetime
-    """When, aware and UTC."""
+    """The time, aware and UTC."""
     pair: str
     entity: str
-    """The entity's path; a backlog queue's for what concerns that queue; ``*`` where there is none."""
+    """The path of the entity, or of the backlog queue that it is about; ``*`` for neither."""
     kind: str
     """One of ``KINDS``."""
     reason: str

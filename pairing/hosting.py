@@ -1,4 +1,4 @@
-"""The syphon inside a client, where the options ask for one."""
+"""The syphon inside a client, if enabled in the options."""
 
 import threading
 from collections.abc import Callable

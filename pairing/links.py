@@ -1,8 +1,8 @@
-"""AMQP links of the blocking SDK that never hang: opened under a deadline, watched while they send.
+"""AMQP links of the blocking SDK that never hang: opening has a deadline, and sends are watched.
 
-The SDK can wait for ever (docs/wire.md, section 9), so opening runs on a daemon thread, and a send on an open link on
-the caller's, while one watchdog per client shuts the socket of what is overdue. Where the SDK offers no public way, its
-private attributes are read with care: a missing one means that the transport is left alone.
+The SDK can wait without a limit (docs/wire.md, section 9). So opening runs on a daemon thread, and a send on an open
+link runs on the caller's thread, while one watchdog per client shuts down the socket of an overdue send. Private
+attributes of the SDK are used only if there is no public way; if one is missing, the transport is not touched.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The maintenance of a blocking client: one thread, off every sender's path."""
+"""The maintenance of a blocking client: one thread, apart from all sends."""
 
 import threading
 from collections.abc import Callable

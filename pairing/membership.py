@@ -1,4 +1,4 @@
-"""A paired client's connection to its fleet: it adopts what others know and reports what it sees, without waiting.
+"""A paired client's connection to its fleet: adopts reports of others and reports its own, without waiting.
 
 Without coordination every call does nothing, and the process decides alone.
 """

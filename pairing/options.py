@@ -1,4 +1,4 @@
-"""The options of a pair. They check themselves when built, so that a wrong one never reaches an outage."""
+"""The options of a pair, validated when created, so that an invalid one is found before an outage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,59 +26,59 @@ _NAMES = ("primary_namespace", "secondary_namespace", "pair")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendAvailabilityOptions:
-    """How a pair behaves. Keyword-only; a value out of bounds is a ValueError that names option and value."""
+    """The behaviour of a pair. Keyword-only; an invalid value raises a ValueError that names option and value."""
 
     backlog_queue_count: int = 10
     """Backlog queues in the secondary namespace, at least 1."""
     failover_interval: timedelta = timedelta(minutes=1)
-    """How long failures of an entity are accepted before its sends go to the backlog; 0: at the first failure."""
+    """How long an entity may fail before its sends go to the backlog; 0: at the first failure."""
     ping_primary_interval: timedelta = timedelta(minutes=1)
     """Time between two pings of a failed-over entity, 1 s to 30 min."""
     enable_syphon: bool = False
     """Whether this process drains the backlog: False in senders, True in receivers."""
     primary_namespace: str | None = None
-    """Name of the primary where its host does not contain it (127.0.0.1, localhost)."""
+    """Name of the primary if its host does not contain it (127.0.0.1, localhost)."""
     secondary_namespace: str | None = None
-    """Name of the secondary where its host does not contain it; None: the namespace is asked when the client opens."""
+    """Name of the secondary if its host does not contain it; None: requested from the namespace on opening."""
     send_timeout: timedelta = timedelta(seconds=30)
-    """The longest a send takes, fallback to the backlog included, where the call gives no ``timeout``."""
+    """Default timeout of a send in total, including the fallback to the backlog."""
     syphon_retry_interval: timedelta = timedelta(seconds=1)
     """Pause between two runs of the syphon on one backlog queue, 1 s to 2 min."""
     require_headroom: bool = True
-    """Refuse, also while healthy, messages that would not fit the backlog queue once rewritten."""
+    """Reject messages that would not fit a backlog queue after rewriting, even while the entity is healthy."""
     require_secondary: bool = True
-    """Fail to open while the secondary is unreachable; False: open without backlog and go on trying."""
+    """Fail to open if the secondary is unreachable; False: open without a backlog and keep trying."""
     ttl_policy: Literal["restore", "remaining"] = "restore"
-    """What a drained message's time-to-live becomes: in full, or less the time in the backlog."""
+    """The time-to-live of a drained message: in full, or reduced by the time in the backlog."""
     max_restore_attempts: int = 10
-    """Refusals by the destination after which the syphon dead-letters a message."""
+    """Rejections by the destination after which the syphon dead-letters a message."""
     max_rate: float | None = None
-    """Messages per second the syphon sends to one destination at most; None: no limit."""
+    """Maximum messages per second that the syphon sends to one destination; None: no limit."""
     preserve_session_order: bool = False
-    """New messages of a session join those it has in the backlog, from all processes; needs ``coordination``."""
+    """New messages of a session follow its messages in the backlog, in all processes; needs ``coordination``."""
     flap_damping: bool = True
     """Ping an entity that fails again soon after its recovery at growing intervals."""
     creation_retry_interval: timedelta = timedelta(seconds=30)
-    """Pause between the three tries to create the backlog queues."""
+    """Pause between the three attempts to create the backlog queues."""
     ping_timeout: timedelta = timedelta(minutes=2)
-    """The longest a ping takes."""
+    """Timeout of a ping."""
     backlog_probation: timedelta = timedelta(minutes=1)
-    """How long a backlog queue that failed stays out of the rotation; doubled each time, up to 30 min."""
+    """How long a failed backlog queue stays out of the rotation; doubled each time, up to 30 min."""
     close_grace: timedelta = timedelta(seconds=5)
-    """How long closing waits for what is in flight."""
+    """How long closing waits for operations in progress."""
     classify: Callable[..., Any] | None = None
     """Replaces ``pairing.classify``: takes an error and whether the entity is known, returns a ``Fault``."""
     coordination: str | None = field(default=None, repr=False)
     """Redis URL through which the processes of a fleet share health; None: each decides alone."""
     server_busy: Literal["raise", "wait"] = "raise"
-    """What a busy server means to a send: an error with ``retry_after``, or waiting inside the timeout."""
+    """How a send handles a busy server: an error with ``retry_after``, or waiting within the timeout."""
     pair: str | None = None
     """Name of the pair; None: the primary namespace's."""
     enable_pings: bool = True
-    """Whether this client pings failed-over entities by itself; False where a worker calls ``ping_due``."""
+    """Whether this client pings failed-over entities itself; False if a worker calls ``ping_due``."""
 
     tracing: bool | None = None
-    """Whether to trace sends and drains with OpenTelemetry; None: where its ``OTEL_…`` variables name an exporter."""
+    """Whether to trace sends and drains with OpenTelemetry; None: if ``OTEL_…`` variables name an exporter."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in _DURATIONS.items():
@@ -94,7 +94,7 @@ class SendAvailabilityOptions:
             self._check(name, "must be a whole number, at least 1", _is_count)
         self._check("max_rate", "must be a positive number or None", _is_rate)
         self._check("classify", "must be callable or None", lambda value: value is None or callable(value))
-        if not _is_redis_url(self.coordination):  # the value may hold a password: it is not repeated
+        if not _is_redis_url(self.coordination):  # the value may contain a password, so it is not repeated
             raise ValueError(f"coordination must be a Redis URL ({', '.join(_REDIS_SCHEMES)}) or None")
 
     def _check(self, name: str, rule: str, holds: Callable[[Any], bool]) -> None:

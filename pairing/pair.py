@@ -1,8 +1,8 @@
-"""What a paired client knows, in either world: the health of its entities, its rotation, its events. No network.
+"""The state of a paired client: the health of its entities, its rotation, its events. No network.
 
-The pure machines are guarded by one lock here, for senders, pings, ticks and the fleet's news meet in them from many
-threads. What they decide goes into the fleet's outbox, which never blocks, in its order; callbacks are called after the
-lock is released.
+One lock guards the pure state machines, because senders, pings, ticks and reports of the fleet access them from many
+threads. Their results go in order into the fleet's outbox, which never blocks; callbacks are called after the lock is
+released.
 """
 
 import logging
@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger("pairing")
 
 @dataclass(frozen=True, slots=True)
 class EntityHealth:
-    """Where an entity stands, as this process sees it."""
+    """The health of an entity, as seen by this process."""
 
     path: str
     state: State
@@ -35,13 +35,13 @@ class EntityHealth:
     reason: str
     held_by: str | None
     expires: datetime | None = None
-    """When the hold ends by itself."""
+    """When the hold expires."""
     last_ping: str = ""
-    """What the last ping of a failed-over entity learnt."""
+    """The result of the last ping of a failed-over entity."""
     ping_interval: timedelta | None = None
-    """Time between two pings, which flap damping may have stretched."""
+    """Time between two pings, possibly increased by flap damping."""
     disputed: bool = False
-    """Whether the fleet calls it failed over while this process's sends are accepted."""
+    """Whether the fleet reports it as failed over while sends of this process are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Change:
     origin: Origin
     version: int
     recovers: bool = True
-    """Whether ``healthy`` ends a failover: an accepted send after some failures does not."""
+    """Whether ``healthy`` ends a failover; an accepted send after some failures does not."""
 
 
 class Pair:
@@ -74,11 +74,11 @@ class Pair:
         """Held for every change; notified after each."""
         self.rotation = Rotation((), probation_s=seconds(options.backlog_probation), random=random)
         self.on_change: Callable[[Change], None] = lambda change: None
-        """Told of each state that this process brought about, in their order; must not block."""
+        """Called for each state change that this process caused, in order; must not block."""
         self.on_report: Callable[[Event], None] = lambda event: None
-        """Told of each event that the fleet does not know yet."""
+        """Called for each event that the fleet does not know yet."""
         self.on_rotation: Callable[[str, str, float | None], None] = lambda path, reason, until: None
-        """Told of each backlog queue that left the rotation, until when at the latest, or came back (None)."""
+        """Called for each backlog queue that left the rotation, with its latest return, or that came back (None)."""
         self.sends = False
         """Whether this process has had a sender."""
         self._machines: dict[str, PathAvailability] = {}
@@ -89,7 +89,7 @@ class Pair:
     # Entities ------------------------------------------------------------------------------------------------------
 
     def availability(self, path: str) -> PathAvailability:
-        """The state machine of an entity; the service ignores case, and so does this."""
+        """The state machine of an entity; names are case-insensitive, as in the service."""
         machine = self._machines.get(path) or self._machines.get(path.lower())
         if machine is None:
             with self.condition:
@@ -106,12 +106,12 @@ class Pair:
         )
 
     def entities(self) -> list[PathAvailability]:
-        """Every entity that was ever asked for."""
+        """Every entity that was requested."""
         with self.condition:
             return list(self._machines.values())
 
     def health(self, path: str) -> EntityHealth:
-        """Where an entity stands now."""
+        """The present health of an entity."""
         machine = self.availability(path)
         self.expire(machine)
         with self.condition:
@@ -128,7 +128,7 @@ class Pair:
             )
 
     def disputed(self) -> tuple[str, ...]:
-        """The entities that the fleet calls failed over while this process's sends are accepted."""
+        """The entities that the fleet reports as failed over while sends of this process are accepted."""
         return tuple(machine.path for machine in self.entities() if machine.disputed)
 
     def _reported_reason(self, machine: PathAvailability) -> str:
@@ -150,17 +150,17 @@ class Pair:
         self.report(returned)
 
     def expire(self, machine: PathAvailability) -> None:
-        """Let the time pass for one entity."""
+        """Apply the time to one entity."""
         self.apply(machine, lambda now: machine.expire(now))
 
     def apply(self, machine: PathAvailability, step: Callable[[float], list[Transition]]) -> None:
-        """Do one step of a machine under the lock, then report it."""
+        """Run one step of a machine under the lock, then report it."""
         with self.condition:
             was_failing = machine.state is FAILING
             transitions = step(self.clock.now())
             if transitions:
                 self.condition.notify_all()
-            if not all(transition.adopted for transition in transitions):  # in their order, so under the lock
+            if not all(transition.adopted for transition in transitions):  # in order, and so under the lock
                 self.on_change(self._change(machine, transitions, recovers=not was_failing))
         for transition in transitions:
             self._announce(transition)
@@ -181,29 +181,29 @@ class Pair:
         )
 
     def pinged(self, result: PingResult) -> None:
-        """A ping was answered."""
+        """Apply the result of a ping."""
         machine = self.availability(result.path)
         self.apply(machine, lambda now: machine.pinged(result.accepted, result.reason, now, busy=result.busy))
 
     def classify(self, error: BaseException, path: str) -> Fault:
-        """What an error means for sends to an entity, by the user's rule or ours."""
+        """The meaning of an error of a send to an entity, by the user's rule or the default one."""
         is_known = self.availability(path).known or path.lower() in self._known
         fault: Fault = self._classify(error, known=is_known)
         return fault
 
     def know(self, paths: frozenset[str]) -> None:
-        """The control plane has seen these entities, whose paths are in lower case."""
+        """Note the entities known to the control plane, whose paths are in lower case."""
         self._known |= paths
 
     def classify_backlog(self, error: BaseException) -> Fault:
-        """What an error of a backlog queue means; one that is missing is out of order, not the caller's fault."""
+        """The meaning of an error of a backlog queue; a missing queue is out of order, not an error of the caller."""
         fault: Fault = self._classify(error, known=True)
         return fault
 
     # What operators and the fleet change ----------------------------------------------------------------------------
 
     def fail_over(self, path: str, reason: str, hold: bool, expires: timedelta | datetime | None, by: str) -> None:
-        """Fail an entity over by hand; ValueError for the end of a hold that there is not."""
+        """Fail an entity over manually; ValueError for an expiry without a hold."""
         if expires is not None and not hold:
             raise ValueError("expires says when a hold ends: give it with hold=True, or leave it out")
         machine = self.availability(path)
@@ -216,12 +216,12 @@ class Pair:
         return None if expires is None else self.clock.at(expires)
 
     def hold(self, path: str, by: str) -> None:
-        """Keep a failed-over entity from returning by itself."""
+        """Keep a failed-over entity from recovering automatically."""
         machine = self.availability(path)
         self.apply(machine, lambda now: machine.hold(now, operator=by))
 
     def release(self, path: str, by: str) -> None:
-        """End a hold; a ping is due at once."""
+        """End a hold; a ping is due immediately."""
         machine = self.availability(path)
         self.apply(machine, lambda now: machine.release(now, operator=by))
 
@@ -231,12 +231,12 @@ class Pair:
         self.apply(machine, lambda now: machine.mark_healthy(now, operator=by))
 
     def adopt(self, path: str, news: News) -> None:
-        """Take over what another process or an operator made of an entity."""
+        """Adopt a change of an entity by another process or an operator."""
         machine = self.availability(path)
         self.apply(machine, lambda now: machine.adopt(news, now))
 
     def adopt_queue(self, path: str, until: datetime | None) -> None:
-        """Take over that a backlog queue failed in another process, or that it is back there."""
+        """Adopt that a backlog queue failed in another process, or returned there."""
         with self.condition:
             if until is None:
                 self.rotation.adopt_return(path)
@@ -246,17 +246,17 @@ class Pair:
     # Events --------------------------------------------------------------------------------------------------------
 
     def on_event(self, callback: Callable[[Event], None]) -> None:
-        """Call back with each event, on the thread that saw it; what the callback raises is logged and forgotten."""
+        """Call back with each event, on the thread that saw it; exceptions of the callback are logged and ignored."""
         self._callbacks.append(callback)
 
     def emit(self, kind: str, entity: str, reason: str, operator: str | None = None) -> Event:
-        """Report something that happened now to the callbacks and the fleet."""
+        """Report a present event to the callbacks and the fleet."""
         event = self._event(kind, entity, reason, self.clock.now(), operator)
         self._deliver(event, adopted=False)
         return event
 
     def report(self, happened: Iterable[RotationEvent]) -> None:
-        """Report what happened to backlog queues."""
+        """Report events of backlog queues."""
         for item in happened:
             if item.kind in ("queue_pulled", "queue_returned"):
                 self.on_rotation(item.path, item.reason, item.until)
@@ -273,8 +273,8 @@ class Pair:
 
     @staticmethod
     def _fact(event: Event) -> str:
-        """The identity that every process gives an event that all of them see by themselves: it is stored once."""
-        second = round(event.time.timestamp())  # each has converted it to its own steady clock and back
+        """The identity of an event that all processes observe themselves, so that it is stored once."""
+        second = round(event.time.timestamp())  # each process has converted it to its own monotonic clock and back
         return uuid5(NAMESPACE_URL, f"{event.pair}/{event.entity.lower()}/{event.kind}/{second}").hex
 
     def _deliver(self, event: Event, *, adopted: bool) -> None:
@@ -288,7 +288,7 @@ class Pair:
 
 
 class GuardedEntity:
-    """An entity as the flows see it; nothing on the healthy path takes a lock."""
+    """An entity as the flows see it; the healthy path takes no lock."""
 
     __slots__ = ("_pair", "machine", "path")
 
@@ -319,24 +319,24 @@ class GuardedEntity:
             machine.accepted(now)
 
     def failed(self, now: float, error: BaseException, began: float) -> bool:
-        """A qualifying failure; whether the entity is failed over now."""
+        """Apply a qualifying failure; returns whether the entity is failed over now."""
         machine = self.machine
         self._pair.apply(machine, lambda at: machine.failed(at, describe(error), began=began))
         return machine.state is FAILED_OVER
 
     def refused(self, now: float, error: BaseException) -> None:
-        """The credentials were refused: no outage, but worth showing."""
+        """The credentials were refused, which is not an outage but is reported."""
         with self._pair.condition:
             self.machine.refused(now, describe(error))
 
     def wait(self, wait_s: float) -> None:
-        """Block so long, or until the entity fails over."""
+        """Block for this time, or until the entity fails over."""
         with self._pair.condition:
             self._pair.condition.wait_for(lambda: self.machine.state is FAILED_OVER, wait_s)
 
 
 class SenderBacklog:
-    """The rotation as one sender sees it: it stays with the queue it has chosen."""
+    """The rotation from the view of one sender, which stays with its chosen queue."""
 
     __slots__ = ("_pair", "current", "session")
 
@@ -348,18 +348,18 @@ class SenderBacklog:
     def choose(self, tried: Collection[str]) -> str | None:
         """The queue to send to."""
         if not tried and self.session is None and self._pair.rotation.usable(self.current):
-            return self.current  # most often; one look needs no lock
+            return self.current  # the usual case; one read needs no lock
         with self._pair.condition:
             self.current = self._pair.rotation.choose(current=self.current, session=self.session, tried=tried)
             return self.current
 
     def last_resort(self, tried: Collection[str]) -> str | None:
-        """The queue that was pulled the longest ago."""
+        """The queue that was pulled the longest time ago."""
         with self._pair.condition:
             return self._pair.rotation.last_resort(tried=tried)
 
     def accepted(self, queue: str, now: float) -> None:
-        """The queue took the message."""
+        """The queue accepted the message."""
         if self._pair.rotation.trusts(queue):
             return
         with self._pair.condition:
@@ -367,7 +367,7 @@ class SenderBacklog:
         self._pair.report(events)
 
     def failed(self, queue: str, error: BaseException, now: float, began: float) -> None:
-        """The queue did not take the message: every sender of the client learns of it."""
+        """The queue did not accept the message; this applies to all senders of the client."""
         with self._pair.condition:
             events = self._pair.rotation.failed(queue, describe(error), now, began=began)
             if may_be_gone(error):

@@ -1,4 +1,4 @@
-"""What every paired client has: identity, life cycle, health, events. No network."""
+"""The common part of all paired clients: identity, life cycle, health, events. No network."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ClientState = Literal["created", "opened", "closing", "closed", "faulted"]
 CLOSE_S = 5.0
-"""The longest that closing a client or a sender takes."""
+"""The time limit of closing a client or a sender."""
 
 
 _clients: "WeakSet[PairedClient]" = WeakSet()
@@ -64,7 +64,7 @@ class PairedClient:
                 "give options=SendAvailabilityOptions(primary_namespace=…)"
             )
         self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
-        """Who this client is in events and usage records."""
+        """The identity of this client in events and usage records."""
         self.pair = self.options.pair or name
         """Name of the pair."""
         self.pair_state = Pair(self.options, self.pair, self.process, self.clock)
@@ -73,13 +73,13 @@ class PairedClient:
         self.primary = self._end(primary, name)
         self.secondary = self._end(secondary, self.options.secondary_namespace or secondary.label or secondary.host)
         self.deviating_backlog_queues: dict[str, dict[str, tuple[Any, Any]]] = {}
-        """Path → property → (expected, actual) of backlog queues that others made differently."""
+        """Path → property → (expected, actual) of backlog queues with deviating properties."""
         self.backlog_limit = STANDARD_LIMIT
-        """Bytes of the largest message that the backlog takes, as far as is known."""
+        """The size limit of a message in the backlog, in bytes, if known."""
         self.backlog_batch_limit = STANDARD_LIMIT
-        """Bytes of the largest batch that it takes."""
+        """The size limit of a batch in bytes."""
         self.refusal: Exception | None = PairingError("the paired client is not open")
-        """What every call raises now; None while the client is open."""
+        """The error that every call raises now; None while the client is open."""
         self.fleet = Fleet(self.pair_state, self.options.coordination)
         self.tracing = _tracing(self.options.tracing, primary.host, secondary.host)
         self._state: ClientState = "created"
@@ -115,7 +115,7 @@ class PairedClient:
             self.refusal = PairingError(f"the primary end is {end.state}")
 
     def _tick(self) -> None:
-        """Four times a second: what is due by now."""
+        """Called four times a second: apply what is due."""
         self.pair_state.tick()
         self.meter.fold()
         if self._state != "opened" or not self._life.down_at:
@@ -142,32 +142,32 @@ class PairedClient:
         self._stop_working()
 
     def _stop_working(self) -> None:
-        """Both ends are down: nothing is left to ping, to syphon or to send on."""
+        """Stop pings and the syphon, because both ends are down."""
         raise NotImplementedError
 
     def _forked(self) -> None:
-        """This is the copy of a client in a child process: it has no threads, and its connections are the parent's."""
+        """This is a copy of a client in a child process: it has no threads, and the parent owns its connections."""
         if self._state == "created":
             return
         self._state = "closed"
         self.refusal = PairedNamespaceFaultedError(
             "the paired client was opened before this process was forked: make a new one in each process after the fork"
         )
-        self.pair_state.condition = threading.Condition()  # a thread of the parent may have held the other
+        self.pair_state.condition = threading.Condition()  # a thread of the parent may have held the old one
 
     def check_open(self) -> None:
-        """Raise the error that every call raises now, where there is one."""
+        """Raise the error of an unusable client, if any."""
         if self.refusal is not None:
             raise self.refusal
 
     def _check_name(self, what: str, name: str) -> None:
-        """Raise where no sender can be made: no entity is named so, or the client is of no more use."""
+        """Raise if no sender can be created: the name is invalid, or the client is unusable."""
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"{what} must be the name of an entity, not {name!r}")
         self.check_usable()
 
     def check_usable(self) -> None:
-        """Raise where the client is of no more use; before it is opened it may still be prepared."""
+        """Raise if the client is unusable; senders may be created before it is opened."""
         if self._state in ("faulted", "closing", "closed"):
             self.check_open()
 
@@ -175,7 +175,7 @@ class PairedClient:
 
     @property
     def backlog_queue_count(self) -> int:
-        """How many of the configured backlog queues were found or created."""
+        """The number of configured backlog queues that were found or created."""
         return self.pair_state.rotation.present
 
     @property
@@ -207,14 +207,14 @@ class PairedClient:
         self.pair_state.emit("queue_returned", "*", f"{self.backlog_queue_count} backlog queues found or created")
 
     def _found_again(self, paired: Paired) -> None:
-        """Queues that had been deleted were created again, by this process or by another."""
+        """Deleted queues were created again, by this process or another one."""
         self.deviating_backlog_queues = paired.deviating
         with self.pair_state.condition:
             returned = self.pair_state.rotation.found(paired.paths, self.clock.now())
         self.pair_state.report(returned)
 
     def backlog_refused(self, path: str, error: Exception) -> None:
-        """A backlog queue could not be received from; one that was deleted leaves the rotation."""
+        """A backlog queue could not be received from; a deleted one leaves the rotation."""
         if is_gone(error):
             now = self.clock.now()
             SenderBacklog(self.pair_state).failed(path, error, now, began=now)
@@ -225,9 +225,9 @@ class PairedClient:
     # Sending -------------------------------------------------------------------------------------------------------
 
     def failed(self, error: Exception, path: str, *, reused: bool) -> Failed:
-        """A failure of the primary as the flows see it; a busy server's error gets ``retry_after``, in seconds.
+        """A failure of the primary as the flows see it; the error of a busy server gets ``retry_after``, in seconds.
 
-        The SDK's text for refused credentials does not say what to do: a note on the error does.
+        The SDK's text for refused credentials does not say what to do, so a note is added to the error.
         """
         if isinstance(error, LinkCrowdedError):
             return Failed(Fault.CALLER, error, is_crowded=True)
@@ -251,7 +251,7 @@ class PairedClient:
         return Failed(fault, error, reused and is_ambiguous(error), is_ambiguous(error))
 
     def count_backlog(self, work: Payload, *, accepted: bool) -> None:
-        """Meter one send to a backlog queue; it is billed to the secondary and recorded under the entity it is for."""
+        """Meter one send to a backlog queue; it is billed to the secondary, and recorded for its destination."""
         self._count_send("send_backlog", self.secondary.namespace, work, accepted)
 
     def _note_backlog(self, work: Payload) -> None:
@@ -277,18 +277,18 @@ class PairedClient:
             self.meter.count(kind, namespace, work.path)
 
     def learn_limit(self, sender: Any) -> None:
-        """Learn from an open link how large a message the backlog takes."""
+        """Learn the message size limit of the backlog from an open link."""
         self.backlog_limit = int(getattr(sender, "_max_message_size_on_link", 0)) or self.backlog_limit
         self.backlog_batch_limit = int(getattr(sender, "_max_batch_size_on_link", 0)) or self.backlog_batch_limit
 
     # Health --------------------------------------------------------------------------------------------------------
 
     def availability(self, path: str) -> PathAvailability:
-        """The state machine of an entity, for programs that look closely."""
+        """The state machine of an entity, for detailed inspection."""
         return self.pair_state.availability(path)
 
     def entity_health(self, path: str) -> EntityHealth:
-        """Where an entity stands, as this process sees it."""
+        """The health of an entity, as seen by this process."""
         self._check_faulted()
         return self.pair_state.health(path)
 
@@ -301,20 +301,20 @@ class PairedClient:
         *,
         operator: str | None = None,
     ) -> None:
-        """Send what is meant for the entity to the backlog; with ``hold`` until released, marked healthy or expired.
+        """Send messages for the entity to the backlog; with ``hold``, until it is released, marked healthy or expired.
 
-        ValueError for ``expires`` without ``hold``: only a hold has an end of its own.
+        ValueError for ``expires`` without ``hold``, because only a hold can expire.
         """
         self._check_faulted()
         self.pair_state.fail_over(path, reason, hold, expires, operator or self.process)
 
     def hold(self, path: str, *, operator: str | None = None) -> None:
-        """Keep a failed-over entity from returning by itself."""
+        """Keep a failed-over entity from recovering automatically."""
         self._check_faulted()
         self.pair_state.hold(path, operator or self.process)
 
     def release(self, path: str, *, operator: str | None = None) -> None:
-        """End a hold: the entity stays failed over and is pinged at once."""
+        """End a hold: the entity stays failed over and is pinged immediately."""
         self._check_faulted()
         self.pair_state.release(path, operator or self.process)
         self.fleet.release(path, operator or self.process)
@@ -338,11 +338,11 @@ class PairedClient:
 
     @property
     def coordination(self) -> "Coordination | None":
-        """What this client shares with its fleet; None where it decides alone."""
+        """The shared state with the fleet; None without coordination."""
         return self.fleet.coordination
 
     def on_event(self, callback: Callable[[Event], None]) -> None:
-        """Call back with each event, on the thread that saw it; what the callback raises is logged, no more."""
+        """Call back with each event, on the thread that saw it; exceptions of the callback are logged only."""
         self._check_faulted()
         self.pair_state.on_event(callback)
 
@@ -355,12 +355,12 @@ class PairedClient:
 
 
 def _tracing(option: bool | None, primary_host: str, secondary_host: str) -> "Tracing | None":
-    """What reports this client to OpenTelemetry; ImportError where the option asks for it and it is not installed."""
+    """The reporter to OpenTelemetry; ImportError if the option requires it and it is not installed."""
     if not is_wanted(option):
         return None
     try:
         from pairing.telemetry.tracing import (
-            Tracing,  # only imported where it is wanted: OpenTelemetry is an extra, and slow to import
+            Tracing,  # imported only if needed: OpenTelemetry is an extra, and slow to import
         )
     except ImportError:
         if option:

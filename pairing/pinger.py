@@ -1,4 +1,4 @@
-"""The pings of a blocking client; each runs on a daemon thread of its own, for an outage may make it slow."""
+"""The pings of a blocking client, each on a daemon thread, because an outage can make it slow."""
 
 import threading
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Pinger(PingOperations, threading.Thread):
             self._begin_due()
 
     def stop(self, timeout_s: float) -> None:
-        """Begin no further ping."""
+        """Start no further ping."""
         self._stop_event.set()
         if self.is_alive():
             self.join(timeout_s)
@@ -42,7 +42,7 @@ class Pinger(PingOperations, threading.Thread):
         return results
 
     def ping(self, path: str) -> PingResult:
-        """Ping one entity now; while another ping of it is under way, once that has ended."""
+        """Ping one entity now, after any ping of it that is in progress."""
         with self._alone.setdefault(path.lower(), threading.Lock()):
             return run(self._ping(path))
 

@@ -1,4 +1,4 @@
-"""The application's receivers in the blocking world: the SDK's own, of the primary, with every call counted."""
+"""The application's receivers for threads: the SDK's receivers of the primary, with metering."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +26,7 @@ class MeteredReceiver(ServiceBusReceiver):
         count_handed_back(self, "_message_received")
 
     def __iter__(self) -> Iterator[ServiceBusReceivedMessage]:
-        """The messages as they come, each counted as ``receive``; the SDK's own loop does not ask ``__next__``."""
+        """The messages as they arrive, each counted as ``receive``; the SDK's own loop does not call ``__next__``."""
         for message in super().__iter__():
             count_received(self._count, [message])
             yield message

@@ -16,7 +16,7 @@ from pairing.sessions.order import Consult, Move
 class PairedSender(SendOperations):
     """Sends to one queue or topic: to the primary, or to a backlog queue while the entity is failed over.
 
-    At least once: where the outcome of an attempt is unknown, the message is sent again with the same message_id.
+    At least once: if the result of an attempt is unknown, the message is sent again with the same message_id.
     """
 
     _link: Link
@@ -29,10 +29,12 @@ class PairedSender(SendOperations):
         self.close()
 
     def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
-        """Return once a namespace has the message: one, a list, or a batch; within ``timeout`` seconds, or raise.
+        """Return once a namespace has accepted the message: one, a list, or a batch; within ``timeout`` seconds, or
+        raise.
 
-        Raises the SDK's own error while a failure is accepted or the caller's, MessageSizeExceededError also for what
-        could not be failed over, BacklogUnavailableError where the entity is failed over and no backlog queue takes it.
+        Raises the SDK's own error during the failover interval or for errors of the caller, MessageSizeExceededError
+        also for messages that cannot be failed over, BacklogUnavailableError if the entity is failed over and no
+        backlog queue accepts.
         """
         began_at = self._now()
         if not (size := self._plain_size(message, timeout)):
@@ -45,19 +47,19 @@ class PairedSender(SendOperations):
     def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
     ) -> list[int]:
-        """The sequence numbers of the scheduled messages; none where they were scheduled in a backlog queue."""
+        """The sequence numbers of the scheduled messages; none if they were scheduled in a backlog queue."""
         return run(self._schedule(messages, schedule_time_utc, timeout))
 
     def cancel_scheduled_messages(self, sequence_numbers: int | list[int], *, timeout: float | None = None) -> None:
-        """Cancel messages scheduled in the primary; ScheduledInBacklogError for those that sit in a backlog queue."""
+        """Cancel messages scheduled in the primary; ScheduledInBacklogError for those in a backlog queue."""
         run(self._cancel(sequence_numbers, timeout))
 
     def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
-        """An empty batch, which keeps room for the backlog; ValueError where the limit is above the entity's own."""
+        """An empty batch with headroom for the backlog; ValueError if the limit exceeds that of the entity."""
         return run(self._create_batch(max_size_in_bytes))
 
     def close(self) -> None:
-        """Close the sender, within 5 s whatever a namespace does; a second time does nothing."""
+        """Close the sender within 5 s, regardless of the namespaces; idempotent."""
         run(self._close())
 
     def _drive(self, operation: Operation[T]) -> T:

@@ -1,4 +1,4 @@
-"""What every paired sender has: everything but the network."""
+"""The common part of all paired senders: everything except network access."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -26,7 +26,7 @@ class SenderCore:
 
     def __init__(self, client: PairedClient, entity_name: str) -> None:
         self.entity_name = entity_name
-        """Path of the queue or topic it sends to."""
+        """Path of its queue or topic."""
         self._pairing = client
         self._entity = GuardedEntity(client.pair_state, entity_name)
         self._machine = self._entity.machine
@@ -65,7 +65,7 @@ class SenderCore:
         return work
 
     def _traced(self, operation: str) -> AbstractContextManager[None]:
-        """The span of a call, where traces are wanted."""
+        """The span of a call, if tracing is enabled."""
         return _UNTRACED if self._tracing is None else self._tracing.sending(operation, self.entity_name)
 
     def _flow(self, work: Payload, timeout_s: float, began_at: float) -> OrderedFlow:
@@ -112,7 +112,7 @@ class SenderCore:
         numbers = [sequence_numbers] if isinstance(sequence_numbers, int) else sequence_numbers
         if isinstance(numbers, ScheduledInBacklog) or (not numbers and self._scheduled_in_backlog):
             raise ScheduledInBacklogError(
-                f"the message was scheduled while {self.entity_name} was failed over: it sits in a backlog queue, "
+                f"the message was scheduled while {self.entity_name} was failed over: it is in a backlog queue, "
                 "where it has no sequence number of the primary and cannot be cancelled"
             )
         return numbers

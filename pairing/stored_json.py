@@ -1,7 +1,7 @@
-"""Reading what others have written into Redis: another version, or somebody who has no business there.
+"""Reads values in Redis that may come from another version or from an unrelated program.
 
-A record is read whole or not at all, with ValueError as its only error; of many in a hash, what makes no sense hides no
-other: it is skipped, and the log says so once for each field.
+A record is read completely or not at all, with ValueError as the only error. An unreadable field of a hash does not
+affect the others: it is skipped, and logged once per field.
 """
 
 import json
@@ -21,7 +21,7 @@ _LOGGER = logging.getLogger("pairing")
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Every error of a reader within becomes a ValueError: the text is no such thing."""
+    """Turns every error of a reader inside into a ValueError."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -29,7 +29,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def record(text: str | bytes) -> dict[str, Any]:
-    """The fields of a record; to be called within ``reading``."""
+    """The fields of a record; call it within ``reading``."""
     fields = json.loads(text)
     if not isinstance(fields, dict):
         raise ValueError(f"not a record: {type(fields).__name__}")
@@ -37,7 +37,7 @@ def record(text: str | bytes) -> dict[str, Any]:
 
 
 def text(fields: Mapping[str, Any], name: str) -> str:
-    """A field that is text, and can be written down again."""
+    """A text field that can be written again."""
     value = fields[name]
     if not isinstance(value, str):
         raise ValueError(f"{name} is no text")
@@ -47,7 +47,7 @@ def text(fields: Mapping[str, Any], name: str) -> str:
 
 
 def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
-    """A field that is text, where it is there."""
+    """A text field, if it exists."""
     return None if fields.get(name) is None else text(fields, name)
 
 
@@ -91,24 +91,24 @@ def moment_or_none(fields: Mapping[str, Any], name: str) -> datetime | None:
 
 
 def hash_of(client: Any, key: str) -> dict[str, str]:
-    """The fields of a hash as text, through any blocking client of redis-py; what is no text is disfigured."""
+    """The fields of a hash as text, through any blocking client of redis-py; invalid UTF-8 is replaced."""
     raw = client.execute_command("HGETALL", key, NEVER_DECODE=True)
     return {as_text(field): as_text(value) for field, value in raw.items()}
 
 
 def fields_of(client: Any, key: str, fields: list[str]) -> dict[str, str]:
-    """These fields of a hash, those that are there, as ``hash_of`` gives them."""
+    """These fields of a hash, if they exist, as from ``hash_of``."""
     raw = client.execute_command("HMGET", key, *fields, NEVER_DECODE=True) if fields else []
     return {field: as_text(value) for field, value in zip(fields, raw, strict=True) if value is not None}
 
 
 def as_text(value: str | bytes) -> str:
-    """What Redis answered, whatever the client makes of it."""
+    """A response of Redis as text, whatever the client's decoding."""
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def readable(key: str, hash_: Mapping[str, str], read: Callable[[str], T]) -> dict[str, T]:
-    """What can be read of the fields of the hash ``key``; what cannot is skipped, and logged once."""
+    """The readable fields of the hash ``key``; unreadable ones are skipped, and logged once."""
     found = {}
     for field, written in hash_.items():
         try:
@@ -119,7 +119,7 @@ def readable(key: str, hash_: Mapping[str, str], read: Callable[[str], T]) -> di
 
 
 def skipped(key: str, field: str, error: ValueError) -> None:
-    """Say in the log, once for each field, that it cannot be read; not what it holds."""
+    """Log once per field that it cannot be read, without its content."""
     if (key, field) in _logged:
         return
     if len(_logged) >= _MOST_LOGGED:
@@ -129,5 +129,5 @@ def skipped(key: str, field: str, error: ValueError) -> None:
 
 
 def _kind(error: ValueError) -> str:
-    """What is wrong, without the text itself, which ``str`` of some errors repeats."""
+    """The kind of error, without the text itself, which ``str`` of some errors contains."""
     return type(error).__name__ if isinstance(error, json.JSONDecodeError | UnicodeError) else str(error)[:100]

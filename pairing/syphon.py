@@ -1,6 +1,6 @@
-"""The syphon over the blocking SDK: drains the backlog queues of a pair, each on a thread of its own.
+"""The syphon on the blocking SDK: drains the backlog queues of a pair, each on its own thread.
 
-Its operations are in ``pairing.drain``. With coordination each queue is served under a lease, and pauses are obeyed.
+Its operations are in ``pairing.drain``. With coordination each queue is served under a lease, and pauses apply.
 """
 
 import threading
@@ -25,25 +25,25 @@ class BlockingHost(SyphonHost, Protocol):
 
 
 class Syphon(SyphonCore):
-    """Drains the backlog queues of an open client's pair into the primary, at least once and never losing a message.
+    """Drains the backlog queues of an open client's pair into the primary: at least once, without loss.
 
-    ``queues`` names the backlog queues where it shall not be all of the client's: orphans, say.
+    ``queues`` restricts it to these backlog queues, for example orphans.
     """
 
     def __init__(self, client: BlockingHost, *, queues: Iterable[str] | None = None) -> None:
         super().__init__(client, Threads(client.watchdog), queues=queues)
 
     def run(self, stop: threading.Event) -> None:
-        """Moves messages until ``stop``, or until the client is closed; within 2 s no new receive or send begins.
+        """Move messages until ``stop`` or until the client is closed; within 2 s after that no receive or send begins.
 
-        What is in flight gets the close grace. Raises nothing because of an outage: it waits, and says so in
+        Operations in progress get the close grace. Outages raise nothing: the syphon waits and reports them in
         ``progress``.
         """
         run(self._running(stop))
 
 
 class Threads:
-    """The world of threads: every call blocks."""
+    """Execution by threads: every call blocks."""
 
     def __init__(self, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
@@ -69,7 +69,7 @@ class Threads:
             link.close(0)
 
     def settle(self, receiver: Any, action: Settle, outcomes: list[Settled], timeout_s: float) -> None:
-        """An outcome counts as soon as it comes, should the link break in the middle."""
+        """Record each outcome immediately, in case the link breaks in between."""
         messages = [item.received for item in action.items]
         self._settlement = way = self._settlement or choose(receiver)
         settled = way.settle(receiver, action.verb, messages, action.reason, action.description, timeout_s)
@@ -90,4 +90,4 @@ class Threads:
             thread.join(max(until - time.monotonic(), 0.0))
 
     def cancel(self, workers: list[threading.Thread]) -> None:
-        """Threads are daemons and see by themselves that the syphon ends."""
+        """Threads are daemons and notice the end of the syphon themselves."""

@@ -1,7 +1,7 @@
-"""Fakes for tests, the users' own included: a clock turned by hand, namespaces in memory, and a pair over two of them.
+"""Fakes for tests, including those of users: a manual clock, namespaces in memory, and a pair over two of them.
 
-Sends go through the real rules of failover, rotation and rewriting, and messages through the
-SDK's own encoder; there are no links, locks, sessions or subscriptions, and nothing takes time.
+Sends use the real rules of failover, rotation and rewriting, and messages the SDK's own encoder. There are no links,
+locks, sessions or subscriptions, and nothing takes time.
 """
 
 from collections import deque
@@ -42,13 +42,13 @@ _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """A clock that stands until it is advanced; ``now`` begins at 0, on the first day of 2026."""
+    """A clock that stands still until it is advanced; ``now`` starts at 0, on the first day of 2026."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._now = now
 
     def now(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return self._now
 
     def utc(self, at: float) -> datetime:
@@ -60,7 +60,7 @@ class ManualClock:
         return (when - _BEGINNING).total_seconds()
 
     def advance(self, by: float | timedelta) -> None:
-        """Let so many seconds pass; ValueError for a negative number."""
+        """Advance by this many seconds; ValueError for a negative number."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         if seconds < 0:
             raise ValueError(f"time does not go back: {seconds}")
@@ -68,7 +68,7 @@ class ManualClock:
 
 
 class InMemoryNamespace:
-    """Queues in memory that can be broken and mended. A queue is there once something was sent to it."""
+    """Queues in memory with injectable failures. A queue exists once something was sent to it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -76,27 +76,27 @@ class InMemoryNamespace:
         self._failures: dict[str | None, Exception] = {}
 
     def fail(self, error: Exception, entity: str | None = None) -> None:
-        """Sends to the entity, or to every one, raise this from now on."""
+        """From now on, sends to the entity, or to all, raise this."""
         self._failures[entity] = error
 
     def mend(self, entity: str | None = None) -> None:
-        """End what ``fail`` began for the entity; without one, for all."""
+        """End the failures of the entity; without one, of all."""
         self._failures = {} if entity is None else {k: v for k, v in self._failures.items() if k != entity}
 
     def send(self, entity: str, messages: Iterable[ServiceBusMessage]) -> None:
-        """Store the messages, all or none; pings are swallowed."""
+        """Store the messages, all or none; pings are discarded."""
         failure = self._failures.get(entity) or self._failures.get(None)
         if failure is not None:
-            raise failure.with_traceback(None)  # or each raise would make it longer
+            raise failure.with_traceback(None)  # otherwise each raise would make it longer
         encoded = [_encoded(message) for message in messages if not is_ping(message)]
         self._queues.setdefault(entity, deque()).extend(encoded)
 
     def messages(self, entity: str) -> list[ServiceBusReceivedMessage]:
-        """What sits in the queue, the oldest first; it stays there."""
+        """The messages in the queue, oldest first; they stay there."""
         return [ServiceBusReceivedMessage.from_bytes(data) for data in self._queues.get(entity, ())]
 
     def receive(self, entity: str) -> ServiceBusReceivedMessage | None:
-        """The oldest message, taken off the queue; None where it is empty."""
+        """Remove and return the oldest message; None if the queue is empty."""
         queue = self._queues.get(entity)
         return ServiceBusReceivedMessage.from_bytes(queue.popleft()) if queue else None
 
@@ -114,14 +114,14 @@ class _InMemoryEnd(End):
         self._fall("closed")
 
     def fault(self, error: BaseException) -> None:
-        """Declare this end useless."""
+        """Declare this end unusable."""
         self._fall("faulted", error)
 
 
 class InMemoryPairedClient(PairedClient):
-    """A paired client over two namespaces in memory, with the real rules and a clock of yours.
+    """A paired client over two namespaces in memory, with the real rules and a manual clock.
 
-    Nothing happens by itself: ``tick`` applies what is due, ``ping_due`` pings, ``bring_home`` drains the backlog.
+    Nothing happens automatically: ``tick`` applies what is due, ``ping_due`` pings, ``bring_home`` drains the backlog.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class InMemoryPairedClient(PairedClient):
             self._state = "closed"
 
     def _stop_working(self) -> None:
-        """Nothing works beside the caller."""
+        """There is no background work."""
 
     def __enter__(self) -> Self:
         self.open()
@@ -207,7 +207,7 @@ class InMemoryPairedClient(PairedClient):
         return DONE
 
     def bring_home(self) -> int:
-        """Send what sits in the backlog to where it is meant to go, until a destination refuses; how many it were."""
+        """Send the messages in the backlog to their destinations, until one refuses; returns their number."""
         moved = 0
         for queue in self.backlog_paths:
             waiting = self.namespaces["secondary"]._queues.get(queue, deque())

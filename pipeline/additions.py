@@ -1,7 +1,7 @@
-"""Rows that came to days already summed: late records, corrections, and whatever today has had since the last run.
+"""Adds rows to days that were summed before: late records, corrections, and today's rows since the last run.
 
-Of the rows that were there only those are looked at again that share an identity with a new one; what they had counted
-is taken off the day's sums, and what counts now is added.
+Of the existing rows, only those that share an identity with a new row are read again: their previous counts are
+subtracted from the sums of the day, and the present counts are added.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pipeline.schemas import USAGE
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The days' new `hours`, and by day: how many rows they have now (`accepted`), how many good `rows` came, and how
-    many more `copies` there are for it.
+    """The days' new `hours`, and by day: the number of present rows (`accepted`), of new good `rows`, and of additional
+    `copies`.
     """
 
     hours: DataFrame
@@ -41,10 +41,10 @@ def add(kept: DataFrame, old: DataFrame, new: DataFrame, good: Column) -> Added:
     before = transforms.winners(met, transforms.WITHIN_A_DAY).persist()
     after = transforms.winners(met.unionByName(new), transforms.WITHIN_A_DAY).persist()
     hours = transforms.corrected(kept, before, after).persist()
-    told = {"new": new, "before": before, "after": after}
+    reported = {"new": new, "before": before, "after": after}
     counted = _by_day(
         accepted=hours.groupBy("date").agg(F.sum("rows").alias("n")),
-        **{name: rows.groupBy("date").agg(F.count("*").alias("n")) for name, rows in told.items()},
+        **{name: rows.groupBy("date").agg(F.count("*").alias("n")) for name, rows in reported.items()},
     )
     rows = counted["new"]
     copies = {day: n + counted["before"].get(day, 0) - counted["after"].get(day, 0) for day, n in rows.items()}

@@ -1,4 +1,4 @@
-"""Cents that add up: an invoice is rounded once, its lines share the cents by largest remainder."""
+"""Cents that add up: an invoice is rounded once, and its lines share the cents by largest remainder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How deep backlogs were, by hour and day: the deepest, and what half and 95 % of the samples did not exceed."""
+"""The depth of backlogs by hour and day: maximum, median and 95th percentile of the samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACCURACY = 100_000  # exact up to as many samples in a period: a day of one a se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollup:
-    """A period of one backlog queue, or (`*`) of all of a pair together; the percentiles are real samples."""
+    """A period of one backlog queue, or (`*`) of all queues of a pair; the percentiles are real samples."""
 
     pair: str
     queue: str
@@ -32,7 +32,9 @@ def read_samples(spark: SparkSession, path: str) -> DataFrame:
 
 
 def rollups(samples: DataFrame) -> list[Rollup]:
-    """Every hour and every day with a sample. Day values come from samples: percentiles of hours do not add up."""
+    """Every hour and every day with a sample. Days are computed from samples, because percentiles of hours do not add
+    up.
+    """
     periods = F.array(
         F.struct(F.date_trunc("hour", "at").alias("begins"), F.lit(False).alias("is_day")),
         F.struct(F.date_trunc("day", "at").alias("begins"), F.lit(True).alias("is_day")),

@@ -1,4 +1,4 @@
-"""A month's charges from its usage files: read, check, keep each fact once, sort into tiers, price."""
+"""A month's charges from its usage files: read, check, deduplicate, sort into tiers, price."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be computed. `usage`: the folder that holds `usage/` and `connections/`.
+    """The request of a computation. `usage`: the folder that holds `usage/` and `connections/`.
 
-    `outages`: a file of outages, if they are wanted; `inventory`: the entities there are, as (pair, entity).
-    `depths`: a file of samples of the backlogs, if their rollups are wanted.
+    `outages`: a file of outages, if requested; `inventory`: the existing entities, as (pair, entity). `depths`: a file
+    of samples of the backlogs, if their rollups are requested.
     """
 
     month: Month
@@ -60,7 +60,7 @@ class Request:
 
 
 def compute(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
-    """The month's invoices under both counting rules; raises PipelineError where the input cannot be trusted."""
+    """The month's invoices under both counting rules. Raises PipelineError if the input is unreliable."""
     progress("looking at the files", 0.0, 0)
     peaks, connection_counts = _connections(spark, request)
     table = _table(spark, request, now, progress)
@@ -88,7 +88,7 @@ def compute(spark: SparkSession, request: Request, now: datetime, progress: Prog
 def _outages(
     spark: SparkSession, request: Request, table: HourlyTable, now: datetime, progress: Progress
 ) -> list[Episode]:
-    """The month's outages, with the operations each took."""
+    """The month's outages with their operations."""
     progress("looking at outages", 0.9, table.counts.read)
     episodes = outages.episodes_of(outages.read_outages(spark, request.outages), request.month, now).persist()
     days = outages.days_of(episodes, table.brief, request.month)
@@ -107,7 +107,7 @@ def _table(spark: SparkSession, request: Request, now: datetime, progress: Progr
 
 
 def _placed(table: HourlyTable, request: Request) -> DataFrame:
-    """The month's sums with their units in the tiers: see `transforms.totals`. Only Standard units climb the ladder."""
+    """The month's sums with their units in the tiers: see `transforms.totals`. Only Standard units are in tiers."""
     starts, tariffs = request.prices.operations.starts, request.tariffs
     others = [*tariffs.of(BASIC), *tariffs.of(PREMIUM)]
     if not others:
@@ -131,7 +131,7 @@ def _on_the_ladder(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
 
 
 def _connections(spark: SparkSession, request: Request) -> tuple[list[PeakDay], Counts]:
-    """The peaks by namespace and day, and what became of their files and rows."""
+    """The peaks by namespace and day, and the results of reading their files and rows."""
     listing = list_month(spark, f"{request.usage}/connections", request.month, CONNECTIONS, optional=OF_A_PROCESS)
     files = Counts(
         files=len(listing.files) + len(listing.rejected),

@@ -1,4 +1,4 @@
-"""Which rows cannot be billed, and why; the first reason that applies is counted (docs/costs.md, "Bad input")."""
+"""Which rows cannot be billed, and why; the first applicable reason is counted (docs/costs.md, "Bad input")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTS = ("operations", "messages", "bytes", "billing_units")
 
 
 def usage_reason(not_after: datetime | None) -> Column:
-    """Why a usage row is not billed; null for a good row. `not_after`: a later minute is a clock running ahead."""
+    """Why a usage row is not billed; null for a good row. `not_after`: later minutes come from a fast clock."""
     rules: list[tuple[Column, str]] = [
         *((F.col(name).isNull(), f"{name} is missing") for name in USAGE),
         (~F.col("kind").isin(*KINDS), "the kind is unknown"),
@@ -35,7 +35,7 @@ def usage_reason(not_after: datetime | None) -> Column:
 
 
 def _impossible_units() -> Column:
-    """A message that was sent or received cost at least one unit; a peek or an attempt need not have."""
+    """A sent or received message costs at least one unit; a peek or an attempt may cost none."""
     return F.col("kind").isin(*TRANSFERS) & (F.col("billing_units") < F.col("messages"))
 
 

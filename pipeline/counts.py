@@ -1,4 +1,4 @@
-"""How many rows were read, and what became of each: nothing disappears uncounted (docs/costs.md, "Bad input")."""
+"""The number of rows that were read, and their results: no row disappears uncounted (docs/costs.md, "Bad input")."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pipeline.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Rows read, and what became of them; `adds_up` or something vanished.
+    """The rows that were read, and their results; without `adds_up`, rows were lost.
 
-    `rejected`: files left out, and why; `examples`: some of the quarantined rows, where they are and why.
+    `rejected`: ignored files, and why; `examples`: some of the quarantined rows, with place and reason.
     """
 
     read: int = 0
@@ -52,9 +52,9 @@ def total(parts: Iterable[Counts]) -> Counts:
 
 
 def require_sum(day: str, counts: Counts, liars: Sequence[str]) -> None:
-    """Raises InputError where rows of the day disappeared or appeared between two looks at its files.
+    """Raises InputError if rows of the day disappeared or appeared between two reads of its files.
 
-    `liars`: files that hold another number of rows than they say themselves.
+    `liars`: files with another number of rows than their footers say.
     """
     if not counts.adds_up:
         cause = f"{liars[0]}: leave it out" if liars else "its files changed while they were read"
@@ -65,7 +65,7 @@ def require_sum(day: str, counts: Counts, liars: Sequence[str]) -> None:
 
 
 def refuse_too_much(counts: Counts, allowed: Fraction) -> None:
-    """No invoice from input of which too much had to be left out."""
+    """Refuses to create an invoice if too much of the input is unusable."""
     rows = Fraction(counts.quarantined, counts.read or 1)
     files = Fraction(counts.files_rejected, counts.files or 1)
     if max(rows, files) > allowed:

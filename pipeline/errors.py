@@ -1,4 +1,4 @@
-"""What can go wrong in a job, told in one sentence to the person who started it."""
+"""Errors of a job, each with one sentence for the person who started it."""
 
 
 class PipelineError(Exception):
@@ -6,8 +6,8 @@ class PipelineError(Exception):
 
 
 class PriceError(PipelineError):
-    """The price list does not answer the question asked of it."""
+    """The price list does not contain the requested prices."""
 
 
 class InputError(PipelineError):
-    """The usage data cannot be read, or too little of it can be trusted."""
+    """The usage data cannot be read, or too little of it is reliable."""

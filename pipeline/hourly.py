@@ -1,7 +1,7 @@
 """The hourly table: a month's usage summed by hour, every fact counted once, every row accounted for.
 
-A full run sums everything and tells copies of a record apart wherever in the month they are; of an incremental one, see
-`pipeline.kept`.
+A full run sums everything and finds copies of a record anywhere in the month; `pipeline.kept` describes an incremental
+run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLOCK_SKEW = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class HourlyTable:
-    """The hours, the same in brief, what became of the rows, and how to get some of the sums minute by minute."""
+    """The hours, their brief sums, the results of the rows, and a way to get some of the sums by minute."""
 
     hours: DataFrame
     brief: DataFrame
@@ -38,7 +38,9 @@ class HourlyTable:
     minutes: Callable[[Wanted], DataFrame]
 
     def where(self, condition: Column) -> HourlyTable:
-        """What of the table satisfies the condition on its `namespace`; the counts are still those of all."""
+        """The part of the table whose `namespace` satisfies the condition; the counts are still those of the whole
+        table.
+        """
         return replace(
             self,
             hours=self.hours.where(condition),
@@ -86,7 +88,7 @@ def valid_rows(
 
 
 def reason_of(month: Month, now: datetime) -> Column:
-    """Of a month that is still to come nothing is known, so no minute in it is refused as lying in the future."""
+    """The reason function of a month; in a future month no minute is refused as being in the future."""
     return usage_reason(now + CLOCK_SKEW if month.start <= now else None)
 
 
@@ -98,7 +100,7 @@ def _by_day(
     hours: DataFrame,
     copies: transforms.Copies,
 ) -> dict[str, Counts]:
-    """What became of each day's rows. The footers say how many there are; where some are missing it is asked why."""
+    """The result of each day's rows. Footers give the number of rows; if some are missing, the cause is determined."""
     read = {day: sum(file.rows for file in listing.files if file.day == day) for day in {f.day for f in listing.files}}
     accepted = counted_by_day(hours.groupBy("date").agg(F.sum("rows").alias("n")))
     repeated: dict[str, int] = {}
@@ -117,17 +119,17 @@ def _by_day(
 
 
 def _liars(spark: SparkSession, listing: Listing, day: str) -> list[str]:
-    """The day's files whose rows are not as many as their footers say."""
+    """The day's files whose number of rows differs from their footers."""
     of_day = replace(listing, files=tuple(file for file in listing.files if file.day == day))
     counted = {
         _name(row["file"]): row["count"] for row in read_files(spark, of_day, USAGE).groupBy("file").count().collect()
     }
-    told = ((file, counted.get(_name(file.path), 0)) for file in of_day.files)
-    return [f"{file.path} says it has {file.rows} rows and has {rows}" for file, rows in told if file.rows != rows]
+    reported = ((file, counted.get(_name(file.path), 0)) for file in of_day.files)
+    return [f"{file.path} says it has {file.rows} rows and has {rows}" for file, rows in reported if file.rows != rows]
 
 
 def _name(path: str) -> str:
-    """Spark tells a file's path percent-encoded, and with another number of slashes."""
+    """The name in a path from Spark, which is percent-encoded and has another number of slashes."""
     return unquote(path).rsplit("/", 1)[-1]
 
 
@@ -158,7 +160,7 @@ def with_reasons(
 
 
 def count_files(listing: Listing) -> Counts:
-    """The files alone."""
+    """The counts of the files only."""
     return Counts(
         files=len(listing.files) + len(listing.rejected),
         files_rejected=len(listing.rejected),
@@ -167,12 +169,12 @@ def count_files(listing: Listing) -> Counts:
 
 
 def read_hours(spark: SparkSession, table: str, days: list[str]) -> DataFrame:
-    """What was kept of these days under `table`."""
+    """The stored hours of these days under `table`."""
     return _read(spark, table, days, ("hour timestamp", *(f"{name} long" for name in transforms.SUMS)))
 
 
 def read_brief(spark: SparkSession, place: str, days: list[str]) -> DataFrame:
-    """What was kept of these days at `place`, in brief."""
+    """The stored brief sums of these days at `place`."""
     longs = (f"{name} long" for name in (*transforms.SUMS, *RULES))
     return _read(spark, place, days, ("hour timestamp", *longs))
 

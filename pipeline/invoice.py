@@ -21,9 +21,7 @@ SYSTEM, ANY = "$system", "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a pair used of one namespace, entity and kind in the month; `tiers`: its billable units, one for each of the
-    rates.
-    """
+    """The usage of one namespace, entity and kind by a pair in the month; `tiers`: billable units by rate."""
 
     namespace: str
     entity: str
@@ -38,7 +36,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakDay:
-    """A namespace's peaks of connections on one day, of each hour (UTC); None where nothing was told."""
+    """The connection peaks of a namespace on one day, by hour (UTC); None if unknown."""
 
     scope: str
     namespace: str
@@ -56,7 +54,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A row of the report; `exact` is its share before the cents were shared out, `quantity` what was priced."""
+    """A row of the report; `exact` is its share before rounding to cents, `quantity` is the priced quantity."""
 
     namespace: str
     entity: str
@@ -79,9 +77,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoice:
-    """What one billing scope owes for one month under one counting rule; `cents` was rounded once, half up.
+    """The bill of one billing scope for one month under one counting rule; `cents` was rounded once, half up.
 
-    `unpriced_bytes` crossed regions, and neither configuration nor price list says what that costs.
+    `unpriced_bytes` crossed regions at a price that neither configuration nor price list contains.
     """
 
     month: Month
@@ -102,7 +100,7 @@ class Invoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a month is priced."""
+    """The parameters of pricing a month."""
 
     month: Month
     prices: PriceList
@@ -121,7 +119,9 @@ class Terms:
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
-        """The price of a unit in each place of `tiers`: the ladder's, then Basic's and Premium's if there are such."""
+        """The price of a unit in each place of `tiers`: first the tiers of Standard, then Basic and Premium if there
+        are any.
+        """
         ladder = tuple(tier.price for tier in self.prices.operations.tiers)
         basic = self._basic_rate if self.tariffs.of(BASIC) else Fraction(0)
         return (*ladder, basic, Fraction(0)) if self.tariffs.of(BASIC) or self.tariffs.of(PREMIUM) else ladder
@@ -136,7 +136,7 @@ class Terms:
 
 
 def connections_of(days: Iterable[PeakDay]) -> dict[str, list[Connections]]:
-    """By billing scope the sums of its namespaces' peaks."""
+    """By billing scope, the sums of its namespaces' peaks."""
     sums: Counter[tuple[str, str]] = Counter()
     for day in days:
         sums[day.scope, day.namespace] += sum(peak or 0 for peak in day.peaks)
@@ -147,7 +147,7 @@ def connections_of(days: Iterable[PeakDay]) -> dict[str, list[Connections]]:
 
 
 def invoice(terms: Terms, scope: str, usage: Sequence[Usage], connections: Sequence[Connections]) -> Invoice:
-    """The scope's invoice, its lines summing to it to the cent."""
+    """The scope's invoice; its lines sum to it to the cent."""
     tiers = _add_tiers(usage, len(terms.rates))
     lines = [*_operation_lines(terms, usage, tiers), *_connection_lines(terms, connections)]
     crossing = _crossing(terms, usage)
@@ -180,12 +180,12 @@ def _add_tiers(usage: Iterable[Usage], count: int) -> tuple[int, ...]:
 
 
 def price_of(rates: Sequence[Fraction], tiers: Sequence[int]) -> Fraction:
-    """What units in their places cost; exact."""
+    """The exact price of units in their places."""
     return sum((rate * units for rate, units in zip(rates, tiers, strict=True)), Fraction(0))
 
 
 def shared_price(terms: Terms, month: Sequence[int], tiers: Sequence[int]) -> Fraction:
-    """What some of the month's units cost: by their own places, or the ladder's by their share of the units on it."""
+    """The price of some of the month's units: by their own places, or by their share of the units in the tiers."""
     rates, steps = terms.rates, len(terms.prices.operations.tiers)
     total = sum(month[:steps])
     if terms.allocation == "time" or not total:
@@ -204,7 +204,7 @@ def _place(row: Usage) -> tuple[str, ...]:
 
 
 def _included(terms: Terms, usage: Sequence[Usage], tiers: tuple[int, ...]) -> dict[tuple[str, ...], int]:
-    """Each row's units priced at 0; under pro-rata those of the ladder are shared out by units, as the charge is."""
+    """The units of each row priced at 0; under pro-rata, those in tiers are shared in proportion, as the charge is."""
     rates, steps = terms.rates, len(terms.prices.operations.tiers)
     total = sum(tiers[:steps])
     if terms.allocation == "time" or not total:
@@ -259,7 +259,7 @@ def _crossing(terms: Terms, usage: Iterable[Usage]) -> list[Usage]:
 
 
 def _bandwidth_lines(terms: Terms, crossing: Sequence[Usage]) -> list[Line]:
-    """One line per namespace and entity whose messages left a region, by the bytes that did."""
+    """One line per namespace and entity whose messages left a region, in proportion to the bytes."""
     sums: dict[tuple[str, str, str], int] = {}
     for row in crossing:
         place = (row.pair, row.namespace, row.entity)

@@ -1,6 +1,6 @@
 """Sums by minute, for what the hourly table is too coarse for: the hours in which a tier begins, and outages.
 
-An incremental run keeps them beside the hourly table, day by day, until the day's files or the wish change.
+An incremental run keeps them beside the hourly table, day by day, until the day's files or the wanted rows change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.transforms import KEY, SUMS
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which rows are summed by minute. `condition`: on the hourly table's columns; `days`: the days it can hold on,
-    each with what is wanted of it, in a text that differs where the wish does; `name`: what they are kept under.
+    each with what is wanted of it, in a text that differs if these differ; `name`: what they are kept under.
     """
 
     name: str
@@ -31,13 +31,13 @@ class Wanted:
 
 
 def of_hours(starts: Iterable[int]) -> Wanted:
-    """Everything in these hours, which are told in seconds since 1970."""
+    """All rows in these hours, given in seconds since 1970."""
     seconds = sorted(starts)
     days: dict[str, list[int]] = defaultdict(list)
     for second in seconds:
         days[datetime.fromtimestamp(second, UTC).date().isoformat()].append(second)
-    wishes = {day: json.dumps(hours) for day, hours in days.items()}
-    return Wanted("hours", wishes, F.unix_seconds("hour").isin(*seconds))
+    wanted_days = {day: json.dumps(hours) for day, hours in days.items()}
+    return Wanted("hours", wanted_days, F.unix_seconds("hour").isin(*seconds))
 
 
 def of_kinds(days: Iterable[str], kinds: Iterable[str]) -> Wanted:
@@ -57,19 +57,19 @@ class MinuteStore:
 
     def get(self, wanted: Wanted, compute: Callable[[Wanted], DataFrame]) -> DataFrame:
         """The wanted sums; only those days that are not kept as they are wanted are computed, and kept."""
-        wishes = {day: what for day, what in wanted.days.items() if day in self.fingerprints}
-        notes = {day: [self.fingerprints[day], what] for day, what in wishes.items()}
+        wanted_days = {day: what for day, what in wanted.days.items() if day in self.fingerprints}
+        notes = {day: [self.fingerprints[day], what] for day, what in wanted_days.items()}
         known = self._known(wanted.name)
         stale = {day for day, note in notes.items() if not note[0] or known.get(day) != note}
         if stale:
             self._renew(
-                Wanted(wanted.name, {day: wishes[day] for day in stale}, wanted.condition), compute, known, notes
+                Wanted(wanted.name, {day: wanted_days[day] for day in stale}, wanted.condition), compute, known, notes
             )
         schema = f"{', '.join(f'{name} string' for name in KEY)}, hour timestamp, minute timestamp"
         schema = f"{schema}, {', '.join(f'{name} long' for name in SUMS)}, date string"
-        if not wishes:
+        if not wanted_days:
             return self.spark.createDataFrame([], schema)
-        return self.spark.read.schema(schema).parquet(self._place(wanted.name)).where(F.col("date").isin(*wishes))
+        return self.spark.read.schema(schema).parquet(self._place(wanted.name)).where(F.col("date").isin(*wanted_days))
 
     def _renew(
         self,

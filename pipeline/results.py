@@ -50,7 +50,7 @@ def decimal_text(amount: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a run came to: how the rows fared, per billing scope and rule an invoice, and the outages."""
+    """The result of a run: the results of the rows, an invoice per billing scope and rule, and the outages."""
 
     counts: Counts
     priced: tuple[Priced, ...]
@@ -61,13 +61,11 @@ class Outcome:
 
 
 def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> None:
-    """Writes the file whole: a reader sees all of it or nothing."""
+    """Write the file atomically: a reader sees all of it or nothing."""
     beside = path.with_suffix(".part")
     with beside.open("w", encoding="utf-8") as out:
         for record in _records(run, prices, outcome):
-            out.write(
-                json.dumps(record, ensure_ascii=False).replace("\\u0000", "\ufffd") + "\n"
-            )  # no database takes it
+            out.write(json.dumps(record, ensure_ascii=False).replace("\\u0000", "\ufffd") + "\n")  # databases reject it
     beside.replace(path)
 
 

@@ -1,6 +1,6 @@
-"""The files of a folder, looked at one by one before anything is computed (docs/costs.md, "Bad input").
+"""The files of a folder, checked one by one before anything is computed (docs/costs.md, "Bad input").
 
-Works on local paths and on every store Hadoop has a connector for: both are reached through Hadoop's file system.
+Works on local paths and on every store with a Hadoop connector, through Hadoop's file system.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTHING_MORE: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that can be read: its day, its rows by its own footer, and how it writes time."""
+    """A readable file: its day, its number of rows by its footer, and its format of times."""
 
     path: str
     day: str
@@ -36,7 +36,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class RejectedFile:
-    """A file that is left out, and why."""
+    """An ignored file, and why."""
 
     path: str
     reason: str
@@ -97,7 +97,7 @@ def list_month(
 
 
 def _visible(spark: SparkSession, folder: Any) -> list[Any]:
-    """What is in a day's folder, but for temporary uploads and checksums, which begin with _ or . by convention."""
+    """The content of a day's folder, without temporary uploads and checksums, which begin with _ or . by convention."""
     found = _children(spark, folder.getPath().toString())
     return [status for status in found if not status.getPath().getName().startswith(("_", "."))]
 
@@ -191,7 +191,7 @@ def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, s
     as_stored = {
         name: "long" if kind == "timestamp" and unit == NANOSECONDS else kind for name, kind in columns.items()
     }
-    # Spark reads times in nanoseconds only as plain numbers, and only if told so.
+    # Spark reads times in nanoseconds only as integers, and only if configured.
     spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
     frame = spark.read.schema(ddl(as_stored)).option("basePath", root).parquet(*paths)
     selected: list[Column] = [
@@ -202,7 +202,7 @@ def _read(spark: SparkSession, root: str, paths: list[str], columns: dict[str, s
 
 
 def _children(spark: SparkSession, path: str) -> Iterable[Any]:
-    """What is directly inside a folder, by name; nothing where the folder does not exist."""
+    """The direct children of a folder, by name; none if the folder does not exist."""
     jvm: Any = spark._jvm
     where = jvm.org.apache.hadoop.fs.Path(path)
     try:

@@ -1,4 +1,4 @@
-"""The Spark session: the same meaning everywhere, local defaults only where nobody else configures it."""
+"""The Spark session: the same results everywhere; local defaults only if nothing else configures it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,18 @@ LOCAL_DEFAULTS = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000000",
 }
 # Little data spends its time compiling: a JVM that compiles lightly, no shuffle to speak of, and a plan that is made
-# once, not anew after each of its stages, halve that.
+# once, not anew after each of its stages, halve that. A fifth of the rest is planning that nobody needs here: checks of
+# the plan after each rule, filters inferred from others, and the text of the plan for pages that are not served.
 FOR_LITTLE_DATA = {
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "1g",
     # 48 MiB of code would be kept: the plans of a few months' runs fill them, and are compiled again and again.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "100",
 }
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A handful of rows is through before the code for them is compiled."""

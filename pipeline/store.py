@@ -1,4 +1,4 @@
-"""Small text files wherever Hadoop's file system reaches: a local folder or an object store."""
+"""Small text files on any file system of Hadoop: a local folder or an object store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 
 def read_text(spark: SparkSession, path: str) -> str | None:
-    """The file's text; None where there is none."""
+    """The text of the file; None if it does not exist."""
     system, where = _open(spark, path)
     if not system.exists(where):
         return None
@@ -21,7 +21,7 @@ def read_text(spark: SparkSession, path: str) -> str | None:
 
 
 def read_notes(spark: SparkSession, path: str) -> dict[str, Any]:
-    """The JSON object in the file; an empty one where there is none to be read: what is noted can be made again."""
+    """The JSON object in the file; empty if it is missing or unreadable, because notes can be created again."""
     try:
         notes = json.loads(read_text(spark, path) or "{}")
     except Exception:  # half written by a run that was killed, or not what its checksum says since the power failed
@@ -30,7 +30,7 @@ def read_notes(spark: SparkSession, path: str) -> dict[str, Any]:
 
 
 def write_text(spark: SparkSession, path: str, text: str) -> None:
-    """Puts the text in the file's place; the folder is made."""
+    """Replace the file by this text; the folder is created."""
     system, where = _open(spark, path)
     stream = system.create(where, True)
     try:
@@ -40,7 +40,7 @@ def write_text(spark: SparkSession, path: str, text: str) -> None:
 
 
 def delete(spark: SparkSession, path: str) -> None:
-    """Removes the file, or the folder with all that is in it; one that is not there is no error."""
+    """Delete the file, or the folder with its content; a missing one is no error."""
     system, where = _open(spark, path)
     system.delete(where, True)
 

@@ -1,4 +1,4 @@
-"""What is known of the namespaces beside their usage: their tier, and what crossing regions costs a pair."""
+"""The tiers of namespaces, and the price of region crossings of a pair."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASIC, STANDARD, PREMIUM = "basic", "standard", "premium"
 TIERS = (BASIC, STANDARD, PREMIUM)
 WITHIN_A_CONTINENT = "Intra Continent Data Transfer Out"
 CROSSING_KINDS = ("send_backlog", "syphon_receive")
-"""A message crosses on its way to the backlog, and again when the syphon fetches it home."""
+"""A message crosses regions on its way to the backlog, and again when the syphon drains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +51,15 @@ class Tariffs:
         return sorted(known.name for known in self.namespaces.values() if known.tier == tier)
 
     def tier_of(self, namespace: str) -> str:
-        """The namespace's tier; Standard where nothing is configured."""
+        """The namespace's tier; Standard if it is not configured."""
         return self.namespaces[namespace].tier if namespace in self.namespaces else STANDARD
 
     def premium_of(self, scope: str) -> list[Namespace]:
-        """The Premium namespaces a billing scope pays for."""
+        """The Premium namespaces that a billing scope pays for."""
         return [known for name in self.of(PREMIUM) if (known := self.namespaces[name]).scope == scope]
 
     def bandwidth_of(self, pair: str, prices: PriceList) -> PriceTiers | None:
-        """The price of a GB between the regions of the pair; None where it crosses none, or nobody knows the price."""
+        """The price of a GB between the regions of the pair; None without a crossing or a known price."""
         crossing = self.crossings.get(pair)
         if crossing is None:
             return None
@@ -72,7 +72,7 @@ NOTHING_KNOWN = Tariffs(namespaces={}, crossings={})
 
 
 def read_tariffs(path: Path | None) -> Tariffs:
-    """What the control plane wrote: JSON lines, `namespace` and `crossing` records. Raises PipelineError."""
+    """Read the file of the control plane: JSON lines with `namespace` and `crossing` records. Raises PipelineError."""
     if path is None:
         return NOTHING_KNOWN
     try:

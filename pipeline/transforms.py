@@ -1,8 +1,8 @@
-"""From raw usage rows to billable units sorted into price tiers, on Spark; every step pure, frame in and frame out.
+"""From raw usage rows to billable units sorted into price tiers, on Spark; every step is pure, from frame to frame.
 
-The cheap path does the bulk: rows are summed by hour, and an hour that lies inside one tier needs no more detail.
-Only the few hours in which a tier begins are looked at minute by minute, and of these only the minute in which it does
-row by row. All arithmetic is on whole units.
+Most of the work is cheap: rows are summed by hour, and an hour inside one tier needs no more detail. Only the few hours
+in which a tier begins are processed by minute, and of these only the minute in which it begins is processed row by row.
+All arithmetic uses whole units.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Copies:
 
 
 def hashed(rows: DataFrame, identity: Sequence[str] = ANYWHERE) -> DataFrame:
-    """The rows with `h`, a hash of the identity: eight bytes travel through the shuffle instead of the whole text."""
+    """The rows with `h`, a hash of the identity, so that eight bytes instead of the whole text are shuffled."""
     return rows.withColumn("h", F.xxhash64(*identity))
 
 
@@ -71,7 +71,7 @@ def find_copies(rows: DataFrame, expected: int = 0, identity: Sequence[str] = AN
 
 
 def winners(rows: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """Of each record the row that counts."""
+    """The row of each record that counts."""
     others = [name for name in (*USAGE, "date") if name not in ("record_id", "seq")]
     best = rows.groupBy(*identity).agg(F.max(F.struct("seq", *others)).alias("row"))
     return best.select("record_id", "row.*").select(*USAGE, "date")
@@ -124,7 +124,7 @@ def _summed(rows: DataFrame, *further: str) -> DataFrame:
 
 
 def by_rule(rows: DataFrame) -> DataFrame:
-    """Each row once per counting rule, `units` being what that rule bills."""
+    """Each row once per counting rule, with `units` billed under that rule."""
     rules = rows.withColumn("rule", F.explode(F.array(*map(F.lit, RULES))))
     units = reduce(lambda rest, rule: F.when(F.col("rule") == rule, billed(rule)).otherwise(rest), RULES, F.lit(None))
     return rules.withColumn("units", units)
@@ -176,7 +176,7 @@ def _climbed(used: DataFrame, on_its_own: Sequence[str], time: str, starts: Sequ
 
 
 def _tier_at(unit: Column, starts: Sequence[int]) -> Column:
-    """The tier in which the unit with this number (from 0) lies."""
+    """The tier of the unit with this number (from 0)."""
     return reduce(add, ((unit >= F.lit(start)).cast("int") for start in starts)) - 1
 
 
@@ -226,7 +226,7 @@ def _tiers_at(ladder: DataFrame, time: str) -> DataFrame:
 
 
 def _in_places(sums: DataFrame, wanted: str, starts: Sequence[int]) -> DataFrame:
-    """Sums with their tier under each rule, told by rule, where the `tier` is wanted."""
+    """Sums with their tier under each rule, if the `tier` is requested."""
     of_rule = reduce(lambda rest, rule: F.when(F.col("rule") == rule, F.col(rule)).otherwise(rest), RULES, F.lit(None))
     placed = by_rule(sums).withColumn("tier", of_rule).where(wanted)
     units = (F.when(F.col("tier") == n, F.col("units")).otherwise(0).alias(f"t{n}") for n in range(len(starts)))
@@ -260,12 +260,12 @@ def beside_the_ladder(brief: DataFrame, tiers: int, basic: Sequence[str]) -> Dat
 
 
 def with_places_beside(rows: DataFrame, tiers: int) -> DataFrame:
-    """Rows on the ladder with the same two places, empty."""
+    """Rows in Standard tiers with the same two additional places, empty."""
     return rows.withColumns({f"t{tiers + n}": F.lit(0).cast("long") for n in (0, 1)})
 
 
 def _overlap(start: int, end: int | None) -> Column:
-    """How many units of a row that ends at `top` lie in the tier."""
+    """How many units of a row that ends at `top` are in the tier."""
     highest = F.col("top") if end is None else F.least(F.col("top"), F.lit(end))
     lowest = F.greatest(F.col("top") - F.col("units"), F.lit(start))
     return F.greatest(F.lit(0), highest - lowest)

@@ -18,40 +18,47 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests import migrated, selection
+from tests import compiled, migrated, selection
 
 TOGETHER = {
     "tests/acceptance/test_browser.py": "demo",
-    "tests/acceptance/test_demo_costs.py": "demo",
+    "tests/acceptance/test_demo_endings.py": "demo",
     "tests/acceptance/test_drill_in_demo.py": "demo",
-    "tests/acceptance/test_operating_the_demo.py": "demo",
     "tests/acceptance/test_outage_stories.py": "demo",
     "tests/pipeline/": "spark",
 }
 """What one worker of a parallel run (`make test`) does alone, because it is costly; else a file does."""
 
 
-COSTLY_FIRST = (
+LONGEST_FIRST = (
     "demo",
+    "tests/pairing/test_syphon.py",
     "spark",
+    "tests/pairing/test_paired_sending.py",
+    "tests/pairing/test_bounded_time.py",
+    "tests/dashboard/site/test_browser.py",
+    "tests/dashboard/access/test_signin_provider.py",
+    "tests/pairing/test_syphon_fleet.py",
+    "tests/dashboard/costs/test_costs_command.py",
+    "tests/acceptance/test_fleet.py",
+    "tests/acceptance/test_fleet_workers.py",
+    "tests/pairing/test_ways_to_a_namespace.py",
+    "tests/pairing/test_classification_on_the_wire.py",
+    "tests/pairing/test_nothing_left_behind.py",
+    "tests/acceptance/test_prometheus.py",
+    "tests/pairing/test_contract_of_a_pair.py",
+    "tests/workers/test_orphans_drained.py",
+    "tests/dashboard/site/test_browser_unanswered.py",
+    "tests/emulator/test_emulator_process.py",
     "tests/dashboard/fleet/test_postgres.py",
     "tests/dashboard/site/test_security_canaries.py",
 )
-"""What takes longest begins at once: begun late, one worker would still be busy with it while all others have ended."""
+"""What takes longest begins first: begun late, one worker would still be busy with it while all others have ended."""
 
 
-WAITING = (
-    "tests/pairing/test_syphon.py",
-    "tests/pairing/test_bounded_time.py",
-    "tests/workers/test_orphans_drained.py",
-    "tests/pairing/test_paired_sending.py",
-    "tests/contract/",
-    "tests/emulator/",
-    "tests/pairing/",
-)
-"""The longest files, and rooms whose tests wait for locks and deadlines more than they compute: every other worker
-begins with them, so that what waits and what computes share the time. Tests with a database keep their order
-among themselves."""
+WAITING = ("tests/acceptance/", "tests/contract/", "tests/emulator/", "tests/pairing/", "tests/workers/")
+"""Rooms whose tests wait for processes, locks and deadlines more than they compute: every other worker prefers them,
+so that what waits and what computes share the time. Tests with a database keep their order among themselves."""
 
 
 class ByCost(LoadScopeScheduling):
@@ -62,12 +69,21 @@ class ByCost(LoadScopeScheduling):
         return next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        first = [group for group in COSTLY_FIRST if group in self.workqueue]
-        if not first and int(node.gateway.id.removeprefix("gw")) % 2:
-            first = [scope for start in WAITING for scope in self.workqueue if scope.startswith(start)]
-        if first:
-            self.workqueue.move_to_end(first[0], last=False)
+        chosen = self._longest(node) or self._of_its_kind(node)
+        if chosen:
+            self.workqueue.move_to_end(chosen, last=False)
         super()._assign_work_unit(node)
+
+    def _longest(self, node: WorkerController) -> str | None:
+        """None behind another of them: a worker gets its next file while it has two tests of the one before."""
+        under_way = [scope for scope, tests in self.assigned_work[node].items() if not all(tests.values())]
+        if not set(under_way).isdisjoint(LONGEST_FIRST):
+            return None
+        return next((scope for scope in LONGEST_FIRST if scope in self.workqueue), None)
+
+    def _of_its_kind(self, node: WorkerController) -> str | None:
+        waits = bool(int(node.gateway.id.removeprefix("gw")) % 2)
+        return next((scope for scope in self.workqueue if scope.startswith(WAITING) is waits), None)
 
 
 LOWEST_PORT, PORTS = 10_240, 22_000
@@ -76,6 +92,10 @@ LOWEST_PORT, PORTS = 10_240, 22_000
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCost:
     return ByCost(config, log)
+
+
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    compiled.compile_all(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

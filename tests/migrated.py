@@ -33,10 +33,10 @@ def template() -> Path:
 
 def _digest() -> str:
     sources = sorted((ROOT / "dashboard").rglob("*.py"))
-    told = hashlib.sha256(str(ROOT).encode())
+    reported = hashlib.sha256(str(ROOT).encode())
     for source in sources:
-        told.update(source.read_bytes())
-    return told.hexdigest()[:16]
+        reported.update(source.read_bytes())
+    return reported.hexdigest()[:16]
 
 
 def copy(file: Path) -> None:

@@ -18,7 +18,7 @@ def wanted() -> str:
 
 
 def keep_picture(page: Page, name: str, height: int = 1000) -> None:
-    """The page's upper part, at most as high as told, as NAME-light.png and NAME-dark.png."""
+    """The page's upper part, at most as high as reported, as NAME-light.png and NAME-dark.png."""
     if not wanted():
         return
     width = page.evaluate("document.documentElement.clientWidth")

@@ -18,7 +18,7 @@ PAUSE_S = 0.001
 
 
 def _sleep(seconds: float) -> None:
-    """Sleep as told, but for the SDK's pause between two polls: back-offs and keep-alives keep their times."""
+    """Sleep as reported, but for the SDK's pause between two polls: back-offs and keep-alives keep their times."""
     time.sleep(PAUSE_S if seconds <= BETWEEN_POLLS_S else seconds)
 
 

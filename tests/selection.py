@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-SHARE = 5
+SHARE = 10
 """The nightly run draws this many times as many examples as `make test`."""
 FEWEST = 10
 FULL = 100

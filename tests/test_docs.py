@@ -1,4 +1,4 @@
-"""The docs are held to the code: what exists is told, what is cited exists, and examples at least parse.
+"""The docs are held to the code: what exists is reported, what is cited exists, and examples at least parse.
 
 Nothing here is a copied list of names: each is read from the code it belongs to.
 """
@@ -22,6 +22,7 @@ from emulator.faults import EFFECTS, fault_from_json
 from pairing import SendAvailabilityOptions
 from pairing.events import KINDS
 from pairing.telemetry import metering
+from tools import event_table
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("pairing", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
@@ -37,12 +38,12 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def undocumented(names: set[str], told: str) -> list[str]:
+def undocumented(names: set[str], reported: str) -> list[str]:
     """The names that the text does not have as words of their own."""
-    return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", told))
+    return sorted(name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", reported))
 
 
-# -- what exists is told ----------------------------------------------------------------------------------------------
+# -- what exists is documented ----------------------------------------------------------------------------------------
 
 
 def test_every_option_is_explained() -> None:
@@ -50,7 +51,7 @@ def test_every_option_is_explained() -> None:
     assert not [name for name in sorted(names) if name not in text_of("docs/options.md")]
 
 
-def test_every_public_name_of_the_library_is_told() -> None:
+def test_every_public_name_of_the_library_is_documented() -> None:
     pages = text_of(*(name_of(page) for page in PAGES))
     names = {name for room in ("pairing", "pairing.aio") for name in importlib.import_module(room).__all__}
     assert not undocumented(names, pages)
@@ -89,18 +90,18 @@ def test_every_setting_of_the_control_plane_is_in_operations() -> None:
     assert not undocumented(names - from_system, text_of("docs/operations.md"))
 
 
-def test_every_management_command_is_told() -> None:
+def test_every_management_command_is_documented() -> None:
     folder = ROOT / "dashboard/management/commands"
     commands = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert "demo" in commands
     assert not undocumented(commands, text_of("docs/contract.md") + text_of("docs/operations.md"))
 
 
-def test_every_make_target_is_told() -> None:
+def test_every_make_target_is_documented() -> None:
     targets = re.search(r"^\.PHONY: (.+)$", text_of("Makefile"), re.MULTILINE)
     assert targets
-    told = text_of("README.md", "CONTRIBUTING.md", "docs/contract.md")
-    assert not [target for target in targets[1].split() if f"make {target}" not in told]
+    reported = text_of("README.md", "CONTRIBUTING.md", "docs/contract.md")
+    assert not [target for target in targets[1].split() if f"make {target}" not in reported]
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Iterator[str]:
@@ -115,14 +116,21 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "/") -> Itera
             yield route
 
 
-def test_every_page_of_the_dashboard_is_told() -> None:
-    told = text_of("docs/contract.md", "docs/operations.md", "docs/api.md")
-    assert not [route for route in routes(get_resolver().url_patterns) if f"`{route}" not in told]
+def test_every_page_of_the_dashboard_is_documented() -> None:
+    reported = text_of("docs/contract.md", "docs/operations.md", "docs/api.md")
+    assert not [route for route in routes(get_resolver().url_patterns) if f"`{route}" not in reported]
 
 
-def test_every_kind_of_event_is_told() -> None:
+def test_every_kind_of_event_is_documented() -> None:
     assert not undocumented(set(KINDS), text_of("docs/contract.md"))
     assert not undocumented(set(KINDS), text_of("docs/operations.md"))
+
+
+def test_the_table_of_events_is_as_they_are_declared() -> None:
+    text = event_table.PAGE.read_text(encoding="utf-8")
+
+    assert event_table.written(text) == text, "run `python tools/event_table.py`"
+    assert not undocumented(set(KINDS), event_table.table())
 
 
 def command_line_options(*rooms: str) -> set[str]:
@@ -133,48 +141,48 @@ def command_line_options(*rooms: str) -> set[str]:
     return {name for name in names if name.startswith("--")}
 
 
-def test_every_option_of_the_emulator_is_told() -> None:
+def test_every_option_of_the_emulator_is_documented() -> None:
     options = command_line_options("emulator")
     assert "--namespace" in options
     assert not undocumented(options, text_of("docs/emulator.md"))
 
 
-def test_every_option_of_a_management_command_is_told() -> None:
+def test_every_option_of_a_management_command_is_documented() -> None:
     options = command_line_options("dashboard")
     assert "--month" in options
     assert not undocumented(options, text_of("docs/contract.md", "docs/operations.md", "docs/costs.md"))
 
 
 @pytest.mark.django_db
-def test_every_metric_is_told() -> None:
+def test_every_metric_is_documented() -> None:
     names = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
     assert names
     assert not undocumented(names, text_of("docs/observability.md"))
 
 
-def test_every_fault_is_told() -> None:
-    told = text_of("docs/contract.md")
-    assert not undocumented(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, told)
+def test_every_fault_is_documented() -> None:
+    reported = text_of("docs/contract.md")
+    assert not undocumented(set(EFFECTS) | {effect for effects in EFFECTS.values() for effect in effects}, reported)
     assert not undocumented(
-        set(fault_from_json({"operation": "send", "effect": "reject"}, 0.0).as_json()) - {"hits"}, told
+        set(fault_from_json({"operation": "send", "effect": "reject"}, 0.0).as_json()) - {"hits"}, reported
     )
 
 
-def test_every_kind_of_usage_is_told() -> None:
+def test_every_kind_of_usage_is_documented() -> None:
     assert not undocumented(set(metering.KINDS), text_of("docs/contract.md"))
 
 
-def test_every_key_of_the_pairs_file_is_told() -> None:
+def test_every_key_of_the_pairs_file_is_documented() -> None:
     assert not undocumented({*PAIR_KEYS, *ENDPOINT_KEYS}, text_of("docs/contract.md"))
 
 
-def test_every_key_in_redis_is_told() -> None:
+def test_every_key_in_redis_is_documented() -> None:
     calls = (node for module in modules("pairing") for node in ast.walk(module) if isinstance(node, ast.Call))
     keys = (call.args for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("_key", "_hash"))
     names = {str(key.value) for key, *_ in keys if isinstance(key, ast.Constant)}
     assert names >= {"health", "ping-due"}
-    told = text_of("docs/design/coordination.md")
-    assert not [name for name in sorted(names) if f"`pairing:{{<pair>}}:{name}`" not in told]
+    reported = text_of("docs/design/coordination.md")
+    assert not [name for name in sorted(names) if f"`pairing:{{<pair>}}:{name}`" not in reported]
 
 
 def test_every_test_that_the_requirements_name_is_there() -> None:
@@ -184,7 +192,7 @@ def test_every_test_that_the_requirements_name_is_there() -> None:
     assert named <= set(re.findall(r"def (test_\w+)\(", modules_of_tests))
 
 
-# -- what is told exists, or is said to be missing --------------------------------------------------------------------
+# -- what is documented exists, or is said to be missing --------------------------------------------------------------
 
 
 def section(page: str, title: str) -> str:
@@ -207,9 +215,9 @@ def test_every_command_of_the_contract_is_there() -> None:
 
 
 def test_every_page_of_the_contract_is_there() -> None:
-    told = set(re.findall(r"`(/[^`?*$]*)", section("docs/contract.md", "6. The dashboard")))
-    assert "/pairs/<pair>/" in told
-    absent = told - set(routes(get_resolver().url_patterns))
+    reported = set(re.findall(r"`(/[^`?*$]*)", section("docs/contract.md", "6. The dashboard")))
+    assert "/pairs/<pair>/" in reported
+    absent = reported - set(routes(get_resolver().url_patterns))
     assert not [page for page in sorted(absent) if f"`{page}`" not in missing()]
 
 
@@ -274,7 +282,7 @@ def test_every_page_can_be_reached(document: Path) -> None:
     assert document.name == "README.md" or document in linked
 
 
-# -- examples parse, and nothing of one machine is told ---------------------------------------------------------------
+# -- examples parse, and nothing of one machine is in the docs --------------------------------------------------------
 
 
 @pytest.mark.parametrize("document", PAGES, ids=name_of)

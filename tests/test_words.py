@@ -1,4 +1,4 @@
-"""Names use the terms of the field: docs/glossary.md lists the words that names do not use."""
+"""Names and texts use the terms of the field: docs/glossary.md lists the words that they do not use."""
 
 import ast
 import re
@@ -10,8 +10,17 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("pairing", "emulator", "dashboard", "workers", "pipeline", "examples", "tools", "tests")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-TABLE = GLOSSARY.split("## Terms not used in names")[1]
+TABLE = GLOSSARY.split("## Terms not used")[1]
 UNUSED = {row.split("|")[1].strip() for row in TABLE.splitlines() if row.startswith("|") and "---" not in row} - {"not"}
+
+TEXTS = (*PACKAGES, "templates", "docs", "deploy")
+SUFFIXES = {".py", ".html", ".md", ".js", ".css", ".lua", ".yml", ".toml", ".txt"}
+LISTS = {ROOT / "docs" / "glossary.md", Path(__file__).resolve()}
+STORED = {"verdict", "verdicts", "books", "homecoming", "told"}
+"""Names in JSON, Redis and the database that cannot change: allowed as such a name, not as a word of a sentence."""
+AS_A_NAME = re.compile(rf"""[."'`:*-]({"|".join(STORED)})\b|\b({"|".join(STORED)})(["'`:=]| = )""")
+SUSPECT = re.compile("|".join(UNUSED), re.IGNORECASE)
+CONSTRAINTS = re.compile("books_are_closed_at_the_end|told_once")
 
 
 def words_of(name: str) -> set[str]:
@@ -21,12 +30,27 @@ def words_of(name: str) -> set[str]:
 
 
 def public_names(path: Path) -> Iterator[str]:
-    """The module itself, its classes, and the functions and methods without a leading underscore."""
+    """The module itself, its classes, functions and methods."""
     yield path.stem
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_named and not node.name.startswith(("_", "test_")):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
+
+
+def texts() -> Iterator[Path]:
+    """All source files, templates and documents, without migrations, which keep the names of their time."""
+    yield from (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    for folder in TEXTS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in SUFFIXES and "migrations" not in path.parts and path not in LISTS:
+                yield path
+
+
+def unused_words(line: str) -> set[str]:
+    """The words of the table that a line of text or code contains."""
+    if not SUSPECT.search(line):  # most lines
+        return set()
+    return words_of(AS_A_NAME.sub(" ", CONSTRAINTS.sub("", line))) & UNUSED
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -42,8 +66,35 @@ def test_names_use_the_terms_of_the_glossary(package: str) -> None:
     assert not found
 
 
+def test_texts_and_code_use_the_terms_of_the_glossary() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {', '.join(sorted(words))}"
+        for path in texts()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (words := unused_words(line))
+    ]
+    assert not found
+
+
 def test_the_table_of_the_glossary_is_read() -> None:
     assert {"deed", "wish", "verdict"} <= UNUSED
     assert words_of("drill_verdicts") & UNUSED
     assert words_of("Deeds") & UNUSED
     assert not words_of("DepthSample") & UNUSED
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('    kind="books",', set()),
+        ("    verdict: str", set()),
+        ("    return check.verdict", set()),
+        ("# the books balance", {"books"}),
+        ("The verdict is stored.", {"verdict"}),
+        ("def act(deed): ...", {"deed"}),
+        ("test_a_wish_is_stored", {"wish"}),
+        ("a bookstore with a verdictless wishbone", set()),
+    ],
+)
+def test_stored_names_are_allowed_and_words_of_sentences_are_not(line: str, words: set[str]) -> None:
+    assert unused_words(line) == words

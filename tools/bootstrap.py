@@ -196,7 +196,7 @@ def unpack_from_apt(package: str) -> bool:
     folder.mkdir(parents=True)
     try:
         run(["apt-get", "update", "-qq"], "apt-get update failed")
-        # As root apt drops its rights, and may not write into a folder of ours: so it is told not to.
+        # As root, apt drops its rights and cannot write into our folder, so the sandbox is disabled.
         options = ["-qq", "-o", "APT::Sandbox::User=root", "-o", f"Dir::Cache::archives={folder}"]
         run(
             ["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, "apt-get", *options, "download", package],
@@ -292,7 +292,8 @@ def ensure_packages(name: str) -> None:
     if is_installed(name) or is_installed("test"):
         return
     say("installing Python packages (Spark is the large one) …")
-    uv("sync", "--quiet", "--require-hashes", REQUIREMENTS / f"{name}.txt")
+    # Compiled now: else each of the processes that start at the same time compiles all of it by itself.
+    uv("sync", "--quiet", "--compile-bytecode", "--require-hashes", REQUIREMENTS / f"{name}.txt")
     uv("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ROOT)
     stamp(name).write_text(digest(name))
 
@@ -320,7 +321,7 @@ def start_guardian() -> None:
 
 # -- commands ---------------------------------------------------------------------------------------------------------
 
-TEST_WORKERS = str(min(3 * (os.cpu_count() or 1), 16))
+TEST_WORKERS = str(min(4 * (os.cpu_count() or 1), 16))
 """Three quarters of the tests' time is waiting for sockets and deadlines, so there are more of them than cores."""
 
 FILE_BY_FILE = ["--dist", "loadscope", "--no-loadscope-reorder"]

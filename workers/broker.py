@@ -1,61 +1,145 @@
-"""The connection of workers and beat to Redis, kept through any outage of it: `Amqp` for the Celery app.
+"""The connection of workers and beat to Redis, which survives outages of any length: `Amqp` for the Celery app.
 
-A task that ends, or a channel that is closed, after its connection was lost asks Redis once more: it acknowledges, or
-restores what was not acknowledged. Kombu's channel has no connection any more at that moment and raises AttributeError,
-which nobody expects, and Celery ends the worker (seen with celery 5.7.0 and kombu 5.7.0; compare celery/kombu issue 582
-and celery/celery issue 10205). Here it raises the ConnectionError that both handle. The task is left to the visibility
-timeout, after which Redis delivers it again; until then the next tick of the schedule does its work.
+After a lost connection, a task that ends or a channel that is closed accesses Redis once more, to acknowledge or to
+restore unacknowledged messages. At that moment Kombu's channel has no connection and raises AttributeError, which is
+unhandled, so Celery ends the worker (observed with celery 5.7.0 and kombu 5.7.0; compare celery/kombu issue 582 and
+celery/celery issue 10205). The classes here raise ConnectionError, which both handle. Redis delivers the task again
+after the visibility timeout; until then the next tick of the schedule does its work.
+
+Malformed messages that another program has put into the queues would end a worker as well. They are dropped or set
+aside here.
 """
 
 import logging
-from typing import Any
+from queue import Empty
+from typing import Any, ClassVar, cast
 
 from celery.app.amqp import AMQP
+from celery.worker.consumer import Gossip, Mingle
 from kombu import Connection
-from kombu.transport import TRANSPORT_ALIASES, redis
-from redis.exceptions import ConnectionError
+from kombu.transport import TRANSPORT_ALIASES, redis, virtual
+from redis.exceptions import ConnectionError, ResponseError
+
+from pairing.fleet.checked_redis import CheckedRedis, set_aside
+from pairing.fleet.keys import Keys
+from pairing.stored_json import as_text
 
 log = logging.getLogger(__name__)
+QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
+KEYS = {
+    **{key: "list" for name in QUEUES for key in (name, f"{name}\x06\x16*")},
+    "_kombu.binding.*": "set",
+    "unacked": "hash",
+    "unacked_index": "zset",
+    "unacked_mutex": "string",
+}
+"""The keys of kombu, with the type of each."""
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What kombu and Celery raise where a task makes no sense. Errors of Redis are none of them."""
+EXCHANGE, FIELDS_OF_A_BINDING = "workers", 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 3.0
-"""Pauses between attempts to connect: workers are back within 10 s of Redis (docs/operations.md)."""
+"""Pauses between connection attempts: workers reconnect within 10 s after Redis returns (docs/operations.md)."""
 
 
 def has_lost_connection(channel: Any) -> bool:
-    """Whether the channel, or the connection below it, was closed or given up."""
+    """Whether the channel, or its underlying connection, was closed or abandoned."""
     return channel.connection is None or channel.connection.client is None
 
 
+class BrokerRedis(CheckedRedis):
+    """The client of a channel. Kombu has its own keys, which the class of the channel names."""
+
+    keys_of: ClassVar[Keys] = Keys(KEYS)
+
+
 class QoS(redis.QoS):
-    """Restores what a channel has not acknowledged, unless the channel has lost its connection."""
+    """Restores the unacknowledged messages of a channel, unless the channel has lost its connection."""
 
     def restore_unacked(self, client: Any = None) -> None:
         delivered: dict[str, Any] = self._delivered or {}
         if has_lost_connection(self.channel):
-            log.info("%d tasks are left to the visibility timeout", len(delivered))
+            log.info("%d tasks are delivered again after the visibility timeout", len(delivered))
             delivered.clear()
         else:
             super().restore_unacked(client)
 
+    def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
+        """Back into its queue; what cannot be read is no task, and dropped."""
+        try:
+            super().restore_by_tag(tag, client, leftmost)
+        except UNREADABLE as error:
+            log.error("an unacknowledged task in Redis cannot be read (%s); it is dropped", type(error).__name__)
+            self._remove_from_indices(tag).execute()  # type: ignore[attr-defined]  # its types leave this out
+
+    def tags(self) -> set[str]:
+        """What was delivered and is not acknowledged."""
+        return set(self._delivered or ())
+
+
+class Message(virtual.Message):
+    """A task; TypeError or ValueError where its fields are not those of one."""
+
+    def __init__(self, payload: Any, channel: Any = None, **options: Any) -> None:
+        super().__init__(payload, channel=channel, **options)
+        headers, where = self.headers, self.delivery_info
+        names = (headers.get("task", ""), headers.get("id", ""))
+        texts = (self.delivery_tag, where["exchange"], where["routing_key"], *names)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("not a task")
+
 
 class Channel(redis.Channel):
-    """A channel that raises ConnectionError where it has lost its connection."""
+    """A channel that raises ConnectionError if it has lost its connection, and drops messages that are not tasks."""
 
     QoS = QoS
+    Message = Message
 
     def _connparams(self, asynchronous: bool = False) -> Any:
         if has_lost_connection(self):
             raise ConnectionError("this channel has lost its connection to Redis")
         return super()._connparams(asynchronous)  # type: ignore[misc]  # its types leave this out
 
+    def _get_client(self) -> type[BrokerRedis]:
+        return BrokerRedis
+
+    def _brpop_read(self, **options: Any) -> Any:
+        """The next task, given to its consumer. What is none would end the worker: it is dropped, and logged."""
+        qos = cast(QoS, self.qos)
+        before = qos.tags()
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]  # its types leave this out
+        except ResponseError as error:
+            if not self._set_aside(error):
+                raise
+        except UNREADABLE as error:
+            log.error("a task in Redis cannot be read (%s); it is dropped", type(error).__name__)
+            for tag in qos.tags() - before:
+                qos.reject(tag)
+        raise Empty
+
+    def _set_aside(self, error: ResponseError) -> bool:
+        its: Any = self  # its types leave some methods out
+        queues = [its._q_for_pri(queue, step) for queue in its.active_queues for step in its.priority_steps]
+        return set_aside(its._create_client(), BrokerRedis.keys_of, queues, error)
+
+    def get_table(self, exchange: str) -> list[Any]:
+        """The bindings of an exchange: routing key, pattern and queue. Those of tasks are known, and not asked for."""
+        if exchange == EXCHANGE:
+            return [(queue, "", queue) for queue in QUEUES]
+        with self.conn_or_acquire() as client:
+            members = client.smembers(self.keyprefix_queue % exchange)
+        rows = (tuple(as_text(member).split(self.sep)) for member in members)
+        return [row for row in rows if len(row) == FIELDS_OF_A_BINDING]
+
 
 class Transport(redis.Transport):
-    """Redis, with these channels."""
+    """The Redis transport with these channels."""
 
     Channel = Channel
 
 
 class PersistentConnection(Connection):
-    """Tries again every few seconds for as long as it takes."""
+    """Retries every few seconds, without a limit."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         pauses = {
@@ -67,10 +151,12 @@ class PersistentConnection(Connection):
 
 
 class Amqp(AMQP):
-    """Celery's, with connections of this kind."""
+    """Celery's Amqp with connections of this kind."""
 
     Connection = PersistentConnection
 
 
+for step in (Gossip, Mingle):
+    step.compatible_transports = set()  # workers need no news of each other, and strangers could send some
 for scheme in ("redis", "rediss"):
-    TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"  # kombu's registry of transports by the scheme of a URL
+    TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"  # kombu's registry of transports by URL scheme

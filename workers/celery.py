@@ -1,7 +1,7 @@
-"""The Celery app and the beat schedule: `celery -A workers worker` and `… beat` do the right thing as they are.
+"""The Celery app and the beat schedule: `celery -A workers worker` and `… beat` need no further options.
 
-Beat only wakes: what is due stands in Redis, and leases there give exclusion. So two beats, a redelivered task or a
-tick that is lost do no harm, and ticks expire before the next ones could pile up behind them.
+Beat only triggers tasks: due times are in Redis, and leases there provide mutual exclusion. So a second beat, a
+redelivered task or a lost tick does no harm, and a tick expires before the next ones queue up behind it.
 """
 
 import logging
@@ -18,13 +18,14 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
+from workers.broker import EXCHANGE, QUEUES
+
 try:
     settings.REDIS_URL  # noqa: B018 - reads the environment, which may be wrong
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")
 
-QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
-SLICE_S = 60.0  # how long a task that loops keeps its thread before it lets the next tick start it anew
+SLICE_S = 60.0  # how long a looping task keeps its thread until the next tick starts it again
 
 ROOMS = (
     "pingers",
@@ -44,7 +45,7 @@ ROOMS = (
 )
 
 for chatter in ("celery.app.trace", "celery.worker.strategy", "azure"):
-    logging.getLogger(chatter).setLevel(logging.WARNING)  # lines for every tick and frame help nobody
+    logging.getLogger(chatter).setLevel(logging.WARNING)  # log lines for every tick and frame are not useful
 
 app = Celery(
     "workers", task_cls="workers.ticks:Tick", amqp="workers.broker:Amqp", include=[f"workers.{room}" for room in ROOMS]
@@ -52,35 +53,37 @@ app = Celery(
 
 
 def every(seconds: float, task: str, *, expires: float | None = None) -> dict[str, Any]:
-    """One entry of the schedule; the tick is void once the next one is due, or after `expires` seconds."""
+    """One entry of the schedule; the tick expires when the next one is due, or after `expires` seconds."""
     return {"task": task, "schedule": timedelta(seconds=seconds), "options": {"expires": expires or max(seconds, 2.0)}}
 
 
 app.conf.update(
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
-    broker_connection_max_retries=None,  # for ever: workers.broker
-    # Redis hands a task out again after visibility_timeout, looked at every unacked_restore_interval × throttle
-    # seconds (100 by default). It has to be longer than the longest late-acknowledged task.
+    broker_connection_max_retries=None,  # without a limit: workers.broker
+    broker_channel_error_retry=True,  # an error that Redis returns is retried, and ends no worker
+    worker_enable_remote_control=False,  # not needed, and anyone who reaches Redis could stop the workers with it
+    # Redis delivers a task again after visibility_timeout, checked every unacked_restore_interval × throttle
+    # seconds (100 by default). The timeout must exceed the longest task that is acknowledged late.
     broker_transport_options={
         "visibility_timeout": 4 * SLICE_S,
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
     },
-    task_queues=[Queue(name, Exchange("workers"), routing_key=name) for name in QUEUES],
+    task_queues=[Queue(name, Exchange(EXCHANGE), routing_key=name) for name in QUEUES],
     task_default_queue="samples",
     task_routes={f"{name}.*": {"queue": name} for name in QUEUES},
     task_acks_late=True,
     task_ignore_result=True,
     task_serializer="json",
     accept_content=["json"],
-    worker_pool="threads",  # loops in it see worker_shutting_down at once
+    worker_pool="threads",  # looping tasks receive worker_shutting_down immediately
     worker_concurrency=16,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,
-    beat_scheduler="celery.beat:Scheduler",  # nothing to remember: no schedule file
+    beat_scheduler="celery.beat:Scheduler",  # there is no state to store in a schedule file
     beat_schedule={
         "pings": every(1, "pings.due"),
         "syphons": every(1, "syphons.ensure"),

@@ -1,9 +1,9 @@
-"""How many messages of a backlog queue are for whom, found out by peeking, however many there are. Pure but for `peek`.
+"""The number of messages per destination in a backlog queue of any length, found by peeking. Pure except for `peek`.
 
-A look costs a bounded number of peeks. What one look can see is counted anew each time, so those counts are exact.
-A longer queue is gone through over successive looks, each going on from where the last one ended: new messages first,
-then those that were seen before, from the head on. In between the counts are estimates, which sum to what the namespace
-says the queue holds; what has come home is known once it has been gone through again.
+A look costs a bounded number of peeks. Messages that one look can cover are counted anew each time, so those counts are
+exact. A longer queue is covered by successive looks, each continuing at the end of the previous one: first new
+messages, then those seen before, from the head of the queue. In between the counts are estimates, which sum to the
+queue's message count in the namespace; drained messages are detected once the queue has been covered again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
+from pairing.stored_json import number, reading, whole
+
+_LAST_S = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
+_MOST = 2**62
 Tally = dict[str, tuple[int, float]]
-"""By entity: how many messages, and when the oldest was put there, in seconds since 1970."""
+"""By entity: the number of messages, and the time of the oldest, in seconds since 1970."""
 
 
 class Message(Protocol):
-    """A peeked message, as azure-servicebus gives it."""
+    """A peeked message, as returned by azure-servicebus."""
 
     @property
     def sequence_number(self) -> int | None: ...
@@ -27,26 +31,26 @@ class Message(Protocol):
 
 
 Peek = Callable[[int], Sequence[Message]]
-"""Messages of the queue in order, from a sequence number on; none at its end. May raise what the SDK raises."""
+"""Messages of the queue in order, from a sequence number on; none at its end. Raises errors of the SDK."""
 
 
 @dataclass(slots=True)
 class Census:
-    """What is known of one queue between two looks."""
+    """The known state of one queue between two looks."""
 
     known: Tally = field(default_factory=dict)
     highest: int = 0
-    """Up to this number everything was seen once."""
+    """All messages up to this number were seen at least once."""
     is_caught_up: bool = True
-    """Whether nothing came after it when it was looked last."""
+    """Whether there was nothing after it at the last look."""
     found: Tally = field(default_factory=dict)
     checked: int = 0
-    """Up to this number the check of what was seen before has come; `found` is what it met."""
+    """The second pass has reached this number; `found` is what it has counted."""
     is_exact: bool = False
-    """Whether the last look has seen all there is."""
+    """Whether the last look has covered the whole queue."""
 
     def look(self, total: int, peek: Peek, most: int) -> None:
-        """Look on, at about `most` messages. `total` is what the namespace says the queue holds."""
+        """Continue with about `most` messages. `total` is the message count of the namespace."""
         if total == 0:
             self._forget()
             self.is_exact = self.is_caught_up = True
@@ -62,21 +66,21 @@ class Census:
             self._check(peek, most - self._chase(peek, most // 2))
 
     def waiting(self, total: int) -> dict[str, int]:
-        """Messages by entity; where they are estimates, in the proportions found and summing to about `total`."""
+        """Messages by entity; estimates are in the proportions found, and sum to about `total`."""
         seen = sum(count for count, _ in self.known.values())
         share = 1.0 if self.is_exact or not seen else total / seen
         return {path: max(1, round(count * share)) for path, (count, _) in self.known.items()}
 
     @property
     def oldest(self) -> dict[str, datetime]:
-        """When the oldest message for each entity was put there."""
+        """The time of the oldest message for each entity."""
         return {path: datetime.fromtimestamp(since, UTC) for path, (_, since) in self.known.items()}
 
     def _forget(self) -> None:
         self.known, self.found, self.highest, self.checked = {}, {}, 0, 0
 
     def _chase(self, peek: Peek, most: int) -> int:
-        """Sees what has come since, and returns how many that were."""
+        """Count new messages. Returns how many were peeked."""
         seen = 0
         self.is_caught_up = False
         while seen < most:
@@ -89,7 +93,7 @@ class Census:
         return seen
 
     def _check(self, peek: Peek, most: int) -> None:
-        """Sees again what was seen before; at the end that is what is known."""
+        """Recount messages that were seen before; at the end of the queue, the new counts replace the old ones."""
         seen = 0
         while seen < most:
             page = peek(self.checked + 1)
@@ -104,19 +108,42 @@ class Census:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError or ValueError where it was written by another version."""
-        tallies = {
-            name: {str(path): (int(count), float(since)) for path, (count, since) in told[name].items()}
-            for name in ("known", "found")
-        }
-        return cls(**{**{name: told[name] for name in cls.__slots__}, **tallies})
+    def from_json(cls, reported: Mapping[str, Any]) -> Self:
+        """Parse the stored form. Raises ValueError if another version or another program wrote it."""
+        with reading("a census"):
+            return cls(
+                known=_tally(reported["known"]),
+                highest=_count(reported, "highest"),
+                is_caught_up=bool(reported["is_caught_up"]),
+                found=_tally(reported["found"]),
+                checked=_count(reported, "checked"),
+                is_exact=bool(reported["is_exact"]),
+            )
 
 
 def entity_of(message: Message) -> str:
-    """The path a message in a backlog queue is for; empty where it has none."""
+    """The destination of a message in a backlog queue; empty if it has none."""
     path = (message.application_properties or {}).get(b"x-ms-path", b"")
     return path.decode(errors="replace") if isinstance(path, bytes) else str(path)
+
+
+def _tally(reported: Mapping[str, Any]) -> Tally:
+    """To be called within `reading`."""
+    return {path: _counted(*one) for path, one in reported.items()}
+
+
+def _counted(count: Any, since: Any) -> tuple[int, float]:
+    found = {"count": count, "since": since}
+    if not 0 <= number(found, "since") < _LAST_S:
+        raise ValueError("since is no time")
+    return _count(found, "count"), number(found, "since")
+
+
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    count = whole(fields, name)
+    if not 0 <= count < _MOST:
+        raise ValueError(f"{name} is no number of a message")
+    return count
 
 
 def _add(tally: Tally, page: Sequence[Message]) -> None:

@@ -1,6 +1,6 @@
-"""The censuses of a pair's backlog queues: taken with its client, kept in Redis, so that any worker can look next.
+"""The censuses of a pair's backlog queues: taken with its client, stored in Redis, so that any worker can continue.
 
-Redis holds them in the hash `workers:census:<pair>`: backlog queue path → JSON. A census that is lost is begun anew.
+Redis holds them in the hash `workers:census:<pair>`: backlog queue path → JSON. A lost census starts again.
 """
 
 import json
@@ -16,9 +16,10 @@ from dashboard.site.redis import connection
 from pairing import PairedServiceBusClient
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.rotation import parse_backlog_path
+from pairing.stored_json import fields_of, readable, reading, record
 from workers.census import Census, Peek
 
-MOST_PEEKED = 2_000  # messages of one queue and look: a peek is billed
+MOST_PEEKED = 2_000  # messages per queue and look: peeks are billed
 PAGE = 250
 PEEK_S = 5.0
 KEPT_S = 3600
@@ -27,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One queue after a look: what it is known to hold, and how many messages wait for whom."""
+    """The result of a look at one queue: its known contents, and the number of waiting messages per entity."""
 
     queue: str
     census: Census
@@ -35,7 +36,7 @@ class Counted:
 
 
 def count(connected: PairedServiceBusClient, queue: BacklogQueueInfo, saved: Census) -> Counted:
-    """Looks on in one queue. What cannot be peeked leaves the others alone, and is an estimate from what was known."""
+    """Continue the census of one queue. If it cannot be peeked, the result is an estimate from the last census."""
     total, census = queue.active + queue.scheduled, deepcopy(saved)
     try:
         if total:
@@ -58,13 +59,14 @@ def _peeking(connected: PairedServiceBusClient, receiver: ServiceBusReceiver) ->
 
 
 def kept(pair: str, queues: Sequence[BacklogQueueInfo]) -> Iterator[Census]:
-    """The censuses of the last look, in the order of the queues; empty ones where there are none. Raises RedisError."""
-    texts = connection().hmget(_key(pair), [queue.path for queue in queues]) if queues else []
-    return (_parsed(str(text) if text else None) for text in texts)
+    """The censuses of the last look, in the order of the queues; missing ones are empty. Raises RedisError."""
+    paths = [queue.path for queue in queues]
+    known = readable(_key(pair), fields_of(connection(), _key(pair), paths), _parsed)
+    return (known.get(path) or Census() for path in paths)
 
 
 def keep(pair: str, censuses: Mapping[str, Census]) -> None:
-    """For the next look, whoever takes it. Raises RedisError."""
+    """Store the censuses for the next look by any worker. Raises RedisError."""
     with connection().pipeline(transaction=True) as pipe:
         pipe.delete(_key(pair))
         if censuses:
@@ -74,16 +76,14 @@ def keep(pair: str, censuses: Mapping[str, Census]) -> None:
 
 
 def is_named_after(queue: str, primary: str) -> bool:
-    """Whether the backlog queue is one of this primary's, by its name."""
+    """Whether the backlog queue belongs to this primary, by its name."""
     parsed = parse_backlog_path(queue)
     return parsed is not None and parsed[0].lower() == primary.lower()
 
 
-def _parsed(text: str | None) -> Census:
-    try:
-        return Census.from_json(json.loads(text)) if text else Census()
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return Census()  # another version's
+def _parsed(written: str) -> Census:
+    with reading("a census"):
+        return Census.from_json(record(written))
 
 
 def _key(pair: str) -> str:

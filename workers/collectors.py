@@ -1,4 +1,4 @@
-"""What the fleet reports, on its way into the database and the usage files; acknowledged only once it is there."""
+"""Collectors write the reports of the fleet to the database and to usage files, and acknowledge them afterwards."""
 
 import threading
 import time
@@ -8,9 +8,9 @@ from django.conf import settings
 from dashboard.fleet import catching_up, projection
 from dashboard.fleet.catching_up import catch_up
 from dashboard.fleet.reports import parsed
-from dashboard.models import FailoverEvent, Pair
+from dashboard.models import Pair
 from dashboard.site.redis import HEALTH_PATTERN, announce_change, patient_connection
-from pairing.events import Event
+from pairing.events import KINDS, Event
 from pairing.fleet.coordination import SharedHealth
 from pairing.telemetry.metering import UsageRecord
 from workers import usage
@@ -19,13 +19,12 @@ from workers.connections import pairs
 from workers.slices import one_at_a_time
 from workers.streams import Entries, Reader
 
-KINDS = frozenset(FailoverEvent.Kind.values)
 MAX_HELD = 20_000
-SAVING_S = 15.0  # more than it takes to write what was held for USAGE_FLUSH_S; then others take it over
+SAVING_S = 15.0  # longer than writing the records held for USAGE_FLUSH_S takes; then other workers claim them
 
 
 def known_event(text: str) -> Event:
-    """An event of a kind that this version knows; ValueError where a newer application's is none of them."""
+    """An event of a known kind. Raises ValueError for kinds of newer applications."""
     event = Event.from_json(text)
     if event.kind not in KINDS:
         raise ValueError(f"unknown kind of event: {event.kind}")
@@ -33,7 +32,7 @@ def known_event(text: str) -> Event:
 
 
 def save_events(reader: Reader, entries: Entries) -> None:
-    """Into the database, with the health that they report; then acknowledged, then announced."""
+    """Store events and the health that they report; then acknowledge, then announce them."""
     facts = parsed(entries, known_event)
     projection.record_events(facts)
     for pair in {fact.pair for fact in facts}:
@@ -45,7 +44,7 @@ def save_events(reader: Reader, entries: Entries) -> None:
 @app.task(name="collectors.events")
 @one_at_a_time("events", SLICE_S)
 def events(stop: threading.Event) -> None:
-    """Takes failover events from the stream into the database."""
+    """Move failover events from the stream to the database."""
     reader = Reader(patient_connection(), "pairing:events", "event")
     for entries in reader.batches(stop):
         if entries:
@@ -53,7 +52,7 @@ def events(stop: threading.Event) -> None:
 
 
 def collect_health(stop: threading.Event) -> None:
-    """Takes changes of health over as they are published. What was published before is caught up with first."""
+    """Adopt changes of health as they are published. Earlier changes are read first."""
     with patient_connection().pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
         channel.psubscribe(HEALTH_PATTERN)
         caught_up = [catch_up(pair) for pair in pairs()]
@@ -68,7 +67,7 @@ health = app.task(name="collectors.health")(one_at_a_time("health", SLICE_S)(col
 
 
 def take_over(channel: str, text: str) -> None:
-    """One published change of health, of a pair that is known here."""
+    """Adopt one published change of health, if its pair is known."""
     pair = channel.removeprefix("pairing:{").removesuffix("}:health")
     for fact in parsed([(channel, text)], SharedHealth.from_json):
         if Pair.objects.filter(name=pair).exists() and catching_up.take_over(pair, [fact]):
@@ -78,7 +77,7 @@ def take_over(channel: str, text: str) -> None:
 @app.task(name="collectors.usage")
 @one_at_a_time("usage", SLICE_S)
 def collect_usage(stop: threading.Event) -> None:
-    """Takes usage records from the stream into Parquet files, one set of files every USAGE_FLUSH_S seconds."""
+    """Move usage records from the stream to Parquet files, one set of files every USAGE_FLUSH_S seconds."""
     abandoned_ms = round(1000 * (settings.USAGE_FLUSH_S + SAVING_S))
     reader = Reader(patient_connection(), "pairing:usage", "record", abandoned_ms=abandoned_ms)
     held: Entries = []
@@ -91,7 +90,7 @@ def collect_usage(stop: threading.Event) -> None:
 
 
 def save_usage(reader: Reader, entries: Entries) -> Entries:
-    """Onto the disk, then acknowledged. Returns what is held now: nothing."""
+    """Write to disk, then acknowledge. Returns the records that are still held: none."""
     records = usage.with_scopes(parsed(entries, UsageRecord.from_json), pairs())
     if records:
         usage.write(records, settings.USAGE_DIR)

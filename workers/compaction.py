@@ -1,11 +1,11 @@
-"""Many small usage files of a day become few: nothing is lost or counted twice, whenever this is killed.
+"""Merges many small usage files of a day into few. Nothing is lost or counted twice, even if the process is killed.
 
-What a killed writer left unfinished goes an hour later: nobody reads it, and its rows are in the stream or in the files
-it was made of.
+Unfinished files of killed writers are deleted after an hour: readers skip them, and their rows are in the stream or in
+the files that were being merged.
 
-A file is removed only once all its rows are on the disk in another. Until then some rows are there twice, which the
-pipeline is used to: of a record_id it counts the highest seq. Only rows that are equal in every column are dropped
-here. Which version of a record counts is for the pipeline to say: it knows whether the newest one can be billed.
+A file is deleted only once all its rows are on disk in another file. Until then some rows exist twice, which the
+pipeline handles: for each record_id it counts the highest seq. Only rows that are equal in all columns are dropped
+here. The pipeline decides which version of a record counts, because it knows whether the newest one can be billed.
 """
 
 import os
@@ -25,13 +25,13 @@ from workers.usage import FOLDERS
 log = structlog.get_logger(__name__)
 SMALL, COMPACTED, UNFINISHED = "part-", "compact-", "_tmp-"
 IDENTITY, ORDER = "record_id", ("scope", "namespace", "entity", "kind", "minute", "hour")
-ABANDONED = timedelta(hours=1)  # far longer than any file takes to be written
+ABANDONED = timedelta(hours=1)  # far longer than writing any file takes
 ROWS_AT_ONCE = 1_000_000
-MANY = 8  # compacted files of a day, of which late records make another every night
+MANY = 8  # compacted files of a day, to which late records add one every night
 
 
 def compact(usage_dir: str, now: datetime) -> int:
-    """Compacts every day that is over; returns how many files are gone. Raises OSError; then nothing is lost."""
+    """Compact every past day. Returns the number of deleted files. Raises OSError; nothing is lost then."""
     store, root = _open(usage_dir)
     today = f"date={now.astimezone(UTC):%Y-%m-%d}"
     gone = 0
@@ -45,7 +45,7 @@ def compact(usage_dir: str, now: datetime) -> int:
 
 
 def _sweep(store: pafs.FileSystem, day: str, now: datetime) -> None:
-    """Removes what writers that were killed have left unfinished."""
+    """Delete unfinished files of killed writers."""
     for info in store.get_file_info(pafs.FileSelector(day)):
         if info.is_file and info.base_name.startswith(UNFINISHED) and info.mtime < now - ABANDONED:
             store.delete_file(info.path)
@@ -69,7 +69,7 @@ def _compact_day(store: pafs.FileSystem, day: str, schema: pa.Schema) -> int:
 
 
 def _by_rows(store: pafs.FileSystem, files: Iterable[str], schema: pa.Schema) -> Iterator[list[str]]:
-    """The files in portions that fit in memory; those the collector did not write as it does are left alone."""
+    """Group the files into portions that fit in memory; files with an unexpected schema are not touched."""
     portion: list[str] = []
     rows = 0
     for path in files:
@@ -88,7 +88,7 @@ def _rows(store: pafs.FileSystem, path: str, schema: pa.Schema) -> int | None:
         with store.open_input_file(path) as file:
             parquet = pq.ParquetFile(file)
             return int(parquet.metadata.num_rows) if parquet.schema_arrow.equals(schema) else None
-    except pa.ArrowInvalid:  # not Parquet: the report names it, so it stays
+    except pa.ArrowInvalid:  # not Parquet: it stays, because the report names it
         return None
 
 
@@ -105,7 +105,7 @@ def _merge(store: pafs.FileSystem, day: str, files: Sequence[str], schema: pa.Sc
 
 
 def _read(store: pafs.FileSystem, path: str, schema: pa.Schema) -> pa.Table | None:
-    """The file's rows; None where its pages are damaged: then it stays as it is, for the report to name."""
+    """The rows of the file. None if it is damaged; it then stays, and the report names it."""
     try:
         with store.open_input_file(path) as file:
             return pq.read_table(file, schema=schema, page_checksum_verification=True)
@@ -115,7 +115,7 @@ def _read(store: pafs.FileSystem, path: str, schema: pa.Schema) -> pa.Table | No
 
 
 def _without_copies(table: pa.Table) -> pa.Table:
-    """The rows without those that equal another in all columns; rows without an identity are all kept."""
+    """The rows without exact duplicates in all columns; rows without an identity are all kept."""
     schema = table.schema
     known = pc.is_valid(table[IDENTITY if IDENTITY in schema.names else "hour"])
     named = table.filter(known).group_by(schema.names).aggregate([]).select(schema.names).cast(schema)
@@ -124,9 +124,9 @@ def _without_copies(table: pa.Table) -> pa.Table:
 
 
 def _write(store: pafs.FileSystem, day: str, table: pa.Table) -> None:
-    """The file is there in full, and on the disk, before anything is removed."""
+    """Write the complete file to disk before anything is deleted."""
     name = f"{COMPACTED}{uuid4().hex}.parquet"
-    if not isinstance(store, pafs.LocalFileSystem):  # an object appears when its upload is complete
+    if not isinstance(store, pafs.LocalFileSystem):  # an object becomes visible when its upload is complete
         with store.open_output_stream(f"{day}/{name}") as stream:
             pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
         return

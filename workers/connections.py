@@ -1,4 +1,4 @@
-"""The namespaces of the pairs, one paired client for each pair and process, opened when first needed."""
+"""The namespaces of the pairs: one paired client per pair and process, opened on first use."""
 
 import sys
 import threading
@@ -15,31 +15,33 @@ from django.conf import settings
 
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.fleet.sync import sync
+from dashboard.site import database
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
 from workers.pairs_file import PairsFile
 
-REST_S = 5.0  # between two attempts to open a pair that could not be opened
+REST_S = 5.0  # between two attempts to open a pair
 
 log = structlog.get_logger(__name__)
 _clients: dict[str, PairedServiceBusClient] = {}
 _configs: dict[str, PairConfig] = {}
-"""What each client was made of."""
+"""The configuration that each client was created with."""
 _failed: dict[str, tuple[float, str]] = {}
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 class NotConnected(Exception):
-    """The pair cannot be opened now; the sentence says why."""
+    """The pair cannot be opened now; the text is a sentence with the reason."""
 
 
 def pairs() -> dict[str, PairConfig]:
-    """The configured pairs, as their file has them now; where it cannot be used any more, as it had them before."""
+    """The configured pairs from the current file; if it is unusable, from its previous version."""
     return _file.pairs()
 
 
 @worker_init.connect
 def require_pairs(**_: object) -> None:
-    """A worker that could do nothing does not start: PAIRS_FILE and the connection strings have to be readable."""
+    """Prevent the start of a useless worker: PAIRS_FILE and the connection strings must be readable."""
+    database.report()
     try:
         _check(pairs())
     except PairsFileError as error:
@@ -49,7 +51,7 @@ def require_pairs(**_: object) -> None:
 def client(pair: str) -> PairedServiceBusClient:
     """The open client of a pair; a broken or outdated one is replaced.
 
-    Raises NotConnected, for some seconds without trying; also for a pair that is no longer in the file.
+    Raises NotConnected, for some seconds after a failure without trying again, and for pairs that are not in the file.
     """
     with _locks[pair]:
         current, config = _clients.get(pair), pairs().get(pair)
@@ -66,12 +68,12 @@ def client(pair: str) -> PairedServiceBusClient:
 
 
 def is_current(pair: str, connected: PairedServiceBusClient) -> bool:
-    """Whether this client is open and what the pairs file says now; else ``client`` has another."""
+    """Whether this client is open and has the present configuration; otherwise ``client`` returns another one."""
     return connected.state == "opened" and _configs.get(pair) == pairs().get(pair)
 
 
 def forget(pair: str) -> None:
-    """Closes the client of a pair that is no longer in the file."""
+    """Close the client of a pair that is no longer in the file."""
     with _locks[pair]:
         if (current := _clients.pop(pair, None)) is not None:
             current.close()
@@ -93,25 +95,27 @@ _file = PairsFile(lambda: settings.PAIRS_FILE, load_pairs, _check, _write_down)
 
 
 def problems() -> dict[str, str]:
-    """What keeps this process from serving a pair as it should, by pair: it cannot be opened, or has no backlog."""
+    """Why this process cannot serve a pair fully, by pair: it cannot be opened, or its backlog is not reachable."""
     found = {pair: text for pair, (until, text) in list(_failed.items()) if pair not in _clients}
     found |= {"pairs file": _file.problem} if _file.problem else {}
-    without = "no backlog queue can be reached: is the secondary away, or its key wrong?"
+    without = "no backlog queue is reachable: check the secondary and its key."
     degraded = {pair: without for pair, one in list(_clients.items()) if not one.backlog_queue_count}
     return found | degraded
 
 
 @contextmanager
 def outages_reported(task: str, pair: str) -> Iterator[None]:
-    """For what a task does with a namespace: an outage is one line in the log, and the next tick tries again."""
+    """Turns an outage of a namespace during a task into one line in the log; the next tick tries again."""
     try:
         yield
     except (AzureError, PairingError, NotConnected) as error:
-        log.warning("could not be done", task=task, pair=pair, problem=" ".join(str(error).split())[:500])
+        log.warning(
+            "the task could not access the namespace", task=task, pair=pair, problem=" ".join(str(error).split())[:500]
+        )
 
 
 def close_all() -> None:
-    """Closes every client of this process."""
+    """Close every client of this process."""
     for name in list(_clients):
         with _locks[name]:
             _clients.pop(name).close()
@@ -160,7 +164,7 @@ def _built(pair: PairConfig) -> PairedServiceBusClient:
 
 
 def _options(pair: PairConfig) -> SendAvailabilityOptions:
-    """Workers wake each other by tasks, so the client has no threads of its own for pings and syphon."""
+    """Workers wake each other with tasks, so the client needs no threads for pings and syphon."""
     return SendAvailabilityOptions(
         pair=pair.name,
         backlog_queue_count=pair.backlog_queue_count,
@@ -169,7 +173,7 @@ def _options(pair: PairConfig) -> SendAvailabilityOptions:
         syphon_retry_interval=pair.syphon_retry_interval,
         primary_namespace=pair.primary.namespace,
         secondary_namespace=pair.secondary.namespace,
-        require_secondary=False,  # the primary is pinged also while the secondary is away
+        require_secondary=False,  # the primary is pinged even if the secondary is unavailable
         creation_retry_interval=timedelta(seconds=1),
         enable_pings=False,
         enable_syphon=False,

@@ -13,6 +13,7 @@ from typing import Any
 from celery.signals import heartbeat_sent, worker_shutdown
 
 from dashboard.site.redis import RedisError, connection
+from pairing.fleet.checked_redis import lately_set_aside
 from pairing.stored_json import hash_of, moment, readable, reading, record, text, text_or_none, texts
 from workers.connections import problems
 from workers.slices import PROCESS
@@ -20,6 +21,7 @@ from workers.syphons import hindered
 
 KEY = "workers:heartbeat"
 FORGOTTEN = timedelta(hours=1)
+SHOWN, MOST_SHOWN = timedelta(minutes=10), 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,13 @@ class Heartbeat:
     def from_json(cls, written: str | bytes) -> "Heartbeat":
         """Parse the output of `to_json`. Raises ValueError."""
         with reading("a heartbeat"):
-            told = record(written)
-            wrong = told.get("problems", {})
+            reported = record(written)
+            wrong = reported.get("problems", {})
             return cls(
-                moment(told, "time"),
-                tuple(texts(told, "queues")),
+                moment(reported, "time"),
+                tuple(texts(reported, "queues")),
                 {what: text(wrong, what) for what in wrong},
-                text_or_none(told, "process") or "",
+                text_or_none(reported, "process") or "",
             )
 
 
@@ -63,10 +65,17 @@ def beat(sender: Any, **_: Any) -> None:
     consumed = tuple(sorted(sender.eventer.app.amqp.queues.consume_from))
     try:
         now = datetime.now(UTC)
-        told = Heartbeat(now, consumed, problems() | hindered(now), PROCESS)
-        connection().hset(KEY, sender.eventer.hostname, told.to_json())
+        reported = Heartbeat(now, consumed, problems() | hindered(now) | set_aside(), PROCESS)
+        connection().hset(KEY, sender.eventer.hostname, reported.to_json())
     except RedisError:
         return  # the broker's own connection logs the outage
+
+
+def set_aside() -> dict[str, str]:
+    """What was set aside in Redis lately, by key: somebody else writes there. Raises RedisError."""
+    found = lately_set_aside(connection(), SHOWN.total_seconds())
+    newest = sorted(found.items(), key=lambda one: one[1].at)[-MOST_SHOWN:]
+    return {f"Redis: {key}": f"held a {one.found}, which nobody of ours writes; set aside" for key, one in newest}
 
 
 @worker_shutdown.connect

@@ -105,8 +105,8 @@ class Drain:
         announce_change()
         progress = self._syphon.progress.get(self._row.path)
         until = datetime.now(UTC) + timedelta(seconds=CLAIM_S)
-        told = progress.last_error if progress else ""
-        return self._row.keep(moved=self._total(), waiting=left, claimed_until=until, detail=told)
+        reported = progress.last_error if progress else ""
+        return self._row.keep(moved=self._total(), waiting=left, claimed_until=until, detail=reported)
 
     def _total(self) -> int:
         progress = self._syphon.progress.get(self._row.path)

@@ -68,7 +68,7 @@ class PairsFile:
             self._check({name: pair for name, pair in fresh.items() if known.get(name) != pair})
         except PairsFileError as error:
             self.problem = str(error)
-            log.error("the changed pairs file cannot be used; the pairs are those of before", problem=self.problem)
+            log.error("the changed pairs file cannot be used; the previous pairs remain", problem=self.problem)
             return known
         self.problem = ""
         if fresh != known:
@@ -80,7 +80,7 @@ class PairsFile:
         try:
             self._taken(fresh)
         except Exception as error:  # the new pairs are used anyway
-            log.error("a change of the pairs file was not written down; run sync_pairs", problem=repr(error))
+            log.error("a change of the pairs file was not stored; run sync_pairs", problem=repr(error))
 
 
 def _differences(known: Mapping[str, PairConfig], fresh: Mapping[str, PairConfig]) -> dict[str, list[str]]:

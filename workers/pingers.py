@@ -1,7 +1,7 @@
 """Pings of due entities, once for the whole fleet: the process that claims an entity's next ping in Redis sends it.
 
-Celery starts a thread per pair, which checks frequently while entities are failed over. A task per second would be too
-late: applications, which wait a quarter of the interval before they ping, would be first.
+Celery starts a thread per pair, which checks frequently while entities are failed over. One task per second would be
+too late: applications wait a quarter of the interval and then ping themselves.
 """
 
 import threading

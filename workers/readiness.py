@@ -69,8 +69,8 @@ def look(row: PairReadiness) -> bool:
         row.probes = probe_pair(connected, row.probes)
         probe_entities(connected, pair)
     PairReadiness.objects.filter(pk=row.pk).update(probes=row.probes)
-    told = {worker: one.problems[pair.name] for worker, one in heartbeats().items() if pair.name in one.problems}
-    return keep(row, pair_facts(pair, row.probes, datetime.now(UTC), problems=told))
+    reported = {worker: one.problems[pair.name] for worker, one in heartbeats().items() if pair.name in one.problems}
+    return keep(row, pair_facts(pair, row.probes, datetime.now(UTC), problems=reported))
 
 
 # Probing ------------------------------------------------------------------------------------------------------------
@@ -151,14 +151,14 @@ def answer_of(error: Exception) -> Answer:
     return Answer.REFUSED if missing or classify(error, known=False) is Fault.CONFIGURATION else Answer.SILENT
 
 
-def is_due(told: Any, now: datetime, again: timedelta) -> bool:
+def is_due(reported: Any, now: datetime, again: timedelta) -> bool:
     """Whether a right should be probed: not proved, or proved long ago. Pure."""
-    probe = Probe.from_json(told)
+    probe = Probe.from_json(reported)
     return probe is None or probe.answer is not Answer.ALLOWED or now - probe.at >= again
 
 
-def _queue_is_due(told: dict[str, Any], now: datetime) -> bool:
-    return any(is_due(told.get(right), now, AGAIN) for right in ("send", "listen"))
+def _queue_is_due(reported: dict[str, Any], now: datetime) -> bool:
+    return any(is_due(reported.get(right), now, AGAIN) for right in ("send", "listen"))
 
 
 def _peek(receiver: Any, left_s: float) -> None:

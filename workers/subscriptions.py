@@ -33,7 +33,7 @@ def turn(topics: Sequence[str], now: datetime, most: int = MOST_TOPICS) -> Seque
 
 def _counts(connected: PairedServiceBusClient, topic: str) -> dict[str, int]:
     try:
-        told = list(connected.primary.administration.list_subscriptions_runtime_properties(topic))
+        reported = list(connected.primary.administration.list_subscriptions_runtime_properties(topic))
     except ResourceNotFoundError:
         return {}
-    return {one.name: one.dead_letter_message_count or 0 for one in told}
+    return {one.name: one.dead_letter_message_count or 0 for one in reported}

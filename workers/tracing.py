@@ -1,6 +1,6 @@
-"""Where the traces of the workers go: to the OTLP endpoint that OpenTelemetry's own variables name, if they do.
+"""Exports the traces of workers to the OTLP endpoint in the environment variables of OpenTelemetry, if set.
 
-The library makes the spans (`pairing.telemetry.tracing`); here is the provider that takes them, set once per worker.
+The library creates the spans (`pairing.telemetry.tracing`); the provider that exports them is set once per worker here.
 """
 
 import os
@@ -19,9 +19,9 @@ _ends: list[Any] = []
 
 @worker_init.connect
 def begin(**_: Any) -> None:
-    """Once, before the worker takes its first task; nothing is imported where no traces are wanted."""
-    is_told = is_wanted(None, os.environ) and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
-    if _ends or not is_told:
+    """Called once before the first task; imports nothing if tracing is not configured."""
+    is_configured = is_wanted(None, os.environ) and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+    if _ends or not is_configured:
         return
     from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -29,7 +29,8 @@ def begin(**_: Any) -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    resource = Resource({SERVICE_NAME: NAME}).merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME wins
+    # OTEL_SERVICE_NAME takes precedence
+    resource = Resource({SERVICE_NAME: NAME}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
@@ -38,7 +39,7 @@ def begin(**_: Any) -> None:
 
 @worker_shutdown.connect
 def end(**_: Any) -> None:
-    """Send what is left; a collector that does not answer holds the worker up for three seconds, no more."""
+    """Export the remaining spans; an unresponsive collector delays the worker by at most three seconds."""
     while _ends:
         ending = threading.Thread(target=_ends.pop().shutdown, name="traces-leaving", daemon=True)
         ending.start()

@@ -63,7 +63,7 @@ def prune() -> None:
 
 @app.task(name="samples.depths")
 def depths() -> None:
-    """Wakes one task for each pair."""
+    """Start a task for each pair."""
     for pair in pairs():
         sample.apply_async((pair,), expires=5)
 
@@ -132,7 +132,7 @@ def list_entities(pair: str) -> None:
 
 @app.task(name="samples.primaries")
 def primaries() -> None:
-    """Wakes one task for each pair."""
+    """Start a task for each pair."""
     for pair in pairs():
         count_dead_letters.apply_async((pair,), expires=60)
 

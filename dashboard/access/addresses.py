@@ -4,7 +4,9 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 
 def whereabouts(address: str) -> str:
-    """What one machine cannot change at will: its IPv4 address, of an IPv6 one the network of 64 bits. Pure."""
+    """The part of an address that one host cannot change: the IPv4 address, or the /64 network of an IPv6 address.
+    Pure.
+    """
     try:
         known = ip_address(address.partition("%")[0])
     except ValueError:

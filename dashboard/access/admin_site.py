@@ -10,7 +10,7 @@ from dashboard.access.rights import Right, may, require
 
 
 class ControlPlaneAdminSite(AdminSite):
-    """Open to administrators and superusers, by their group and not by a flag of its own."""
+    """Open to administrators and superusers, by group; a separate staff flag is not used."""
 
     site_header = site_title = "Paired namespaces"
     index_title = "Administration"
@@ -19,7 +19,7 @@ class ControlPlaneAdminSite(AdminSite):
         return may(request.user, Right.ADMINISTER)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Says to people who are signed in, but no administrators, what they lack; to sign in again would not help."""
+        """Tell signed-in people who are not administrators what they lack; signing in again would not help."""
         inner = super().admin_view(view, cacheable)
 
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

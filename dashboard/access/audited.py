@@ -1,4 +1,4 @@
-"""The audited path of every action: permission, audit entry, and a request that is sent twice being one action.
+"""The audited path of every action: permission check, audit entry, and idempotency of repeated requests.
 
 The audit entry is committed before the action, and completed after it with its outcome, in one transaction with the
 event and the projection: a power failure in between leaves an entry without an outcome, never an action without an
@@ -22,17 +22,17 @@ from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing.fleet.coordination import SharedState
 
 Person = AbstractBaseUser | AnonymousUser
-REDIS_AWAY = "Redis does not answer, so the fleet cannot be told. Nothing was changed; try again when it is back."
-STILL_RUNNING = "This was sent twice; the first is still being done. Look again in a moment."
+REDIS_AWAY = "Redis does not answer, so the fleet cannot be notified. Nothing was changed; try again when it is back."
+STILL_RUNNING = "This request was sent twice, and the first one is still in progress. Check again in a moment."
 
 
 class ActionError(Exception):
-    """The action could not be done. The sentence says why, and that nothing was changed."""
+    """The action could not be carried out. The text is a sentence with the reason; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Who asks for what and why. The same `request_id` sent twice is one action; `via`: what the person used."""
+    """Who requests what, and why. Requests with the same `request_id` are one action; `via`: the client."""
 
     user: Person
     pair: Pair
@@ -48,7 +48,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of an action: `done` or `unchanged` (it was so already), and a sentence for the person."""
+    """The result of an action: `done` or `unchanged` (the state was as requested already), and a sentence for the
+    person.
+    """
 
     outcome: str
     sentence: str
@@ -60,7 +62,7 @@ def done(sentence: str) -> Outcome:
 
 
 def unchanged(sentence: str) -> Outcome:
-    """It was so already."""
+    """The state was as requested already."""
     return Outcome("unchanged", sentence)
 
 
@@ -72,9 +74,9 @@ def perform(
     right: Right = Right.OPERATE,
     atomic: bool = True,
 ) -> Outcome:
-    """Carry an action out for a pair: write the request down, do it, write the outcome down.
+    """Carry out an action on a pair: store the request, run the action, store the outcome.
 
-    An action that asks a namespace is not `atomic`: no lock of the database may wait for a network.
+    An action that calls a namespace is not `atomic`, so that no database lock is held during network calls.
     """
     entry = AuditEntry(
         request_id=request.request_id or uuid.uuid4().hex,
@@ -121,7 +123,7 @@ def earlier(entry: AuditEntry) -> Outcome:
 
 
 def note(operator: str, pair: str, name: str, target: str, detail: str, at: datetime | None = None) -> None:
-    """Write down an action that is done and changes nothing in the fleet's shared state."""
+    """Record an action that is done and changes nothing in the fleet's shared state."""
     AuditEntry(
         request_id=uuid.uuid4().hex,
         at=at or timezone.now(),

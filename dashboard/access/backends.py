@@ -1,4 +1,4 @@
-"""Rights come from groups alone, so that the groups of a person show what the person may do."""
+"""Rights come from groups only, so the groups of a person show all of the person's rights."""
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractBaseUser, Permission

@@ -1,7 +1,7 @@
-"""How an action of operators is declared: once, for pages, API, commands, administration and docs alike.
+"""How an action of operators is declared: once, for pages, API, commands, administration and docs.
 
-Each room declares its own actions, as subclasses that also say what the action is about and how it is carried out;
-`dashboard.access.registry` knows all of them.
+Each room declares its own actions, as subclasses that also say what the action applies to and how it is carried out;
+`dashboard.access.registry` lists all of them.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from dashboard.access.rights import Right
 
 
 class Argument(StrEnum):
-    """What an action takes beside its target and a reason."""
+    """An argument of an action in addition to its target and a reason."""
 
     EXPIRES = "expires"
     RATE = "rate"
@@ -46,12 +46,24 @@ class Operation:
         return self.title or self.id.replace("_", " ").title()
 
 
+@dataclass(frozen=True, slots=True)
+class ListAction:
+    """The action on selected rows in Django's admin: its name, its label below the list, and the title of the question.
+
+    The question is the template `admin/<name of the action>.html`.
+    """
+
+    name: str
+    label: str
+    title: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One action: what it is called, who may do it, what it asks for, and where it can be asked for.
+    """One action: its name, its labels, its right, its arguments, and the interfaces that offer it.
 
-    `name` is stored in the audit trail and is part of addresses. `label` is what lists and buttons say, `title` and
-    `button` what the question says. `preview` says what will happen; `{it}` stands for what the action is about.
+    `name` is stored in the audit trail and is part of addresses. `label` is for lists and buttons, `title` and `button`
+    are for the confirmation. `preview` describes the effect; `{it}` stands for the target of the action.
     """
 
     name: str
@@ -64,14 +76,15 @@ class Action:
     right: Right = Right.OPERATE
     arguments: tuple[Argument, ...] = ()
     is_severe: bool = False
-    """It is not done without a reason."""
+    """A reason is required."""
     asks_reason: bool = True
     event: str = ""
     """The kind of event that it records."""
     command: Command | None = None
     operation: Operation | None = None
+    administration: ListAction | None = None
     offered: Mapping[str, int] = field(default_factory=dict)
-    """The states of an entity in which pages offer it, each with its place among what is offered then."""
+    """The states of an entity in which pages offer it, each with its position among the offered actions."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Other labels, by the state of an entity."""
 
@@ -88,6 +101,6 @@ class Action:
         return Argument.RATE in self.arguments
 
     def describe(self, name: str) -> str:
-        """The preview, about what is named."""
+        """The preview, with the name of the target."""
         sentence = self.preview.format(it=name)
         return sentence[:1].upper() + sentence[1:] if self.preview.startswith("{it} ") and " " in name else sentence

@@ -7,7 +7,7 @@ from django.contrib.auth.management import create_permissions
 
 
 def keep_groups(sender: AppConfig, using: str, **_: Any) -> None:
-    """After each migrate or flush: the groups are there, with the rights to what models there are by now."""
+    """After each migrate or flush: create the groups, with the rights to the present models."""
     from django.contrib.auth.models import Group, Permission
 
     create_permissions(sender, verbosity=0, using=using)

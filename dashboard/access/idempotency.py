@@ -1,4 +1,4 @@
-"""The identity of a request: what makes the same one sent twice one action, and when it may be tried again."""
+"""The identity of a request: repeated requests with one id are one action, and failed ones can be tried again."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -8,19 +8,19 @@ from django.db import IntegrityError, transaction
 from dashboard.models import AuditEntry
 
 UNSEEN_END = timedelta(minutes=2)
-"""An action whose end nobody saw is not under way any more after so long; each may be done again."""
+"""After this time, an action without an outcome is no longer considered to be in progress and may be repeated."""
 _REQUESTS = uuid.UUID("6c1f4a52-3d0e-5a8b-9d59-0f4f6f0c7b21")
 
 
 def following(request_id: str, what: str) -> str:
-    """The id of what follows from an action, by its own, which may be any text: 32 hex digits, always the same."""
+    """The id of a follow-up action, derived from the action's id, which may be any text; 32 hex digits."""
     return uuid.uuid5(_REQUESTS, f"{request_id} {what}").hex
 
 
 def admit(entry: AuditEntry) -> AuditEntry | None:
-    """Write an action down before it is done; None: it is to be done. Else the entry of the same request before it.
+    """Store an action before it is carried out; None if it is new. Otherwise the earlier entry of the same request.
 
-    What failed or was refused may be tried again, and is an entry of its own: its id is another then.
+    A failed or refused request may be tried again; it then gets a new entry with its own id.
     """
     while True:
         try:
@@ -36,7 +36,7 @@ def admit(entry: AuditEntry) -> AuditEntry | None:
 
 
 def last_try(request_id: str) -> AuditEntry | None:
-    """The last entry of a request; None where it is a new one."""
+    """The last entry of a request; None if the request is new."""
     last, known = None, _entry(request_id)
     while known:
         last, known = known, _entry(_next(known))
@@ -44,7 +44,7 @@ def last_try(request_id: str) -> AuditEntry | None:
 
 
 def may_be_tried_again(entry: AuditEntry, now: datetime) -> bool:
-    """Whether the same request is a new action: it has failed, or nobody will see its end any more."""
+    """Whether the same request counts as a new action: it has failed, or can no longer be in progress."""
     return entry.outcome in ("failed", "refused") or (not entry.outcome and now - entry.at >= UNSEEN_END)
 
 

@@ -22,7 +22,7 @@ MOST_OF_A_NAME, MOST_OF_AN_ADDRESS = 10, 50
 
 @dataclass(slots=True)
 class Memory:
-    """Counters of this process, used while Redis is unavailable: guessing must not get easier then."""
+    """Counters of this process, used while Redis is unavailable, so that guessing does not become easier."""
 
     clock: Callable[[], float] = time.monotonic
     _counts: dict[str, tuple[int, float]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""All declared actions, by name: what templates, docs and tests walk."""
+"""All declared actions by name, for templates, docs and tests."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -18,7 +18,7 @@ MODULES = (
 OTHER_LABELS = {
     "queue_deleted": "Queue deleted",
     "queue_kept": "Queue not deleted",
-    "queue_returned": "Queue given back",
+    "queue_returned": "Deletion cancelled",
     "demo_break": "Break",
     "demo_mend": "Mend",
 }
@@ -27,7 +27,7 @@ OTHER_LABELS = {
 
 @cache
 def actions() -> Mapping[str, Action]:
-    """Every declared action, by name, in the order of declaration. ValueError where two have one name."""
+    """All declared actions by name, in the order of declaration. Raises ValueError for duplicate names."""
     declared = [action for module in MODULES for action in import_module(module).ACTIONS]
     by_name = {action.name: action for action in declared}
     if len(by_name) < len(declared):
@@ -36,12 +36,12 @@ def actions() -> Mapping[str, Action]:
 
 
 def offered(state: str) -> tuple[Action, ...]:
-    """What pages offer for an entity in this state, the likeliest first."""
+    """The actions that pages offer for an entity in this state, the most likely first."""
     return tuple(sorted((a for a in actions().values() if state in a.offered), key=lambda a: a.offered[state]))
 
 
 def label(name: str, state: str = "") -> str:
-    """What a button or a line of the audit trail says, for an entity in this state if it is about one."""
+    """The label of a button or of an audit entry, for the state of an entity if there is one."""
     action = actions().get(name)
     if action is None:
         return OTHER_LABELS.get(name, name.replace("_", " ").capitalize())

@@ -1,4 +1,4 @@
-"""Who may do what: the only place that decides it."""
+"""Who may do what. All permission decisions are made here."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ GROUPS = (VIEWER, OPERATOR, ADMINISTRATOR)
 
 
 class Right(StrEnum):
-    """What a page or an action asks for. Each includes the one before."""
+    """A right that pages and actions require. Each includes the previous one."""
 
     VIEW = "dashboard.view_pair"
     OPERATE = "dashboard.operate_pair"
@@ -17,11 +17,11 @@ class Right(StrEnum):
 
 
 class Refused(Exception):
-    """The person may not do this. The sentence says what is missing."""
+    """The person may not do this. The text says which right is missing."""
 
 
 def limit(user: AbstractBaseUser, most: Right) -> AbstractBaseUser:
-    """The person with the rights of a token: none beyond `most`, whatever the groups allow."""
+    """The person with the rights of a token: at most `most`, whatever the groups allow."""
     user._most_right = most  # type: ignore[attr-defined]  # on this object only: one request's
     return user
 
@@ -32,16 +32,16 @@ def _is_within(user: AbstractBaseUser | AnonymousUser, right: Right) -> bool:
 
 
 def may(user: AbstractBaseUser | AnonymousUser, right: Right) -> bool:
-    """Whether the person has the right, by group or as a superuser, and the token if there is one. Inactive: none."""
+    """Whether the person has the right: by group or as a superuser, limited by the token, if any. Inactive: never."""
     if not _is_within(user, right):
         return False
     return bool(getattr(user, "is_active", False)) and user.has_perm(str(right))  # type: ignore[union-attr]
 
 
 def require(user: AbstractBaseUser | AnonymousUser, right: Right) -> None:
-    """Raise Refused where the person lacks the right."""
+    """Raise Refused if the person lacks the right."""
     if not _is_within(user, right):
-        raise Refused("This token may not do that. Its owner can make one with a wider scope.")
+        raise Refused("The scope of this token does not allow that. Its owner can create one with a wider scope.")
     if not may(user, right):
         group = {Right.VIEW: VIEWER, Right.OPERATE: OPERATOR, Right.ADMINISTER: ADMINISTRATOR}[right]
         raise Refused(f"This needs the group {group}. An administrator can add you to it.")

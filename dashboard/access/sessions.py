@@ -1,4 +1,4 @@
-"""Limits of a session: when idle, in total, and the renewal at the provider for those who signed in through it."""
+"""Limits of a session: idle time, total time, and renewal for people who signed in through the provider."""
 
 import time
 from collections.abc import Callable
@@ -21,12 +21,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 BEGAN, SEEN, RENEWS = "began_at", "seen_at", "oidc_id_token_expiration"
 NOTED_EACH_S = 60
 GRACE_S = 300
-"""How long a form that was opened before the renewal was due can still be sent."""
+"""How long after the renewal is due a form can still be submitted."""
 
 
 @receiver(user_logged_in)
 def begin(sender: object, request: HttpRequest, **_: Any) -> None:
-    """Signing in starts the clock of the session."""
+    """Signing in starts the session's clock."""
     request.session[BEGAN] = request.session[SEEN] = int(time.time())
 
 
@@ -66,7 +66,7 @@ class SessionLimitsMiddleware:
 
 
 class SignInFirstMiddleware(LoginRequiredMiddleware):
-    """Redirects to the sign-in and back; after a POST to the page with the button, as its own address is no page."""
+    """Redirects to the sign-in and back; after a POST, back to the page with the button."""
 
     def handle_no_permission(
         self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
@@ -74,12 +74,12 @@ class SignInFirstMiddleware(LoginRequiredMiddleware):
         if request.method in ("GET", "HEAD"):
             return super().handle_no_permission(request, view_func)
         if request.path != reverse("logout"):
-            messages.warning(request, "Nothing was done: you were not signed in any more. Sign in, then repeat it.")
+            messages.warning(request, "Nothing was done because you were signed out. Sign in, then repeat the action.")
         return redirect_to_login(_page_before(request), str(self.get_login_url(view_func)))
 
 
 def _page_before(request: HttpRequest) -> str:
-    """The page with the button, if the browser names one of this site."""
+    """The page with the button, if the Referer header names one of this site."""
     referrer = request.headers.get("Referer", "")
     if not url_has_allowed_host_and_scheme(referrer, {request.get_host()}, require_https=request.is_secure()):
         return reverse("overview")
@@ -88,7 +88,7 @@ def _page_before(request: HttpRequest) -> str:
 
 
 def is_over(session: Any, now: int, idle_s: int, longest_s: int) -> bool:
-    """Whether the session is idle for too long or too old. A session without a clock gets one now."""
+    """Whether the session has been idle for too long or is too old. A session without a clock gets one now."""
     began, seen = session.get(BEGAN), session.get(SEEN)
     if began is None or seen is None:
         session[BEGAN] = session[SEEN] = now
@@ -97,7 +97,7 @@ def is_over(session: Any, now: int, idle_s: int, longest_s: int) -> bool:
 
 
 def is_over_by_now(session: Any, now: int | None = None) -> bool:
-    """The same by the settings."""
+    """The same, with the configured limits."""
     moment = int(time.time()) if now is None else now
     return is_over(session, moment, settings.SESSION_IDLE_MINUTES * 60, settings.SESSION_HOURS * 3600)
 
@@ -107,7 +107,7 @@ def is_htmx(request: HttpRequest) -> bool:
 
 
 def is_by_a_person(request: HttpRequest) -> bool:
-    """Whether a person caused the request: a page that refreshes itself does not keep a session alive."""
+    """Whether a person caused the request: automatic refreshes of a page do not keep a session alive."""
     return request.method != "GET" or not (is_htmx(request) or _is_machine(request))
 
 
@@ -116,7 +116,7 @@ def _is_machine(request: HttpRequest) -> bool:
 
 
 def _again() -> HttpResponse:
-    """Makes htmx reload the whole page, which redirects to the sign-in."""
+    """Make htmx reload the whole page, which then redirects to the sign-in."""
     answer = HttpResponse(status=204)
     answer["HX-Refresh"] = "true"
     return answer

@@ -1,4 +1,4 @@
-"""Tokens for programs: made by a person for themselves, shown once, found by their prefix, ended at any time."""
+"""Tokens for programs: created by people for themselves, shown once, looked up by prefix, revocable at any time."""
 
 import hashlib
 import re
@@ -20,40 +20,40 @@ LONGEST = timedelta(days=365)
 MOST_OF_A_PERSON = 50
 USED_TO_THE = timedelta(minutes=1)
 RIGHTS = {"read": Right.VIEW, "operate": Right.OPERATE, "administer": Right.ADMINISTER}
-"""The most that a token of each scope gives."""
+"""The right that each scope gives at most."""
 
 
 def right_of(token: ApiToken) -> Right:
-    """The most it gives."""
+    """The highest right of the token."""
     return RIGHTS[token.scope]
 
 
 MAKE_TOKEN = Action(
     name="make_token",
-    label="Make token",
+    label="Create token",
     undo="Revoke token",
     right=Right.VIEW,
     asks_reason=False,
-    command=Command("make-token", "make a token and print it, once"),
+    command=Command("make-token", "create a token and print it once"),
 )
 REVOKE_TOKEN = Action(
     name="revoke_token",
     label="Revoke token",
     right=Right.VIEW,
     asks_reason=False,
-    command=Command("revoke-token", "end a token at once"),
+    command=Command("revoke-token", "revoke a token immediately"),
 )
 ACTIONS = (MAKE_TOKEN, REVOKE_TOKEN)
 
 
 def make(owner: User, name: str, scope: str, days: int, now: datetime, *, by: str = "") -> tuple[ApiToken, str]:
-    """A new token and its text, which nobody can find out again. Raises Refused or ActionError. Audited."""
+    """Create a token; returns it and its text, which is not stored. Raises Refused or ActionError. Audited."""
     row = ApiToken(owner=owner, name=name.strip(), scope=scope, made_at=now, expires_at=now + timedelta(days=days))
     require(owner, right_of(row))
     if not row.name or not timedelta(0) < timedelta(days=days) <= LONGEST:
-        raise ActionError(f"Give the token a name, and 1 to {LONGEST.days} days to live.")
+        raise ActionError(f"Enter a name, and a lifetime of 1 to {LONGEST.days} days.")
     if usable(owner, now) >= MOST_OF_A_PERSON:
-        raise ActionError(f"You have {MOST_OF_A_PERSON} tokens. Revoke those that nothing uses any more first.")
+        raise ActionError(f"You have {MOST_OF_A_PERSON} tokens. Revoke unused ones first.")
     row.prefix = secrets.token_hex(5)
     text = f"{MARK}_{row.prefix}_{secrets.token_urlsafe(32)}"
     row.digest = _digest(text)
@@ -64,19 +64,19 @@ def make(owner: User, name: str, scope: str, days: int, now: datetime, *, by: st
 
 
 def revoke(row: ApiToken, person: User, now: datetime) -> bool:
-    """End a token at once: its owner, or an administrator. False where it had ended already. Audited."""
+    """Revoke a token immediately, as its owner or an administrator. False if it had ended already. Audited."""
     if row.owner_id != person.pk:
         require(person, Right.ADMINISTER)
     with transaction.atomic():
         ended = ApiToken.objects.filter(pk=row.pk, revoked_at__isnull=True)
         if not ended.update(revoked_at=now, revoked_by=person.username):
             return False
-        _note(person.username, REVOKE_TOKEN, row, "It opens nothing any more.", now)
+        _note(person.username, REVOKE_TOKEN, row, "It is no longer accepted.", now)
     return True
 
 
 def find(text: str, now: datetime, address: str = "") -> ApiToken | None:
-    """The token whose text this is, if it is usable and its owner may sign in still. Notes that it was used."""
+    """The token with this text, if it is valid and its owner may still sign in. Stores when and where it was used."""
     parts = SHAPE.fullmatch(text)
     row = ApiToken.objects.select_related("owner").filter(prefix=parts[1]).first() if parts else None
     if row is None or not secrets.compare_digest(row.digest, _digest(text)):
@@ -89,12 +89,12 @@ def find(text: str, now: datetime, address: str = "") -> ApiToken | None:
 
 
 def usable(owner: User, now: datetime) -> int:
-    """How many of a person's tokens would open something."""
+    """The number of a person's valid tokens."""
     return ApiToken.objects.filter(owner=owner, revoked_at__isnull=True, expires_at__gt=now).count()
 
 
 def _digest(text: str) -> str:
-    """256 random bits need no slow hash: there is nothing to guess."""
+    """A plain digest is enough: 256 random bits cannot be guessed."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

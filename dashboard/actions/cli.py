@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 from dashboard.actions import entities, syphons
 from dashboard.actions.entities import EntityAction
 from dashboard.actions.syphons import SyphonAction
-from dashboard.management.subcommands import (
+from dashboard.command_line.subcommands import (
     Answer,
     Options,
     Subcommands,

@@ -163,7 +163,7 @@ ACKNOWLEDGE_ALERT = AcknowledgeAlert(
     operation=Operation(
         "/alerts/{alert}/acknowledge",
         "acknowledge_alert",
-        "Acknowledge an open alert: nobody further is notified.",
+        "Acknowledge an open alert, which ends its escalation.",
         "Acknowledge",
     ),
     operation_of_all=Operation(
@@ -172,7 +172,7 @@ ACKNOWLEDGE_ALERT = AcknowledgeAlert(
 )
 TRY_CHANNEL = ChannelAction(
     name="try_alert_channel",
-    label="Try alert channel",
+    label="Test alert channel",
     command=Command("try-channel", "send a test message through a channel"),
     operation=Operation("/alerts/channels/{channel}/try", "try_channel", "Send a test message through a channel."),
     choice="test",
@@ -194,7 +194,7 @@ ENABLE_CHANNEL = ChannelAction(
 CHANNEL_ACTIONS = (TRY_CHANNEL, ENABLE_CHANNEL)
 MAKE_RULE = SaveRule(
     name="make_alert_rule",
-    label="Make alert rule",
+    label="Create alert rule",
     undo="Delete alert rule",
     right=Right.ADMINISTER,
     operation=Operation("/alerts/rules", "make_alert_rule", "Create a rule.", "Make Rule"),

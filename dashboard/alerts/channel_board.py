@@ -8,13 +8,13 @@ from dashboard.alerts.config import Channel, load_channels
 from dashboard.models import ChannelState
 
 
-def told() -> list[dict[str, Any]]:
+def described() -> list[dict[str, Any]]:
     """One entry per channel, in file order. Raises ChannelsFileError."""
     states = {row.channel: row for row in ChannelState.objects.all()}
-    return [_told(channel, states.get(name)) for name, channel in load_channels().items()]
+    return [_described(channel, states.get(name)) for name, channel in load_channels().items()]
 
 
-def _told(channel: Channel, row: ChannelState | None) -> dict[str, Any]:
+def _described(channel: Channel, row: ChannelState | None) -> dict[str, Any]:
     problem = channel.problem() or (row.reason if row else "")
     return {
         "channel": channel.name,

@@ -11,7 +11,7 @@ from dashboard.alerts import channel_board
 from dashboard.alerts.actions import ACKNOWLEDGE_ALERT, CHANNEL_ACTIONS, ChannelAction, Request, describe
 from dashboard.alerts.config import ChannelsFileError
 from dashboard.alerts.message import one_line
-from dashboard.management.subcommands import (
+from dashboard.command_line.subcommands import (
     NOT_WELL,
     VIA,
     Answer,
@@ -106,7 +106,7 @@ def _perform(options: Options, run: Callable[[Request], str]) -> Answer:
 
 def _channels(options: Options) -> Answer:
     try:
-        found = channel_board.told()
+        found = channel_board.described()
     except ChannelsFileError as error:
         raise CommandError(str(error)) from None
     columns = ("channel", "kind", "state", "sent_at")

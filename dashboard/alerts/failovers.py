@@ -54,7 +54,7 @@ class Ended:
 
 
 def follow(
-    began: datetime | None, ended: datetime | None, told: Iterable[Report], state: State | None, now: datetime
+    began: datetime | None, ended: datetime | None, reported: Iterable[Report], state: State | None, now: datetime
 ) -> list[Began | Ended]:
     """The steps, in order. `began`: start of the open alert (None: none is open); `ended`: end of the last one.
 
@@ -62,7 +62,7 @@ def follow(
     """
     fold = Fold(began, ended)
     steps: list[Began | Ended] = []
-    for one in sorted(told, key=lambda one: one.at):
+    for one in sorted(reported, key=lambda one: one.at):
         match fold.take(one.is_away, one.at):
             case Turn.BEGAN:
                 steps.append(Began(one.at, one.reason, one.by))

@@ -26,14 +26,14 @@ def follow_failovers(changes: Changes, now: datetime) -> None:
     """
     unheard = FailoverEvent.objects.filter(alerted_at__isnull=True)
     events = list(unheard.filter(kind__in=TURNS).order_by("time", "pk")[:MOST_EVENTS])
-    told, away = _reports(events), _away()
+    reported, away = _reports(events), _away()
     known = set(open_alerts().filter(kind=Alert.Kind.FAILOVER).values_list("key", flat=True))
-    keys = sorted(told.keys() | (known ^ away.keys()))
+    keys = sorted(reported.keys() | (known ^ away.keys()))
     open_ones, ended = _open_ones(keys, known), _last_ends([key for key in keys if key not in known])
-    wheres = {key: away.get(key) or _where(key, told.get(key, ()), open_ones.get(key)) for key in keys}
+    wheres = {key: away.get(key) or _where(key, reported.get(key, ()), open_ones.get(key)) for key in keys}
     states = _states(wheres)
     for key, where in wheres.items():
-        alert, heard = open_ones.get(key), [one for _, one in told.get(key, ())]
+        alert, heard = open_ones.get(key), [one for _, one in reported.get(key, ())]
         steps = follow(alert.began_at if alert else None, ended.get(key), heard, states.get(key), now)
         _take(changes, steps, alert, key, where, now)
     _write(changes)

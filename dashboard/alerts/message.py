@@ -45,10 +45,10 @@ class Message:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Message:
+    def from_json(cls, reported: dict[str, Any]) -> Message:
         """Parse the output of `to_json`."""
-        lines = tuple(Line(**line) for line in told["lines"])
-        return cls(**{**told, "lines": lines})
+        lines = tuple(Line(**line) for line in reported["lines"])
+        return cls(**{**reported, "lines": lines})
 
     @property
     def summary(self) -> str:

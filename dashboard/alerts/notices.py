@@ -51,12 +51,12 @@ def _of_opened(alerts: Iterable[Alert], rules: Sequence[Rule], now: datetime) ->
 def _of_resolved(alerts: Sequence[Alert], rules: Sequence[Rule], now: datetime) -> Iterator[Notification]:
     """Notify those who were, or are about to be, notified of the start."""
     by_key = {rule.pk: rule for rule in rules}
-    told: dict[int, dict[str, int | None]] = defaultdict(dict)
+    reported: dict[int, dict[str, int | None]] = defaultdict(dict)
     for items in _items(alerts):
         for alert_id, channel, rule in items.values_list("alert_id", "channel", "notice__rule_id"):
-            told[alert_id].setdefault(channel, rule)
+            reported[alert_id].setdefault(channel, rule)
     for alert in alerts:
-        for channel, key in sorted(told[alert.pk].items()):
+        for channel, key in sorted(reported[alert.pk].items()):
             by = by_key.get(key or 0, Rule(pk=key or 0))
             if by.tells_resolved:
                 yield notification(alert, channel, by, Phase.RESOLVED, Due(now + by.gathers))
@@ -109,10 +109,10 @@ def _unacknowledged(stepped: Sequence[Rule], now: datetime) -> QuerySet[Alert]:
     old = Q(opened_at__lte=now - min(rule.escalate_after for rule in stepped))
     old |= Q(Exists(items.filter(notice__state=Notice.State.GIVEN_UP)))
     everybody = {channel for rule in stepped for channel in rule.escalation}
-    told = items.filter(phase=Phase.ESCALATED, channel__in=everybody).values("alert")
-    count = told.annotate(count=Count("pk")).values("count")
+    reported = items.filter(phase=Phase.ESCALATED, channel__in=everybody).values("alert")
+    count = reported.annotate(count=Count("pk")).values("count")
     found = open_alerts().filter(old, acknowledged_at__isnull=True)
-    return found.annotate(told=Coalesce(Subquery(count), 0)).filter(told__lt=len(everybody))
+    return found.annotate(reported=Coalesce(Subquery(count), 0)).filter(reported__lt=len(everybody))
 
 
 def _gave_up() -> dict[int, set[str]]:

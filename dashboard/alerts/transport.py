@@ -91,9 +91,9 @@ def _sent(
 ) -> Answer:
     connection = _connected(parts, places, context, until)
     # Each read has its own timeout; a slow response is cut off at the total limit.
-    knife = threading.Timer(max(0.0, until - time.monotonic()), _cut, (connection,))
-    knife.daemon = True
-    knife.start()
+    timer = threading.Timer(max(0.0, until - time.monotonic()), _cut, (connection,))
+    timer.daemon = True
+    timer.start()
     try:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = {"User-Agent": "paired-namespaces", "Connection": "close", **request.headers}
@@ -103,7 +103,7 @@ def _sent(
         response.read(MOST_READ)
         return answer
     finally:
-        knife.cancel()
+        timer.cancel()
         connection.close()
 
 

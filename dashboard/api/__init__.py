@@ -1,1 +1,1 @@
-"""The HTTP API under /api/v1/: what the pages show and what their buttons do, for programs (docs/api.md)."""
+"""The HTTP API under /api/v1/: the data and the actions of the pages, for programs (docs/api.md)."""

@@ -1,4 +1,4 @@
-"""Who asks: a program that shows a token, or a person's browser with its session and a CSRF token."""
+"""Authentication: a program by a token, or a person's browser by its session and a CSRF token."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from dashboard.api.problems import ApiError
 
 
 def address_of(request: HttpRequest) -> str:
-    """The other end, as the proxy in front names it."""
+    """The address of the client, as reported by the reverse proxy."""
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
 class Bearer(HttpBearer):
-    """A token. It gives no more than its scope, and no more than its owner has by now."""
+    """A token. It gives at most its scope, and at most the present rights of its owner."""
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         throttle.require_patience(address_of(request))
@@ -37,7 +37,7 @@ class Bearer(HttpBearer):
 
 
 class Session(APIKeyCookie):
-    """A signed-in browser. Whoever shows a token is judged by the token alone."""
+    """A signed-in browser. If the request has a token, only the token counts."""
 
     param_name = settings.SESSION_COOKIE_NAME
 
@@ -56,7 +56,7 @@ class Session(APIKeyCookie):
 
 
 def via(request: HttpRequest) -> str:
-    """What the audit trail says of how somebody came."""
+    """The interface for the audit trail."""
     return str(getattr(request, "via", "the API"))
 
 

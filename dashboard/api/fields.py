@@ -1,4 +1,4 @@
-"""The kinds of values that requests carry, checked where they come in."""
+"""Types of values in requests, validated on input."""
 
 import re
 from datetime import UTC, datetime
@@ -18,13 +18,13 @@ _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UT
 Path = Annotated[str, Field(min_length=1, max_length=300, pattern=_NO_NUL)]
 Word = Annotated[str, Field(max_length=300, pattern=_NO_NUL)]
 Reason = Annotated[
-    str, Field(min_length=1, max_length=500, pattern=_NOT_BLANK, description="Kept in the audit trail; not blank.")
+    str, Field(min_length=1, max_length=500, pattern=_NOT_BLANK, description="Stored in the audit trail; not blank.")
 ]
 Month = Annotated[str, Field(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$", max_length=7, description="YYYY-MM")]
 
 
 def _whole(value: Any) -> Any:
-    """JSON has one kind of numbers: 5.0 is 5."""
+    """JSON has only one type of number: 5.0 is 5."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -34,14 +34,14 @@ Rule = Literal["", "published", "settlements"]
 
 
 def _instant(value: Any) -> Any:
-    """A bare number is no moment, whatever it would be to a computer."""
+    """A bare number is not a time, although pydantic would accept it."""
     if not isinstance(value, str) or not _INSTANT.fullmatch(value):
-        raise ValueError("write a moment as RFC 3339 does, with its offset: 2026-11-02T03:00:00Z")
+        raise ValueError("use RFC 3339 with an offset: 2026-11-02T03:00:00Z")
     return value.upper()
 
 
 def _bounded(value: datetime) -> datetime:
-    """Moments that no row can have, as the nearest that it might."""
+    """Times outside the range of the database are replaced by the nearest possible ones."""
     try:
         return min(max(value.astimezone(UTC), _FIRST), _LAST)
     except OverflowError:
@@ -52,20 +52,20 @@ Instant = Annotated[datetime, BeforeValidator(_instant), AfterValidator(_bounded
 
 
 class Body(Schema):
-    """What a request says. Misspelt names are refused, and nothing is taken for what it is not."""
+    """The body of a request. Unknown fields are rejected, and types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Why(Body):
-    """Why."""
+    """The reason."""
 
     reason: Reason
 
 
 def pair_or_404(name: str) -> Pair:
-    """The pair of that name."""
+    """The pair with this name."""
     row = Pair.objects.filter(name=name).first() if "\0" not in name else None
     if row is None:
-        raise Http404("There is no pair of that name; GET /api/v1/pairs lists them.")
+        raise Http404("There is no pair with that name; GET /api/v1/pairs lists them.")
     return row

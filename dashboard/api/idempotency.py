@@ -1,4 +1,4 @@
-"""What makes a request safe to repeat, and the shape of its answer."""
+"""Idempotent requests, and the format of their responses."""
 
 import hashlib
 import uuid
@@ -22,15 +22,16 @@ Key = Annotated[
         alias="Idempotency-Key",
         max_length=200,
         pattern=r"^[\x21-\x7e]*$",
-        description="Any text of yours, a UUID for example. The same request with the same key is done once.",
+        description="Any text, for example a UUID. The same request with the same key is carried out once.",
     ),
 ]
 
 
 class ActionResult(Schema):
-    """The result: `done`, `unchanged` (it was so already), or `preview` of a dry run, which changes nothing.
+    """The result: `done`, `unchanged` (the state was as requested already), or `preview` (dry run; nothing was
+    changed).
 
-    `is_repeated`: the request was sent before under the same key; the rest is the result of that time.
+    `is_repeated`: the request was sent before with the same key; the other fields are the result of the first one.
     """
 
     outcome: Literal["done", "unchanged", "preview"]
@@ -51,7 +52,7 @@ def perform(
     reason: str,
     run: Callable[[Request], Outcome],
 ) -> dict[str, Any]:
-    """Carry it out once, on the audited path that the pages use."""
+    """Carry the request out once, on the audited path that the pages use."""
     request_id, earlier = identity(request, key)
     if earlier:
         return {"outcome": earlier.outcome, "sentence": earlier.detail, "is_repeated": True}
@@ -64,19 +65,19 @@ def perform(
 
 
 def identity(request: HttpRequest, key: str) -> tuple[str, AuditEntry | None]:
-    """The id of the request in the audit trail, and its entry if it was done. What has failed may be tried again."""
+    """The id of the request in the audit trail, and its entry if it was carried out. Failed ones may be tried again."""
     if not key:
         return uuid.uuid4().hex, None
     mine = _digest(f"{request.user.pk} {key}".encode())
     this = mine + _digest(request.method.encode() + request.path.encode() + b"\n" + request.body)  # type: ignore[union-attr]
     first = AuditEntry.objects.filter(request_id__gte=mine, request_id__lt=f"{mine}g").first()
     if first and not first.request_id.startswith(this):
-        raise ApiError(422, "This Idempotency-Key was used for another request. Take a new one for each request.")
+        raise ApiError(422, "This Idempotency-Key was used for another request. Use a new key for each request.")
     last = last_try(this)
     if last is None or may_be_tried_again(last, timezone.now()):
         return this, None
     if not last.outcome:
-        raise ApiError(409, "The same request is being done at this moment. Ask again in a while.", Retry_After="5")
+        raise ApiError(409, "The same request is still in progress. Try again later.", Retry_After="5")
     return this, last
 
 

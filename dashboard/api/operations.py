@@ -18,7 +18,7 @@ View = TypeVar("View", bound=Callable[..., dict[str, Any]])
 def operation(
     router: Router, action: Action, *, at: Operation | None = None, response: type[Schema] = ActionResult
 ) -> Callable[[View], View]:
-    """A decorator that makes a view the operation of this action, or another one `at` which it can be asked for."""
+    """A decorator that makes a view the operation of this action, or the additional operation `at` of it."""
     declared = at or action.operation
     if declared is None:
         raise ValueError(f"the action {action.name} declares no operation")
@@ -39,7 +39,7 @@ def operation(
 def add_operation(
     router: Router, action: A, body: type[Body], run: Callable[[HttpRequest, A, str, Any, str], dict[str, Any]]
 ) -> None:
-    """The operation of an action on something of a pair: `run` gets request, action, pair, body and key."""
+    """Add the operation of an action on a target of a pair: `run` gets request, action, pair, body and key."""
 
     def view(request: HttpRequest, pair: str, body: Any, key: Key = "") -> dict[str, Any]:
         return run(request, action, pair, body, key)

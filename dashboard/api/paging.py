@@ -1,4 +1,4 @@
-"""Pages by cursor: each begins after the last row of the one before, so that rows which come and go shift nothing."""
+"""Pages by cursor: each starts after the last row of the previous one, so that added or removed rows shift nothing."""
 
 import base64
 import binascii
@@ -17,26 +17,26 @@ from dashboard.api.fields import Instant, Word
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
 NEWEST_FIRST = ("-time", "-id")
-"""The order of events: the id of the row where two were at one moment."""
-NONE = "There is no such page: take `next` as it was given."
+"""The order of events; the row id orders events of the same time."""
+NONE = "There is no such page: send `next` back unchanged."
 
 
 class Page(Schema, Generic[Item]):
-    """Some of the items; `next` is the cursor of those that follow, null at the end."""
+    """A part of the items; `next` is the cursor of the following ones, null at the end."""
 
     items: list[Item]
     next: str | None
 
 
 class Cursor(Schema):
-    """Where to go on, and how many at a time."""
+    """The cursor, and the size of a page."""
 
     cursor: Annotated[str, Query(max_length=500, pattern=r"^[A-Za-z0-9_=-]*$")] = ""
     limit: Annotated[int, Query(ge=1, le=500)] = 100
 
 
 class Between(Cursor):
-    """Which records: of a pair, from `since` on, and before `until`."""
+    """Selects records of a pair, from `since` on, and before `until`."""
 
     pair: Word = ""
     since: Instant | None = None
@@ -50,7 +50,7 @@ class Between(Cursor):
 def page(
     rows: QuerySet[Row], order: tuple[str, ...], where: Cursor, shown: Callable[[Row], Item], *, most: int = 500
 ) -> dict[str, Any]:
-    """The page of rows in this order (names as order_by takes them; together they are unique). Raises Http404."""
+    """The page of rows in this order (names as for order_by; together they are unique). Raises Http404."""
     limit = min(where.limit, most)
     wanted = rows.order_by(*order)
     if where.cursor:
@@ -63,7 +63,7 @@ def page(
 
 
 def _after(order: tuple[str, ...], values: list[Any]) -> Q:
-    """Rows behind these values: later in the first column, or equal there and later in the next, and so on."""
+    """Rows after these values: later in the first column, or equal there and later in the next, and so on."""
     wanted, equal = Q(pk__in=()), Q()
     for name, value in zip(order, values, strict=True):
         column = name.lstrip("-")

@@ -1,4 +1,4 @@
-"""Problems as in RFC 9457: every answer that is no success has this shape."""
+"""Problem details as in RFC 9457: the format of all error responses."""
 
 import json
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ log = structlog.get_logger(__name__)
 
 
 class Fault(Schema):
-    """One thing that is wrong with what was sent."""
+    """One invalid value in the request."""
 
     place: list[str | int]
     fault: str
 
 
 class Problem(Schema):
-    """Why it was not done, and what to do."""
+    """Why the request was not carried out, and what to do."""
 
     type: str = "about:blank"
     title: str
@@ -46,7 +46,7 @@ PROBLEMS = {STATUSES: Problem}
 
 
 class ApiError(Exception):
-    """An answer that is a problem."""
+    """An error with a problem as its response."""
 
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         super().__init__(detail)
@@ -65,12 +65,12 @@ def answer(status: int, detail: str, errors: Sequence[Fault] = (), **headers: st
 
 
 def explain(request: HttpRequest, error: Any) -> HttpResponse:
-    """The answer to an error of an operation. An unexpected error is logged, and answered without its text."""
+    """The response to an error of an operation. An unexpected error is logged, and its text is not returned."""
     match error:
         case ApiError():
             return answer(error.status, error.detail, (), **error.headers)
         case ValidationError():
-            return answer(422, "What was sent cannot be taken.", [_fault(each) for each in error.errors])
+            return answer(422, "The request is invalid.", [_fault(each) for each in error.errors])
         case HttpError():
             return answer(error.status_code, _sentence(error))
         case Refused():
@@ -84,28 +84,28 @@ def explain(request: HttpRequest, error: Any) -> HttpResponse:
         case OperationalError() | InterfaceError():
             return answer(503, database.SENTENCE, (), Retry_After=str(database.RETRY_AFTER_S))
         case Http404():
-            return answer(404, str(error) or "There is no such thing.")
+            return answer(404, str(error) or "Not found.")
         case RequestDataTooBig():
             return answer(413, "The request is too large.")
         case SuspiciousOperation():
-            return answer(400, "The request cannot be read.")
+            return answer(400, "The request cannot be parsed.")
         case _:
             log.exception("an operation of the API failed", path=request.path, method=request.method)
-            return answer(500, "Something went wrong here; the log says what.")
+            return answer(500, "An internal error occurred; details are in the log.")
 
 
 def install(api: NinjaAPI) -> None:
-    """Let each error of an operation be answered so."""
+    """Install the handlers for all errors of operations."""
     for kind in (Exception, ValidationError, HttpError, Http404):
         api.add_exception_handler(kind, explain)
 
 
 def _fault(found: dict[str, Any]) -> Fault:
-    """What pydantic found, without the value: it may be a secret in the wrong place."""
+    """The error found by pydantic, without the value, which may be a misplaced secret."""
     return Fault(place=[str(each) for each in found.get("loc", ())], fault=str(found.get("msg", "")))
 
 
 def _sentence(error: HttpError) -> str:
     if error.status_code == HTTPStatus.UNAUTHORIZED:
-        return "Show a token that is valid: Authorization: Bearer pns_…"
+        return "Send a valid token: Authorization: Bearer pns_…"
     return str(error)

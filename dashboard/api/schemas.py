@@ -1,12 +1,17 @@
-"""Parts of requests and answers that the operations of several rooms share."""
+"""Parts of requests and responses that several rooms share."""
 
 from datetime import datetime
+from typing import Annotated
 
-from ninja import Schema
+from ninja import Field, Schema
+
+from pairing.events import KINDS
+
+EventKind = Annotated[str, Field(description=f"One of {', '.join(KINDS)}.")]
 
 
 class Pause(Schema):
-    """A syphon that stands still: of one backlog queue, or (`*`) of the whole pair."""
+    """A pause of the syphon: for one backlog queue, or (`*`) for the whole pair."""
 
     queue: str
     by: str
@@ -15,7 +20,7 @@ class Pause(Schema):
 
 
 class PaceLimit(Schema):
-    """How fast the syphon may bring messages home: of the pair (`*`), of a queue, or to an entity."""
+    """A limit of the drain rate: of the pair (`*`), of a queue, or for an entity."""
 
     target: str
     messages_per_s: float

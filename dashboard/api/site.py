@@ -1,4 +1,4 @@
-"""The frame of the API: who may come in, its document, its addresses. dashboard/routes.py adds the operations."""
+"""The frame of the API: authentication, its document, its addresses. dashboard/routes.py adds the operations."""
 
 from collections.abc import Callable
 from functools import cache, wraps
@@ -13,13 +13,13 @@ from dashboard.api.authentication import Bearer, Session
 
 VERSION = "1.0"
 ABOUT = (
-    "What the pages of the control plane show, and what their buttons do. Show a token as `Authorization: Bearer …`; "
-    "a signed-in browser may use its session, with `X-CSRFToken` where it changes things."
+    "The data and the actions of the control plane's pages. Send a token as `Authorization: Bearer …`; "
+    "a signed-in browser may use its session, with `X-CSRFToken` for every request that is not a GET."
 )
 
 
 class ControlPlaneApi(NinjaAPI):
-    """Ninja's, with problems of their own media type in the document."""
+    """Ninja's API, with the media type of problems in the document."""
 
     def get_openapi_schema(self, **where: Any) -> Any:
         document = super().get_openapi_schema(**where)
@@ -45,12 +45,12 @@ problems.install(api)
 
 @cache
 def document(prefix: str) -> Any:
-    """What the API promises, for addresses that begin so; made once, for that takes a second."""
+    """The OpenAPI document for addresses with this prefix; cached, because generating it takes a second."""
     return api.get_openapi_schema(path_prefix=prefix)
 
 
 def operations() -> list[tuple[str, str, str]]:
-    """Method, address and meaning of each operation, from the API's own document."""
+    """Method, address and description of each operation, from the OpenAPI document."""
     paths = document("/api/v1/")["paths"]
     return [
         (method.upper(), path, str(operation.get("description", "")))
@@ -66,14 +66,14 @@ def openapi(request: HttpRequest) -> Any:
 
 
 def _machine(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """For programs: no redirect to a login, nothing kept by caches, and problems also for what is no operation."""
+    """For programs: no redirect to a login, no caching, and problems also for unknown operations."""
 
     @wraps(view)
     def answered(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         answer = view(request, *args, **kwargs)
         if answer.status_code == 405:
             allowed = answer.get("Allow", "")
-            answer = problems.answer(405, f"This takes {allowed} only.", Allow=allowed)
+            answer = problems.answer(405, f"Allowed here: {allowed}.", Allow=allowed)
         answer["Cache-Control"] = "no-store"
         return answer
 
@@ -83,11 +83,11 @@ def _machine(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def _unknown(request: HttpRequest, rest: str = "") -> HttpResponse:
-    return problems.answer(404, "There is no such thing; GET /api/v1/openapi.json lists what there is.")
+    return problems.answer(404, "There is no such operation; GET /api/v1/openapi.json lists all of them.")
 
 
 def urls() -> list[URLPattern | URLResolver]:
-    """The API's addresses; whatever is none of them is a problem, too."""
+    """The addresses of the API; any other address gets a problem, too."""
     patterns, _, _ = api.urls
     known: list[URLPattern | URLResolver] = []
     for pattern in patterns:

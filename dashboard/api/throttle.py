@@ -1,4 +1,4 @@
-"""How often one may ask: so many requests a minute for each token and person, and for wrong tokens each address."""
+"""Rate limits: requests per minute for each token and person, and invalid tokens per minute for each address."""
 
 import hashlib
 import time
@@ -12,23 +12,23 @@ from dashboard.site import redis
 WINDOW_S = 60
 MOST_FAILURES = 60
 _memory: dict[str, int] = {}
-"""Counters of this process, for when Redis is away."""
+"""Counters of this process, used while Redis is unavailable."""
 
 
 def count(kind: str, name: str) -> None:
-    """One more request; raises ApiError 429 beyond API_REQUESTS_PER_MINUTE."""
+    """Count a request; raises ApiError 429 above API_REQUESTS_PER_MINUTE."""
     if _add(_key(kind, name)) > settings.API_REQUESTS_PER_MINUTE:
         raise _impatient()
 
 
 def require_patience(address: str) -> None:
-    """Raise ApiError 429 where too many wrong tokens came from there."""
+    """Raise ApiError 429 if too many invalid tokens came from this address."""
     if _read(_key("address", whereabouts(address))) >= MOST_FAILURES:
         raise _impatient()
 
 
 def note_failure(address: str) -> None:
-    """A wrong token came from there."""
+    """Count an invalid token from this address."""
     _add(_key("address", whereabouts(address)))
 
 
@@ -57,6 +57,6 @@ def _add(key: str) -> int:
 
 def _read(key: str) -> int:
     try:
-        return int(redis.connection().get(key) or 0)
+        return redis.counted(key)
     except redis.RedisError:
         return _memory.get(key, 0)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from dashboard.access import audited
 from dashboard.access.audited import ActionError, Outcome, Request, unchanged
-from dashboard.access.declaration import Action, Argument, Command, Operation
+from dashboard.access.declaration import Action, Argument, Command, ListAction, Operation
 from dashboard.access.rights import Right
 from dashboard.backlog import cleanup, dead_letters, orphans
 from dashboard.backlog.cleanup import Look
+from dashboard.models import BacklogQueue
 from pairing.fleet.coordination import SharedState
 
 
@@ -26,6 +27,8 @@ class QueueAction(Action):
     """Whether the queue is read from its namespace first, for the preview."""
     hinders: Callable[[Look, bool], str] = lambda look, is_administrator: ""
     """Why the preview offers no button, in addition to the result of `check`."""
+    hinders_listed: Callable[[BacklogQueue], str] = lambda queue: ""
+    """Why it would be refused for a queue of a list, estimated from the last sample. The action reads the namespace."""
     is_atomic: bool = False
 
     def run(self, request: Request, *, typed: str = "", confirmed: str = "") -> Outcome:
@@ -100,6 +103,15 @@ def _hinders_deletion(look: Look, is_administrator: bool) -> str:
     return _is_used(look, is_administrator)
 
 
+def _hinders_listed_deletion(queue: BacklogQueue) -> str:
+    held = queue.messages + queue.dead_lettered + queue.transfer + queue.transfer_dead_lettered
+    if queue.is_gone:
+        return "It no longer exists."
+    if not queue.is_orphan:
+        return "It is not an orphan: a configured pair or a live process uses it."
+    return f"It holds {held:,} messages. To delete them too, type its path on its own page." if held else ""
+
+
 QUARANTINE_QUEUE = QueueAction(
     name="quarantine_queue",
     label="Quarantine",
@@ -132,14 +144,14 @@ REOPEN_QUEUE = QueueAction(
 )
 DRAIN_QUEUE = QueueAction(
     name="drain_queue",
-    label="Drain home",
+    label="Drain queue",
     preview=(
         "A worker drains it: each message is sent to its entity, and none is lost. The drain waits for entities that "
         "are failed over. Dead letters stay; resubmit or discard them separately."
     ),
     undo="Stop drain",
-    command=Command("drain", "let a worker drain an orphan"),
-    operation=Operation("/pairs/{pair}/drain-queue", "drain_queue", "Let a worker drain an orphan."),
+    command=Command("drain", "have a worker drain an orphan"),
+    operation=Operation("/pairs/{pair}/drain-queue", "drain_queue", "Have a worker drain an orphan."),
     check=cleanup.check_drain,
     change=cleanup.drain,
     hinders=_hinders_drain,
@@ -150,7 +162,7 @@ STOP_DRAIN = QueueAction(
     title="Stop the drain",
     button="Stop",
     preview="The drain stops within seconds; the remaining messages stay in the queue.",
-    undo="Drain home",
+    undo="Drain queue",
     asks_reason=False,
     command=Command("stop-drain", "stop the drain of an orphan"),
     operation=Operation(
@@ -165,7 +177,7 @@ STOP_DRAIN = QueueAction(
 )
 TAKE_BACK = QueueAction(
     name="take_back",
-    label="Take back",
+    label="Cancel deletion",
     title="Cancel the deletion",
     preview="The queue is not deleted; its quarantine ends.",
     undo="Delete",
@@ -179,12 +191,12 @@ TAKE_BACK = QueueAction(
 REPAIR_QUEUE = QueueAction(
     name="repair_queue",
     label="Repair",
-    preview="Its properties are set to those of a backlog queue. Its messages are not changed.",
+    preview="The properties of the queue are set to the expected values. Its messages do not change.",
     command=Command("repair", "set the properties of a backlog queue to their expected values"),
     operation=Operation(
         "/pairs/{pair}/repair-queue",
         "repair_queue",
-        "Set the properties of a queue to those of a backlog queue, as far as an update can.",
+        "Set the properties of a backlog queue to the expected values, as far as an update can.",
     ),
     check=cleanup.check_repair,
     change=cleanup.repair,
@@ -194,7 +206,7 @@ DELETE_QUEUE = QueueAction(
     label="Delete queue",
     title="Delete",
     button="Quarantine and delete",
-    undo="Take back",
+    undo="Cancel deletion",
     arguments=(Argument.CONFIRMATION,),
     is_severe=True,
     command=Command("delete", "quarantine an orphan and delete it after the undo window"),
@@ -203,9 +215,15 @@ DELETE_QUEUE = QueueAction(
         "delete_queue",
         "Quarantine an orphan immediately, and delete it after the undo window if it has not changed.",
     ),
+    administration=ListAction(
+        "delete_empty_orphans",
+        "Delete the empty orphans among these…",
+        "Delete empty orphans",
+    ),
     check=cleanup.check_delete,
     change=cleanup.delete,
     hinders=_hinders_deletion,
+    hinders_listed=_hinders_listed_deletion,
 )
 QUEUE_ACTIONS = (
     QUARANTINE_QUEUE,
@@ -222,11 +240,11 @@ RESUBMIT = LetterAction(
     label="Resubmit dead letters",
     preview="A worker would send them to {it}.",
     arguments=(Argument.DESTINATION, Argument.NUMBERS),
-    command=Command("resubmit", "let a worker resubmit dead letters"),
+    command=Command("resubmit", "have a worker send dead letters again"),
     operation=Operation(
         "/pairs/{pair}/resubmit-dead-letters",
         "resubmit",
-        "Let a worker resubmit dead letters, each to its own entity or all to one.",
+        "Have a worker send dead letters again, each to its own entity or all to one.",
     ),
     choice="resubmit",
     prepare=dead_letters.resubmit,
@@ -238,24 +256,24 @@ DISCARD = LetterAction(
     right=Right.ADMINISTER,
     arguments=(Argument.NUMBERS, Argument.CONFIRMATION),
     is_severe=True,
-    command=Command("discard", "let a worker discard dead letters permanently"),
+    command=Command("discard", "have a worker discard dead letters permanently"),
     operation=Operation(
         "/pairs/{pair}/discard-dead-letters",
         "discard",
-        "Let a worker discard dead letters permanently. A record of each is kept, without its body.",
+        "Have a worker discard dead letters permanently. A record of each is kept, without its body.",
     ),
     choice="discard",
     prepare=dead_letters.discard,
 )
 STOP_DEAD_LETTERS = LetterAction(
     name="stop_dead_letters",
-    label="Stop dead letters",
-    preview="Workers would leave the rest as it is.",
-    command=Command("stop-dead-letters", "end what workers do to the dead letters of a queue"),
+    label="Stop dead-letter job",
+    preview="The remaining messages would stay dead letters.",
+    command=Command("stop-dead-letters", "stop the job on the dead letters of a queue"),
     operation=Operation(
         "/pairs/{pair}/stop-dead-letters",
         "stop_dead_letters",
-        "End what workers do to the dead letters of a queue; what is not done yet stays a dead letter.",
+        "Stop the job on the dead letters of a queue; the remaining messages stay dead letters.",
         "Stop",
     ),
     choice="stop",

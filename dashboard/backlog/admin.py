@@ -1,22 +1,32 @@
-"""Deletion of several orphans from Django's admin: the page lists the effect on each and asks for a reason."""
+"""Backlog queues and operations on them in Django's admin, and the declared actions on several queues.
+
+The page of an action lists the effect on each queue and asks for a reason.
+"""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
+from dashboard import models
 from dashboard.access.audited import ActionError, Request
+from dashboard.access.declaration import ListAction
 from dashboard.access.rights import Refused
-from dashboard.backlog.actions import DELETE_QUEUE
-from dashboard.backlog.deletions import undo_window
+from dashboard.backlog.actions import DELETE_QUEUE, QUEUE_ACTIONS, QueueAction
+from dashboard.backlog.deletions import describe_counts, undo_window
 from dashboard.models import BacklogQueue
+from dashboard.models.backlog import COUNTS
+from dashboard.site.read_only import ReadOnly
 
 MOST = 50
 """Queues per request: each is proved empty with requests to its namespace."""
@@ -34,48 +44,47 @@ class Fate:
         return not self.hindrance
 
 
-def fate(queue: BacklogQueue) -> Fate:
-    """An estimate from the last sample; the action itself counts and peeks again."""
-    held = queue.messages + queue.dead_lettered + queue.transfer + queue.transfer_dead_lettered
-    if queue.is_gone:
-        return Fate(queue, "It no longer exists.")
-    if not queue.is_orphan:
-        return Fate(queue, "It is not an orphan: a configured pair or a live process uses it.")
-    if held:
-        return Fate(queue, f"It holds {held:,} messages. To delete them too, type its path on its own page.")
-    return Fate(queue, "")
+ListedAction = Callable[[ReadOnly, HttpRequest, QuerySet[BacklogQueue]], TemplateResponse | None]
 
 
-def delete_empty_orphans(
-    site: AdminSite, request: HttpRequest, queues: QuerySet[BacklogQueue]
+def listed(action: QueueAction, offered: ListAction) -> ListedAction:
+    """The declared action for the selected queues of a list. It asks first."""
+
+    @admin.action(description=offered.label, permissions=["view"])
+    def run(shown: ReadOnly, request: HttpRequest, queues: QuerySet[BacklogQueue]) -> TemplateResponse | None:
+        return _ask_or_do(action, offered, shown.admin_site, request, queues)
+
+    run.__name__ = offered.name
+    return run
+
+
+def _ask_or_do(
+    action: QueueAction, offered: ListAction, site: AdminSite, request: HttpRequest, queues: QuerySet[BacklogQueue]
 ) -> TemplateResponse | None:
-    """The confirmation page; None after the deletion."""
-    fates = [fate(queue) for queue in queues.select_related("pair")[:MOST]]
+    """The confirmation page; None once the action was executed."""
+    fates = [Fate(queue, action.hinders_listed(queue)) for queue in queues.select_related("pair")[:MOST]]
     reason = request.POST.get("reason", "").strip()
-    if "confirmed" not in request.POST or not reason:
-        return _ask(site, request, fates, is_answered="confirmed" in request.POST)
-    for one in fates:
-        _delete(request, one.queue, reason)
-    return None
-
-
-def _ask(site: AdminSite, request: HttpRequest, fates: Sequence[Fate], *, is_answered: bool) -> TemplateResponse:
+    if "confirmed" in request.POST and reason:
+        for one in fates:
+            _do(action, request, one.queue, reason)
+        return None
     context: dict[str, Any] = {
         **site.each_context(request),
-        "title": "Delete empty orphans",
+        "title": offered.title,
+        "action": action,
         "opts": BacklogQueue._meta,
         "fates": fates,
         "possible": sum(one.is_possible for one in fates),
-        "lacks_reason": is_answered,
+        "lacks_reason": "confirmed" in request.POST,
         "window": undo_window(),
         "checkbox": ACTION_CHECKBOX_NAME,
         "click": uuid.uuid4().hex,
     }
-    return TemplateResponse(request, "admin/delete_orphans.html", context)
+    return TemplateResponse(request, f"admin/{action.name}.html", context)
 
 
-def _delete(request: HttpRequest, queue: BacklogQueue, reason: str) -> None:
-    """Delete one queue. A queue in use or with messages is refused; submitting a form twice is one action."""
+def _do(action: QueueAction, request: HttpRequest, queue: BacklogQueue, reason: str) -> None:
+    """Execute the action for one queue, or say why it is refused; submitting a form twice is one action."""
     click = request.POST.get("click", "")[:32]
     wanted = Request(
         request.user,
@@ -85,6 +94,62 @@ def _delete(request: HttpRequest, queue: BacklogQueue, reason: str) -> None:
         request_id=uuid.uuid5(uuid.NAMESPACE_URL, f"{click}:{queue.pk}").hex if click else "",
     )
     try:
-        messages.success(request, DELETE_QUEUE.run(wanted).sentence)
+        messages.success(request, action.run(wanted).sentence)
     except (ActionError, Refused) as error:
         messages.warning(request, f"{queue.path}: {error}")
+
+
+@admin.register(models.BacklogQueue)
+class BacklogQueueAdmin(ReadOnly):
+    list_display = ("path", "pair", "clean_up", "holds", "status", "is_orphan", "is_gone", "accessed_at", "seen_at")
+    list_filter = ("is_orphan", "is_gone", "status", "pair")
+    list_select_related = ("pair",)
+    search_fields = ("path",)
+    actions = tuple(listed(action, action.administration) for action in QUEUE_ACTIONS if action.administration)
+
+    @admin.display(description="clean up")
+    def clean_up(self, queue: models.BacklogQueue) -> SafeString:
+        """A link to the page that checks its contents and asks for confirmation."""
+        if queue.is_gone or not queue.is_orphan:
+            return SafeString("")
+        query = QueryDict(mutable=True)
+        query["path"] = queue.path
+        address = reverse("pair-action", args=[queue.pair.name, DELETE_QUEUE.name])
+        return format_html('<a href="{}?{}">Delete…</a>', address, query.urlencode())
+
+    @admin.display(description="holds", ordering="active")
+    def holds(self, queue: models.BacklogQueue) -> str:
+        """All counts that are not 0, as text."""
+        return describe_counts({name: getattr(queue, name) for name in COUNTS})
+
+
+@admin.register(models.QueueDeletion)
+class QueueDeletionAdmin(ReadOnly):
+    list_display = ("path", "pair", "stage", "by", "at", "due_at", "ended_at", "detail")
+    list_filter = ("stage", "pair")
+    list_select_related = ("pair",)
+    search_fields = ("path", "by", "reason")
+
+
+@admin.register(models.QueueDrain)
+class QueueDrainAdmin(ReadOnly):
+    list_display = ("path", "pair", "moved", "waiting", "by", "at", "ended_at", "detail")
+    list_filter = ("pair",)
+    list_select_related = ("pair",)
+    search_fields = ("path", "by", "reason")
+
+
+@admin.register(models.DeadLetterJob)
+class DeadLetterJobAdmin(ReadOnly):
+    list_display = ("path", "pair", "kind", "destination", "done", "failed", "total", "by", "at", "ended_at")
+    list_filter = ("kind", "pair")
+    list_select_related = ("pair",)
+    search_fields = ("path", "by", "reason")
+
+
+@admin.register(models.DiscardedMessage)
+class DiscardedMessageAdmin(ReadOnly):
+    list_display = ("number", "message_id", "entity", "dead_letter_reason", "size", "sha256", "at")
+    list_select_related = ("job",)
+    search_fields = ("message_id", "entity", "dead_letter_reason")
+    date_hierarchy = "at"

@@ -1,4 +1,4 @@
-"""Operations on single backlog queues: quarantine, drain, delete, take back, repair.
+"""Operations on single backlog queues: quarantine, drain, delete, cancel a deletion, repair.
 
 A dry run and its action read the same `Look` and call the same check, which has no side effects. Long operations are
 rows that workers process. The actions are declared in `dashboard.backlog.actions`.
@@ -235,7 +235,7 @@ def take_back(request: Request, look: Look) -> Outcome:
     if not mine.update(
         stage=stage.RETURNING,
         returns_as=stage.TAKEN_BACK,
-        detail=f"Taken back by {request.operator}.",
+        detail=f"Cancelled by {request.operator}.",
         claimed_by="",
         claimed_until=None,
     ):
@@ -264,7 +264,7 @@ def _delete(request: Request, proof: Proof) -> Outcome:
         return done(f"{request.target} will be quarantined and deleted; now: {row.detail}")
     return done(
         f"{request.target} is in quarantine and will be deleted in {seconds} s if it does not change. It holds "
-        f"{describe_counts(proof.counts)}. Until then the deletion can be taken back."
+        f"{describe_counts(proof.counts)}. Until then the deletion can be cancelled."
     )
 
 

@@ -11,8 +11,7 @@ from dashboard.backlog import browsing, cleanup
 from dashboard.backlog.actions import LETTER_ACTIONS, QUEUE_ACTIONS, LetterAction, QueueAction
 from dashboard.backlog.browsing import Wanted
 from dashboard.backlog.places import Place, in_the_primary, place
-from dashboard.fleet.namespaces import NamespaceError, namespace
-from dashboard.management.subcommands import (
+from dashboard.command_line.subcommands import (
     Answer,
     Options,
     Subcommands,
@@ -24,6 +23,7 @@ from dashboard.management.subcommands import (
     perform,
     table,
 )
+from dashboard.fleet.namespaces import NamespaceError, namespace
 from dashboard.models import BacklogQueue, Pair
 
 

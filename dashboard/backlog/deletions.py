@@ -122,7 +122,7 @@ def _return(row: QueueDeletion, here: Namespace) -> bool:
         proof = look(here, row.path)
     if proof is not None:
         remember(row.pair, proof)
-    return _end(row, Stage(row.returns_as), row.detail or "The deletion was taken back.")
+    return _end(row, Stage(row.returns_as), row.detail or "The deletion was cancelled.")
 
 
 def _move(row: QueueDeletion, stage: Stage, **changes: object) -> bool:

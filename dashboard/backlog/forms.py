@@ -47,5 +47,5 @@ class DeadLetterForm(WithReason):
 
     def numbers(self) -> list[int]:
         """The selected sequence numbers, without duplicates."""
-        told = self.data.getlist("number") if hasattr(self.data, "getlist") else []
-        return sorted({int(number) for number in told[: self.MOST_CHOSEN] if number.isascii() and number.isdigit()})
+        reported = self.data.getlist("number") if hasattr(self.data, "getlist") else []
+        return sorted({int(number) for number in reported[: self.MOST_CHOSEN] if number.isascii() and number.isdigit()})

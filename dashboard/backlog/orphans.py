@@ -75,8 +75,8 @@ def use_of(pair: Pair, path: str) -> Use:
     """The current users of the queue. Raises RedisError."""
     neighbours = list(Pair.objects.filter(secondary_namespace=pair.secondary_namespace))
     states = [shared_state(neighbour.name) for neighbour in neighbours]
-    rotations = [told for state in states for told in state.rotations().items()]
-    leases = [told for state in states for told in state.leases().items()]
+    rotations = [reported for state in states for reported in state.rotations().items()]
+    leases = [reported for state in states for reported in state.leases().items()]
     return decide_use(path, neighbours, rotations, leases)
 
 
@@ -165,13 +165,13 @@ def repair(here: Namespace, path: str) -> tuple[list[str], list[str]]:
     expected: dict[str, Any] = {**CREATED_WITH, "forward_to": None, "status": EntityStatus.ACTIVE}
     with here.asked(2) as administration:
         queue = administration.get_queue(path)
-        told = deviations(queue)
-        mended = [name for name in told if name in REPAIRABLE]
+        reported = deviations(queue)
+        mended = [name for name in reported if name in REPAIRABLE]
         for name in mended:
             setattr(queue, name, expected[name])
         if mended:
             administration.update_queue(queue)
-    return mended, [name for name in told if name not in REPAIRABLE]
+    return mended, [name for name in reported if name not in REPAIRABLE]
 
 
 def remember(pair: Pair, proof: Proof) -> None:

@@ -68,10 +68,10 @@ def record_subscriptions(pair: str, topic: str, counts: Mapping[str, int], at: d
     row = EntityHealth.objects.filter(pair__name=pair, path=fitted(topic, 260), kind="topic").first()
     if row is None:
         return
-    told = {fitted(name, 50): count for name, count in counts.items()}
-    rows = [TopicSubscription(topic=row, name=name, dead_lettered=n, counted_at=at) for name, n in told.items()]
+    reported = {fitted(name, 50): count for name, count in counts.items()}
+    rows = [TopicSubscription(topic=row, name=name, dead_lettered=n, counted_at=at) for name, n in reported.items()]
     with transaction.atomic():
-        row.subscriptions.exclude(name__in=told).delete()
+        row.subscriptions.exclude(name__in=reported).delete()
         TopicSubscription.objects.bulk_create(
             rows,
             update_conflicts=True,

@@ -1,4 +1,4 @@
-"""How available a pair was as a whole: the time of all of its entities together. From stored rows."""
+"""The availability of a pair as a whole: the time of all of its entities together, read from stored rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dashboard.models import Availability, Outage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairAvailability:
-    """A pair's month. `down_s`: of all entities together; `worst_s`: of the one that was down longest."""
+    """The availability of a pair in a month. `down_s`: of all entities together; `worst_s`: of the worst entity."""
 
     pair: str
     entities: int
@@ -24,17 +24,17 @@ class PairAvailability:
 
     @property
     def percent(self) -> float:
-        """Of the time of all its entities, how much they accepted sends in the primary."""
+        """The share of the time in which its entities accepted sends in the primary."""
         return 100 * (1 - self.down_s / (self.entities * self.period_s)) if self.entities and self.period_s else 100.0
 
     @property
     def percent_shown(self) -> float:
-        """The same, rounded down to three places: only what was never down is told as 100."""
+        """The same, rounded down to three decimals: 100 appears only without any outage."""
         return math.floor(self.percent * 1000) / 1000
 
 
 def by_pair(known: Iterable[Availability], outages: Iterable[Outage]) -> list[PairAvailability]:
-    """Every pair with an entity, by name."""
+    """Every pair that has entities, by name."""
     entities: dict[str, list[Availability]] = {}
     for each in known:
         entities.setdefault(each.pair, []).append(each)

@@ -1,6 +1,7 @@
-"""What Azure Monitor saw of a month (docs/pricing.md, section 11): totals by day, connections by hour.
+"""Metrics of Azure Monitor for a month (docs/pricing.md, section 11): totals by day, connections by hour.
 
-Files come from people and may be anything: what cannot be used is refused in one sentence, or left out and counted.
+Users upload the files, so they may contain anything. An unusable file is rejected with one sentence; an unusable row is
+skipped and counted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MOST_CONNECTIONS = 10**9
 
 
 def read_metrics(file: BinaryIO, month: str) -> Parsed:
-    """The month's metrics: answers of the metrics API, or JSON lines as diagnostic settings export them."""
+    """Read the metrics of the month from answers of the metrics API, or from JSON lines of diagnostic settings."""
     adder = Adder(month)
     adder.take(_points(text_of(file)), _measured)
     if not adder.rows:
@@ -53,7 +54,7 @@ def _points(text: str) -> Iterator[Any]:
     try:
         whole = json.loads(text, parse_float=Decimal)
     except RecursionError:
-        raise StatementError("The file is no JSON that can be read: it is nested too deeply.") from None
+        raise StatementError("The file cannot be parsed as JSON: it is nested too deeply.") from None
     except ValueError:
         yield from _lines(text)
         return
@@ -72,26 +73,28 @@ def _lines(text: str) -> Iterator[Any]:
             try:
                 yield json.loads(line, parse_float=Decimal)
             except (ValueError, RecursionError):
-                raise StatementError("The file is no JSON: neither one value nor one on each line.") from None
+                raise StatementError(
+                    "The file is not JSON: it contains neither one value nor one value per line."
+                ) from None
 
 
 def _series(metric: Any, grain: Any) -> Iterator[dict[str, Any]]:
-    """The points of one metric of the API's answer, in the shape of exported ones."""
+    """The points of one metric of an API answer, in the shape of exported ones."""
     try:
         for series in metric["timeseries"]:
             for point in series["data"]:
                 named = {"metricName": metric["name"]["value"], "resourceId": metric["id"], "timeGrain": grain}
-                told = {name: point.get(name) for name in ("total", "maximum")}
-                yield named | told | {"time": point["timeStamp"]}
+                reported = {name: point.get(name) for name in ("total", "maximum")}
+                yield named | reported | {"time": point["timeStamp"]}
     except (KeyError, TypeError, AttributeError):
         raise StatementError(
-            "This is no answer of Azure Monitor's metrics: name, id, timeseries or data is missing."
+            "This is not an answer of the Azure Monitor metrics API: name, id, timeseries or data is missing."
         ) from None
 
 
 def _measured(point: Any) -> Sum | Peak:
     if not isinstance(point, dict):
-        raise Unusable("that are no metrics")
+        raise Unusable("that are not metrics")
     if point.get("metricName") not in (*TOTALS, CONNECTIONS):
         raise Unusable("of other metrics")
     resource = RESOURCE.search(str(point.get("resourceId", "")))
@@ -113,23 +116,23 @@ def _measured(point: Any) -> Sum | Peak:
 
 
 def _connections(point: dict[str, Any]) -> int:
-    """The most connections at a moment: the maximum of the grain, or a minute's only sample, which is its total."""
+    """The most concurrent connections: the maximum of the interval, or the total of a one-minute sample."""
     minutes = _minutes(point.get("timeGrain"))
     if minutes > 60:
         raise Unusable("of connections over more than an hour")
-    told = point.get("maximum")
-    if told is None and minutes == 1:
-        told = point.get("total")
-    if told is None:
-        raise Unusable("of connections without a maximum, over more than a minute")
-    number = number_of(str(told))
+    reported = point.get("maximum")
+    if reported is None and minutes == 1:
+        reported = point.get("total")
+    if reported is None:
+        raise Unusable("of connections over more than a minute, without a maximum")
+    number = number_of(str(reported))
     if not 0 <= number <= MOST_CONNECTIONS:
-        raise Unusable("with a number that cannot be read")
+        raise Unusable("with an unreadable number")
     return ceil(number)
 
 
 def _minutes(grain: Any) -> int:
-    """How long a point is, of PT1M or 0:01:00; an hour where nobody tells: then a total is not trusted."""
+    """The interval of a point in minutes, from PT1M or 0:01:00. An hour if missing, so that a total is not used."""
     match = GRAIN.fullmatch(str(grain).strip().upper())
     if match is None:
         return 60 if grain in (None, "") else 24 * 60
@@ -143,5 +146,5 @@ def _hour(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise Unusable("with a date that cannot be read") from None
+        raise Unusable("with an unreadable date") from None
     return moment.replace(minute=0, second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""Budgets of a month: set by an operator, looked at whenever charges are stored, told once when they are reached."""
+"""Monthly budgets: set by operators, checked when charges are stored, reported once when they are reached."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FULL = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetState:
-    """A budget, and how much of it the month has used. Cents."""
+    """A budget and how much of it the month has used, in cents."""
 
     budget: Budget
     spent: int
 
     @property
     def percent(self) -> int:
-        """Of the budget, rounded down: 100 is all of it."""
+        """The used share of the budget, rounded down; 100 is all of it."""
         return FULL * self.spent // self.budget.cents if self.budget.cents else FULL
 
     @property
@@ -43,9 +43,9 @@ class BudgetState:
 
 
 def came_to(month: str, pair: str, rule: str) -> int | None:
-    """What the month came to under the rule, adjustments included: of a pair, or of everything (`*`). Cents.
+    """The cost of the month for one pair or for all pairs (`*`) under the rule, in cents, adjustments included.
 
-    None where there is no row of it.
+    None if there is no row.
     """
     sums = []
     for model in (Charge, Adjustment):
@@ -57,13 +57,13 @@ def came_to(month: str, pair: str, rule: str) -> int | None:
 
 
 def budget_states(month: str, rule: str, pair: str = "") -> list[BudgetState]:
-    """How the month stands against each budget, or the one of a pair."""
+    """Each budget of the month, or only the budget of one pair."""
     budgets = Budget.objects.filter(pair=pair) if pair else Budget.objects.all()
     return [BudgetState(budget=budget, spent=came_to(month, budget.pair, rule) or 0) for budget in budgets]
 
 
 def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:
-    """Writes an alert for each share of a budget the month has reached and nobody was told of; returns those."""
+    """Store and return an alert for each share of a budget that was reached and not reported yet."""
     invoice = Invoice.objects.filter(month=month).first()
     if invoice is None:
         return []
@@ -83,14 +83,14 @@ def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:
 
 @transaction.atomic
 def set_budget(pair: str, cents: int, alert_percent: int, person: str, now: datetime) -> None:
-    """Sets the budget of a pair or of everything; 0 takes it away. Audited. Alerts of other amounts are forgotten."""
+    """Set the budget of a pair or of all pairs; 0 removes it. Audited. Alerts for other amounts are deleted."""
     if cents:
         fields = {"cents": cents, "alert_percent": alert_percent, "set_by": person, "set_at": now}
         Budget.objects.update_or_create(pair=pair, defaults=fields)
     else:
         Budget.objects.filter(pair=pair).delete()
     BudgetAlert.objects.filter(pair=pair).exclude(budget_cents=cents).delete()
-    detail = f"{money(cents)} a month, told at {alert_percent} %" if cents else "no budget any more"
+    detail = f"{money(cents)} a month, alert at {alert_percent} %" if cents else "no budget"
     entry = AuditEntry(
         request_id=str(uuid4()), at=now, operator=person, verb="set_budget", pair=pair, outcome="done", detail=detail
     )

@@ -1,4 +1,4 @@
-"""The monthly charges: the job is started, its result stored whole, in one transaction."""
+"""The monthly charges: starts the job, and stores its complete result in one transaction."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargesRequest:
-    """What is to be computed; empty fields take the configured or the documented default."""
+    """The parameters of a computation; empty fields take the configured or the documented default."""
 
     month: str
     usage: str = ""
@@ -77,23 +77,23 @@ class ChargesRequest:
 
 
 def absolute(place: str) -> str:
-    """A path of this machine as seen from here, for a process that runs elsewhere; a URL stays as it is."""
+    """The absolute path for a process with another working directory; a URL is unchanged."""
     return place if "://" in place else str(Path(place).expanduser().absolute())
 
 
 def configured_prices() -> str:
-    """The price list of PRICES_FILE; empty where none is configured, and the job takes the sample that ships.
+    """The price list of PRICES_FILE; empty if none is configured, so that the job uses the sample list.
 
-    A list that was named but is not there is no reason to take the sample: the job says that it cannot be read.
+    A configured file that does not exist is returned too: the job reports that it cannot be read.
     """
     path = Path(settings.PRICES_FILE)
     return "" if path == DEFAULT_PRICES and not path.exists() else str(path)
 
 
 def price_arguments(prices: str, region: str = "") -> list[str]:
-    """What names a price list to a job, and of several regions the one that counts, by default that of PRICES_REGION.
+    """The job's arguments for a price list, and for one region of it, by default PRICES_REGION.
 
-    The sample, which is taken where no list is named, has one region, and it need not be this one.
+    The sample list, which is used if no list is given, has one region of its own, so no region is passed for it.
     """
     region = region or (settings.PRICES_REGION if prices else "")
     return [*(["--prices", absolute(prices)] if prices else []), *(["--region", region] if region else [])]
@@ -101,7 +101,7 @@ def price_arguments(prices: str, region: str = "") -> list[str]:
 
 @transaction.atomic
 def request_run(month: str, person: str, now: datetime) -> ChargeRun:
-    """Asks the workers to compute the month; returns the run that is asked for or under way already, if any."""
+    """Request a computation of the month; returns the run that is requested or running already, if any."""
     latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
     if latest is not None and not is_stalled(latest, now):
         return latest
@@ -116,7 +116,7 @@ def request_run(month: str, person: str, now: datetime) -> ChargeRun:
 
 
 def take_requested(now: datetime) -> ChargeRun | None:
-    """The oldest run that somebody asked for, claimed by this process; None where there is none."""
+    """Claim the oldest requested run; None if there is none."""
     for run in ChargeRun.objects.filter(status=ChargeRun.Status.WANTED).order_by("started_at"):
         waiting = ChargeRun.objects.filter(pk=run.pk, status=ChargeRun.Status.WANTED)
         if waiting.update(status=ChargeRun.Status.RUNNING, heard_at=now):
@@ -128,9 +128,9 @@ def take_requested(now: datetime) -> ChargeRun | None:
 def compute_month(
     request: ChargesRequest, tell: Callable[[ChargeRun], None] = lambda run: None, run: ChargeRun | None = None
 ) -> ChargeRun:
-    """Computes and stores a month's charges; raises JobFailed, and then the last good figures stay.
+    """Compute and store a month's charges. Raises JobFailed, and then the previous charges remain.
 
-    `tell` is called whenever the run has moved on; `run` is one that was asked for and taken.
+    `tell` is called after each change of the run's progress; `run` is a claimed request.
     """
     run = run or _begin(request, timezone.now())
     try:
@@ -152,16 +152,16 @@ def compute_month(
 
 
 def _why(error: BaseException) -> str:
-    """Why a run failed, for the page that asked for it."""
+    """Why a run failed, for the page that requested it."""
     if not isinstance(error, Exception):
         return "It was interrupted."
     return str(error) if isinstance(error, JobFailed) else f"{describe(error)}."
 
 
 def outages_for(folder: Path, month: str) -> list[str]:
-    """Writes the outages of all entities, and the entities, into the folder; returns the arguments that name them.
+    """Write the entities and their outages into the folder; returns the arguments that name these files.
 
-    They are folded here, from the events before the month's end: the job takes each as it is.
+    Outages are folded here from the events before the month's end, and the job takes them as they are.
     """
     path, inventory = folder / "outages.jsonl", folder / "inventory.jsonl"
     events = FailoverEvent.objects.filter(kind__in=TURNS, time__lt=_end_of(month)).exclude(entity="*")
@@ -188,14 +188,16 @@ def _outage(pair: str, entity: str, one: Folded) -> dict[str, Any]:
 
 
 def may_keep_hours(run: ChargeRun) -> bool:
-    """Whether the run has the month's kept hours for itself; two that renew them at once would mix them up."""
+    """Whether the run has exclusive use of the month's stored hourly sums; two runs would corrupt them."""
     since = timezone.now() - LONGEST_RUN
     others = ChargeRun.objects.filter(month=run.month, status=ChargeRun.Status.RUNNING, heard_at__gt=since)
     return not others.exclude(pk=run.pk).exists()
 
 
 def depths_for(folder: Path, month: str, now: datetime) -> list[str]:
-    """Writes the month's samples of the backlogs; of single queues those since yesterday, older ones are rolled up."""
+    """Write the month's samples of the backlogs; of single queues only those since yesterday, as older ones are rolled
+    up.
+    """
     begin, end = _begin_of(month), _end_of(month)
     since = max(begin, now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1))
     pairs = PairDepth.objects.filter(at__gte=begin, at__lt=end).values_list("pair__name", Value("*"), "at", "messages")
@@ -210,16 +212,20 @@ def depths_for(folder: Path, month: str, now: datetime) -> list[str]:
 
 
 def namespaces_for(folder: Path) -> tuple[list[str], str]:
-    """Writes the tiers and regions of PAIRS_FILE into the folder: the arguments that name it, and what to tell.
+    """Write the tiers and regions of PAIRS_FILE into the folder. Returns the arguments that name it, and a note.
 
-    Without the file every namespace is Standard, in one region; with one that cannot be used too, and that is told.
+    Without a PAIRS_FILE all namespaces are Standard and in one region. The same applies to an unusable file, and the
+    note says so.
     """
     if not Path(settings.PAIRS_FILE).exists():
         return [], ""
     try:
         pairs = load_pairs()
     except PairsFileError as error:
-        return [], f"Every namespace was priced as Standard and in one region, as PAIRS_FILE could not be used. {error}"
+        return (
+            [],
+            f"All namespaces were priced as Standard and in one region, because PAIRS_FILE could not be used. {error}",
+        )
     path = folder / "namespaces.jsonl"
     path.write_text(
         "".join(json.dumps(record) + "\n" for pair in pairs.values() for record in _namespace_records(pair))
@@ -276,9 +282,9 @@ def _finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
 
 @transaction.atomic
 def store(run: ChargeRun, result: Path, note: str = "") -> None:
-    """Puts the result in the place of the month's charges, all scopes at once, and closes the run.
+    """Replace the month's charges of all scopes by the result, and close the run.
 
-    Of a closed month the invoices stay as they are: what differs is added to them as adjustments.
+    The invoices of a closed month do not change: differences are added as adjustments.
     """
     records = _records(result)
     run.details = {key: value for key, value in next(records).items() if key != "record"}
@@ -336,7 +342,7 @@ def store(run: ChargeRun, result: Path, note: str = "") -> None:
 
 
 def _store_rollups(rollups: list[BacklogRollup]) -> None:
-    """Periods that were computed again take the place of what they were; those whose samples are gone stay."""
+    """Store the rollups. Recomputed periods replace the stored ones; periods whose samples are gone remain."""
     key = ["pair", "queue", "begins_at", "is_day"]
     BacklogRollup.objects.bulk_create(
         rollups,
@@ -348,7 +354,7 @@ def _store_rollups(rollups: list[BacklogRollup]) -> None:
 
 
 def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
-    """Adds what the rows of a closed invoice come to now, less what they came to with earlier adjustments."""
+    """Add the difference between the present rows of a closed invoice and its rows with earlier adjustments."""
     key = ("namespace", "entity", "kind", "pair")
     difference: dict[tuple[str, ...], int] = defaultdict(int)
     for sign, rows in ((1, due), (-1, invoice.charges.all()), (-1, invoice.adjustments.all())):
@@ -363,14 +369,14 @@ def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
 
 
 def _nothing_owed(run: ChargeRun, record: Mapping[str, Any], closing: ClosedMonth) -> Invoice:
-    """The invoice of a billing scope that had nothing when its month was closed: all of it is adjustments."""
+    """The invoice of a billing scope that had no charges when its month was closed; all of it is adjustments."""
     nothing = {"cents": 0, "exact": "0", "units": 0, "tiers": [0] * len(record["tiers"]), "unpriced_bytes": 0}
     return Invoice.objects.create(run=run, **{**record, **nothing}, closed_at=closing.closed_at)
 
 
 @transaction.atomic
 def close_month(month: str, now: datetime) -> int:
-    """Closes the month, also an empty one: from now on it changes by adjustments only. Returns its open invoices."""
+    """Close the month, even if it is empty; later changes are adjustments. Returns the invoices that were open."""
     ClosedMonth.objects.get_or_create(month=month, defaults={"closed_at": now})
     return Invoice.objects.filter(month=month, closed_at__isnull=True).update(closed_at=now)
 
@@ -387,11 +393,11 @@ def _records(result: Path) -> Iterator[dict[str, Any]]:
 
 
 def latest_run(month: str, status: ChargeRun.Status | None = None) -> ChargeRun | None:
-    """The month's newest run, of one status if given."""
+    """The month's newest run, optionally of one status."""
     runs = ChargeRun.objects.filter(month=month)
     return (runs.filter(status=status) if status else runs).first()
 
 
 def is_stalled(run: ChargeRun, now: datetime) -> bool:
-    """Whether a run that is asked for or under way has not been heard of for a quarter of an hour."""
+    """Whether a requested or running computation has made no progress for a quarter of an hour."""
     return run.status in OPEN and (now - run.heard_at).total_seconds() > 900

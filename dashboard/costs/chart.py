@@ -1,4 +1,4 @@
-"""The month's days as stacked bars, drawn on the server. Pure."""
+"""The days of a month as stacked bars, drawn on the server. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class DayOf:
-    """What one kind used and cost on one day."""
+    """The operations and the cost of one kind on one day."""
 
     date: date
     kind: str
@@ -37,7 +37,7 @@ class DayOf:
 
 @dataclass(frozen=True, slots=True)
 class DaysChart:
-    """The drawing, its key, and the numbers in it as (day, [values])."""
+    """The drawing, its legend, and its numbers as (day, [values])."""
 
     svg: SafeString
     keys: Sequence[tuple[str, str]]
@@ -47,7 +47,7 @@ class DaysChart:
 
 
 def days_chart(month: str, rows: Iterable[DayOf], currency: str) -> DaysChart | None:
-    """One bar a day: money, or operations while everything is included. None where nothing was used."""
+    """One bar per day: money, or operations if all of them are included. None without usage."""
     known = list(rows)
     of_money = any(row.exact for row in known)
     values: dict[date, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
@@ -73,7 +73,7 @@ def _group(kind: str) -> str:
 
 
 def _top(highest: Fraction, of_money: bool) -> Fraction:
-    """The end of the scale: a round number; of money, of cents."""
+    """The upper end of the scale: a round number; for money, a round number of cents."""
     return Fraction(ceiling(cents(highest)), 100) if of_money else Fraction(ceiling(int(highest)))
 
 

@@ -1,36 +1,36 @@
-"""`pairing costs`: what a month came to, and because of what."""
+"""`pairing costs`: the cost of a month, and its causes."""
 
 import re
 
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from dashboard.command_line.subcommands import Answer, Options, Subcommands, add_subcommand, pair_named, table
 from dashboard.costs import report as cost_report
 from dashboard.costs.report import Filters, Report
-from dashboard.management.subcommands import Answer, Options, Subcommands, add_subcommand, pair_named, table
 from dashboard.models import Invoice
 from dashboard.site.money import money
 
 
 def add(commands: Subcommands) -> None:
-    """Declare it."""
-    costs = add_subcommand(commands, "costs", "what a month came to, by part and by entity", run)
-    costs.add_argument("month", nargs="?", metavar="YYYY-MM", help="default: the newest that was computed")
-    costs.add_argument("--pair", default="", help="only what this pair caused")
+    """Declare the subcommand."""
+    costs = add_subcommand(commands, "costs", "the cost of a month, by part and by entity", run)
+    costs.add_argument("month", nargs="?", metavar="YYYY-MM", help="default: the newest computed month")
+    costs.add_argument("--pair", default="", help="only the charges of this pair")
     costs.add_argument("--rule", default="", choices=("published", "settlements"), help="the counting rule")
 
 
 def run(options: Options) -> Answer:
-    """The stored figures; computes nothing."""
+    """Show the stored charges, without computing anything."""
     newest = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
     month = options["month"] or newest or f"{timezone.now():%Y-%m}"
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month, re.ASCII):
-        raise CommandError(f"{month} is no month: write YYYY-MM, for example 2026-10.")
+        raise CommandError(f"{month} is not a month: write YYYY-MM, for example 2026-10.")
     if options["pair"]:
         pair_named(options["pair"])
     found = cost_report.report(month, options["rule"], Filters(pair=options["pair"]))
     if found is None:
-        raise CommandError(f"{month} was not computed yet: `manage.py compute_charges --month {month}`.")
+        raise CommandError(f"{month} has not been computed: `manage.py compute_charges --month {month}`.")
     return Answer(_document(found), _lines(found))
 
 

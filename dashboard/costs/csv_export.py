@@ -1,4 +1,4 @@
-"""The charges as CSV: the columns of docs/contract.md, section 5."""
+"""The charges as CSV, with the columns of docs/contract.md, section 5."""
 
 import csv
 from collections.abc import Iterator
@@ -22,19 +22,19 @@ COLUMNS = (
     "currency",
 )
 SUMS = ("operations", "billing_units", "included_units", "cents")
-NAMES = 5  # of the columns: texts that applications have reported
+NAMES = 5  # columns with texts that applications have reported
 
 
 class Writable(Protocol):
-    """What csv can write to."""
+    """The target of csv.writer."""
 
     def write(self, text: str, /) -> object: ...
 
 
 def write_csv(out: Writable, month: str, rule: str) -> None:
-    """Writes the month's rows under one rule; their `charge` sums to the invoices to the cent.
+    """Write the month's rows under one rule; their `charge` sums to the invoices to the cent.
 
-    Adjustments of a closed month follow as rows of their own, without operations.
+    Adjustments of a closed month follow as separate rows, without operations.
     """
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
@@ -43,7 +43,7 @@ def write_csv(out: Writable, month: str, rule: str) -> None:
 
 
 def charge_rows(month: str, rule: str) -> Iterator[tuple[str | int, ...]]:
-    """The rows, in the order of COLUMNS; what several pairs used of an entity of one namespace is one row."""
+    """The rows in the order of COLUMNS; usage of one entity by several pairs is one row."""
     charges = Charge.objects.filter(invoice__month=month, invoice__rule=rule).select_related("invoice")
     in_order = charges.order_by("invoice__scope", "namespace", "entity", "kind").iterator()
     for names, rows in groupby(in_order, key=_names):

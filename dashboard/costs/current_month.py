@@ -1,4 +1,4 @@
-"""The present, as far as a forecast needs it: this month's prices, what it used so far, and the traffic of a pair."""
+"""The present figures for a forecast: this month's prices and usage, and the traffic of a pair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IN_THE_SECONDARY = ("send_backlog", "syphon_receive", "syphon_receive_empty", "s
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The operations' price ladder of a month. `rows`: the price rows of all meters."""
+    """The price tiers of operations in a month. `rows`: the price rows of all meters."""
 
     ladder: Sequence[Tier]
     currency: str
@@ -36,9 +36,9 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Operations so far that climbed the Standard ladder, on the bill of a pair's primary.
+    """Operations so far in the Standard tiers, on the bill of a pair's primary.
 
-    `secondary`: where that of the secondary is another subscription's, those on it.
+    `secondary`: those on the bill of the secondary, if it has another subscription.
     """
 
     primary: int = 0
@@ -47,9 +47,9 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a pair sends, on average over the latest month with charges, from the day of the month's first send on.
+    """The average sends of a pair in the latest month with charges, from the day of the first send.
 
-    Zero where nothing was metered yet. `used`: how far its bills are this month, by counting rule.
+    Zero if nothing was metered. `used`: the operations on its bills this month, by counting rule.
     """
 
     month: str
@@ -59,13 +59,13 @@ class Traffic:
 
 
 def prices(month: str) -> Prices:
-    """The month's ladder from PRICES_FILE, or from the sample that ships; raises JobFailed."""
+    """The month's price tiers from PRICES_FILE, or from the sample list. Raises JobFailed."""
     path = configured_prices()
     return _prices(month, tuple(price_arguments(path)), _changed(path))
 
 
 def _changed(path: str) -> int:
-    """When the file last changed, so that a new list is read again; 0 where it cannot be read, which the job tells."""
+    """The modification time of the file, so that a new list is read again; 0 if unreadable, which the job reports."""
     try:
         return Path(path).stat().st_mtime_ns if path else 0
     except OSError:
@@ -74,16 +74,16 @@ def _changed(path: str) -> int:
 
 @lru_cache(maxsize=8)
 def _prices(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
-    told: list[dict[str, Any]] = []
-    run_job("pipeline.jobs.prices", ["--month", month, *arguments], told.append)
-    if not told:
+    reported: list[dict[str, Any]] = []
+    run_job("pipeline.jobs.prices", ["--month", month, *arguments], reported.append)
+    if not reported:
         raise JobFailed("The prices could not be read.")
-    rows = told[-1]["prices"]
-    return Prices(ladder_of(rows), rows[0]["currency"], told[-1]["sample"], rows)
+    rows = reported[-1]["prices"]
+    return Prices(ladder_of(rows), rows[0]["currency"], reported[-1]["sample"], rows)
 
 
 def traffic(pair: str, now: datetime, entity: str = "") -> Traffic:
-    """The sends by the hour of a pair, or of one of its entities, from the newest month that was computed."""
+    """The sends per hour of a pair or of one of its entities, from the newest computed month."""
     newest = Invoice.objects.order_by("-month").select_related("run").first()
     if newest is None:
         return Traffic(f"{now:%Y-%m}", 0, 0, dict.fromkeys(BOTH, Used()))
@@ -105,7 +105,9 @@ def traffic(pair: str, now: datetime, entity: str = "") -> Traffic:
 
 
 def _used(month: str, pair: str, rule: str) -> Used:
-    """What the bills of the pair's two namespaces have used; one bill where they share it, the largest of all pairs."""
+    """The usage on the bills of the pair's two namespaces, one bill if they share it; without a pair, the largest
+    usage.
+    """
     bills = Invoice.objects.filter(month=month, rule=rule).select_related("run")
     on_the_ladder = {bill.scope: standard_units(bill) for bill in bills}
     charges = Charge.objects.filter(invoice__in=bills, **({"pair": pair} if pair else {}))
@@ -118,9 +120,9 @@ def _used(month: str, pair: str, rule: str) -> Used:
 
 
 def _hours(invoice: Invoice) -> int:
-    """The month's hours since the day of its first send, as far as they had passed when it was computed.
+    """The hours of the month from the day of its first send until the computation.
 
-    Days before the metering began would make an average of nothing: an outage would seem to be smaller than it is.
+    Days before metering began would lower the average, and the outage would be underestimated.
     """
     computed_at = invoice.run.started_at
     year, number = map(int, invoice.month.split("-"))
@@ -134,16 +136,16 @@ def _hours(invoice: Invoice) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What pairs are configured with, as far as it costs: all of them together where none is named."""
+    """The configured options of pairs that affect costs; without a pair, of all pairs together."""
 
     queues: int = 10
     ping_interval_s: int = 60
 
 
 def configured(pair: str) -> Configured:
-    """Of one pair, or of all: their backlog queues together, and an interval that sends as many pings as theirs do.
+    """The options of one pair, or of all: the sum of backlog queues, and an interval with the same number of pings.
 
-    The defaults of the options where nothing is known.
+    Unknown options have their defaults.
     """
     rows = Pair.objects.filter(name=pair) if pair else Pair.objects.filter(is_configured=True)
     known = list(rows.values_list("backlog_queue_count", "ping_primary_interval_s"))

@@ -1,4 +1,4 @@
-"""How the charge of a row came about: the counting rule, and each price row with its tier and its count."""
+"""How the charge of a row was calculated: the counting rule, and the price rows with tier and count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PriceRow = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A count in one tier of a price row. `amount`: what it comes to, exact; None where other rows share it."""
+    """A count in one tier of a price row. `amount`: its exact price; None if the tier is shared with other rows."""
 
     count: str
     meter: str
@@ -30,14 +30,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a row costs what it does: the rule in a sentence, then the steps whose amounts sum to its exact share."""
+    """The calculation of a row's charge: the rule as a sentence, then steps, whose amounts sum to the exact charge."""
 
     rule: str
     steps: Sequence[Step] = ()
 
 
 def explain(charge: Charge, details: Mapping[str, Any]) -> Explanation:
-    """The row's explanation from what the run stored; the invoice is needed for its rule and allocation."""
+    """Explain a row by what the run stored; the rule and the allocation come from its invoice."""
     prices: Sequence[PriceRow] = details.get("prices", [])
     match charge.kind:
         case "base":
@@ -45,7 +45,7 @@ def explain(charge: Charge, details: Mapping[str, Any]) -> Explanation:
         case "connections":
             return _connections(charge, prices)
         case "bandwidth":
-            rule = "The bytes that left a region, at the price of PAIRS_FILE or of the price list's Data Transfer Out."
+            rule = "The bytes that left a region, at the price in PAIRS_FILE or of Data Transfer Out in the price list."
             return Explanation(
                 rule=rule, steps=[Step(count=f"{_plain(charge.quantity)} GB", meter="", tier="", price="")]
             )
@@ -56,11 +56,13 @@ def explain(charge: Charge, details: Mapping[str, Any]) -> Explanation:
 def _operations(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
     if charge.kind in SETTLEMENT_KINDS and charge.invoice.rule == PUBLISHED:
         return Explanation(rule="Under the rule “published” a settlement is not billed.")
-    rule = f"Under the rule “{charge.invoice.rule}”, 64 KB steps of each message, at least one a call."
+    rule = f"Under the rule “{charge.invoice.rule}”, 64 KB units of each message, at least one per call."
     ladder = [row for row in prices if row["meter"] == OPERATIONS_METER]
     rest = [row for row in prices if row["meter"] == BASIC_METER]
     if charge.invoice.allocation != "time":
-        rule += " The month's charge for all operations is shared by units; those in the included tier too."
+        rule += (
+            " The month's charge for all operations is shared in proportion to units, including those in the free tier."
+        )
     return Explanation(rule=rule, steps=list(_steps(charge, ladder, rest)))
 
 
@@ -93,7 +95,7 @@ def _base(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
     rule = (
         "Messaging units × the hours of the calendar month."
         if is_premium
-        else "Once for each billing scope with any usage: the hours of the calendar month, also while it runs."
+        else "Once per billing scope with usage: all hours of the calendar month, even before its end."
     )
     quantity = Fraction(charge.quantity)
     steps = [
@@ -112,8 +114,8 @@ def _base(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
 
 def _connections(charge: Charge, prices: Sequence[PriceRow]) -> Explanation:
     rule = (
-        "The peak of each hour, added up, divided by the hours of the month. Where processes told their own peaks, an "
-        "hour's is their sum: an upper bound. The scope's namespaces share its tiers by their peaks."
+        "The sum of the hourly peaks, divided by the hours of the month. If processes reported their own peaks, the "
+        "peak of an hour is their sum, an upper bound. The namespaces of a scope share its tiers by their peaks."
     )
     steps = [
         Step(
@@ -133,5 +135,5 @@ def _number(units: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """A decimal without the zeros at its end."""
+    """A decimal without trailing zeros."""
     return f"{Decimal(text).normalize():f}"

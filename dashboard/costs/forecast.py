@@ -1,4 +1,4 @@
-"""What an outage would cost and hold, before it happens (docs/pricing.md, section 9). Plain arithmetic, exact."""
+"""The cost and the backlog of an assumed outage (docs/pricing.md, section 9). Exact arithmetic."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ POLLS_PER_HOUR = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """What is assumed. `used`: billable operations of the month so far; `per_gigabyte`: the price of a crossing.
+    """The assumptions. `used`: billable operations of the month so far; `per_gigabyte`: the price of a region crossing.
 
-    `used_secondary`: those of the secondary's subscription, where it is another one than the primary's.
+    `used_secondary`: those of the secondary's subscription, if it differs from the primary's.
     """
 
     hours: Fraction
@@ -48,7 +48,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operations:
-    """The operations of the outage, stage by stage, under one counting rule; `without`: had there been none."""
+    """The operations of the outage by stage, under one counting rule; `without`: those without an outage."""
 
     send_backlog: int
     syphon_receive: int
@@ -69,15 +69,15 @@ class Operations:
 
     @property
     def in_secondary(self) -> int:
-        """Those on the secondary's bill; all others, and all that had been without the outage, are on the primary's."""
+        """Operations on the secondary's bill; all others are on the primary's."""
         return self.send_backlog + self.syphon_receive + self.polls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What the outage comes to. Money is exact, in the price list's currency; `drain_s` is a lower bound.
+    """The result. Money is exact, in the currency of the price list; `drain_s` is a lower bound.
 
-    `rate`: what one more operation costs afterwards, in the secondary's subscription where it has its own.
+    `rate`: the price of one more operation afterwards, in the secondary's subscription if it has its own.
     """
 
     outage: Outage
@@ -92,16 +92,16 @@ class Forecast:
 
     @property
     def fits(self) -> bool:
-        """Whether the backlog queues could hold it, were it spread evenly."""
+        """Whether the backlog fits into the backlog queues if it is spread evenly."""
         return self.queues_needed <= self.outage.queues
 
 
 def forecast(
     outage: Outage, ladder: Sequence[Tier], settlements: bool, secondary: Sequence[Tier] | None = None
 ) -> Forecast:
-    """The outage's operations, money, room and time under one counting rule.
+    """The operations, cost, capacity and time of the outage under one counting rule.
 
-    `secondary`: the ladder of the secondary, where it is of another tier.
+    `secondary`: the price tiers of the secondary, if it has another tier.
     """
     operations = _operations(outage, 1 if settlements else 0)
     bills = _bills(outage, operations, ladder, ladder if secondary is None else secondary)
@@ -126,7 +126,7 @@ def forecast(
 def _bills(
     outage: Outage, operations: Operations, here: Sequence[Tier], there: Sequence[Tier]
 ) -> list[tuple[Sequence[Tier], int, int, int]]:
-    """Of each bill: its ladder, what it has used before, what the outage makes on it, and what had been made anyway."""
+    """For each bill: its price tiers, the operations before the outage, those of the outage, and those without it."""
     if outage.used_secondary is None and here == there:
         return [(here, outage.used, operations.total, operations.without)]
     used = outage.used if outage.used_secondary is None else outage.used_secondary

@@ -1,4 +1,4 @@
-"""The fields of a forecast, and of a budget."""
+"""The forms of a forecast and of a budget."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from dashboard.costs.tariffs import Tariff
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 
 SLIDERS = {"hours": ("0.25", "168"), "messages_per_hour": ("10", "10000000"), "message_bytes": ("100", "1000000")}
-"""Fields that have a slider too, and its ends; what lies beyond is typed."""
+"""Fields with a slider, and its range. Values outside the range can be typed."""
 
 
 class ForecastForm(forms.Form):
-    """What is assumed about an outage; what is left empty is taken from the present."""
+    """The assumptions about an outage; empty fields are filled with present figures."""
 
-    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, label="Hours it lasts")
-    messages_per_hour = forms.DecimalField(min_value=0, max_value=10**10, label="Messages an hour")
-    message_bytes = forms.IntegerField(min_value=0, max_value=100 * 1024 * 1024, label="Bytes a message")
-    entities = forms.IntegerField(min_value=1, max_value=100_000, label="Entities that fail over")
-    pingers = forms.IntegerField(min_value=1, max_value=100_000, label="Clients that ping each by themselves")
+    hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, label="Duration in hours")
+    messages_per_hour = forms.DecimalField(min_value=0, max_value=10**10, label="Messages per hour")
+    message_bytes = forms.IntegerField(min_value=0, max_value=100 * 1024 * 1024, label="Bytes per message")
+    entities = forms.IntegerField(min_value=1, max_value=100_000, label="Failed-over entities")
+    pingers = forms.IntegerField(min_value=1, max_value=100_000, label="Clients that ping independently")
     ping_interval_s = forms.IntegerField(min_value=1, max_value=1_800, label="Seconds between pings")
     queues = forms.IntegerField(min_value=1, max_value=10_000, label="Backlog queues")
-    syphon_hosts = forms.IntegerField(min_value=1, max_value=10_000, label="Hosts with a syphon")
+    syphon_hosts = forms.IntegerField(min_value=1, max_value=10_000, label="Hosts that run a syphon")
     used = forms.IntegerField(min_value=0, max_value=10**13, label="Operations used this month")
     used_secondary = forms.IntegerField(
         min_value=0, max_value=10**13, required=False, label="… in the secondary's subscription"
     )
-    crossings = forms.IntegerField(min_value=0, max_value=3, label="Crossings of regions")
-    per_gigabyte = forms.DecimalField(min_value=0, max_value=100, label="Price of a GB that crosses")
+    crossings = forms.IntegerField(min_value=0, max_value=3, label="Region crossings")
+    per_gigabyte = forms.DecimalField(min_value=0, max_value=100, label="Price per GB across regions")
 
     def rows(self) -> Iterator[tuple[BoundField, tuple[str, str] | None]]:
-        """Each field, with the ends of its slider where it has one; the second bill's only where there are two."""
-        told = [field for field in self if field.name != "used_secondary" or field.value() not in (None, "")]
-        return ((field, SLIDERS.get(field.name)) for field in told)
+        """Each field with the range of its slider, if any; fields of a second bill only if there are two bills."""
+        reported = [field for field in self if field.name != "used_secondary" or field.value() not in (None, "")]
+        return ((field, SLIDERS.get(field.name)) for field in reported)
 
     def outage(self, used: Used) -> Outage:
-        """The outage the (valid) fields describe, where the month's bills are that far."""
+        """The outage that the valid fields describe, at the present usage of the month's bills."""
         given = self.cleaned_data
         return Outage(
             hours=Fraction(given["hours"]),
@@ -61,7 +61,7 @@ class ForecastForm(forms.Form):
         )
 
     def so_far(self, metered: Mapping[str, Used], rule: str) -> Used:
-        """What was typed in is meant for both rules; what was left as it was metered is each rule's own."""
+        """A typed value applies to both rules; an unchanged metered value is that of each rule."""
         given, shown, own = self.cleaned_data, metered[PUBLISHED], metered[rule]
         return Used(
             own.primary if given["used"] == shown.primary else given["used"],
@@ -70,14 +70,14 @@ class ForecastForm(forms.Form):
 
 
 class BeforeFailoverForm(forms.Form):
-    """What the dialog of a forced failover asks the forecast."""
+    """The input of the forecast in the dialog of a forced failover."""
 
     hours = forms.DecimalField(min_value=Decimal("0.01"), max_value=744, required=False)
     entities = forms.IntegerField(min_value=1, max_value=100_000, required=False)
 
 
 class BudgetForm(forms.Form):
-    """What a month may cost. No amount: no budget."""
+    """A monthly budget; no amount removes it."""
 
     pair = forms.CharField(max_length=63, required=False)
     amount = forms.DecimalField(min_value=0, max_value=10**9, decimal_places=2, required=False)
@@ -91,7 +91,7 @@ def forecasts(form: ForecastForm, metered: Mapping[str, Used], tariff: Tariff) -
 
 
 def assumed(traffic: Traffic, known: Configured, tariff: Tariff) -> dict[str, Any]:
-    """The fields as the present has them; bytes that cross at a price nobody knows are told at 0."""
+    """The fields filled with present figures; an unknown price of crossing bytes is shown as 0."""
     used, price = traffic.used[PUBLISHED], tariff.per_gigabyte or Fraction(0)
     return {
         "hours": 3,

@@ -1,4 +1,4 @@
-"""What the figures of a month mean: what failover added, what idle syphons cost, how it was the month before."""
+"""What the charges of a month mean: the cost of failover, of idle syphons, and the change from the month before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dashboard.costs.price_tiers import charge, ladder_of
 from dashboard.models import Charge, Invoice, Pair
 from dashboard.site.money import cents
 
-# The syphon's send stands for the send that would have gone to the primary in the first place.
+# A send by the syphon replaces the send that would have gone to the primary without the outage.
 EXTRA_KINDS = ("send_backlog", "ping", "syphon_receive", "syphon_receive_empty", "syphon_settle")
 IDLE_KIND = "syphon_receive_empty"
 POLLS_A_DAY = 4 * 24
@@ -21,7 +21,7 @@ POLLS_A_DAY = 4 * 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
-    """Operations that some kinds added to the month, and what the month costs more for them. Cents."""
+    """Operations of some kinds, and how much they increase the cost of the month, in cents."""
 
     operations: int
     cents: int
@@ -29,16 +29,16 @@ class Added:
 
     @property
     def per_million(self) -> Fraction:
-        """The average price they were charged at, by the million."""
+        """Their average price per million."""
         return self.rate * 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """Empty polls of syphons. `pollers`: how many queues × hosts that is, polling all the time, rounded.
+    """Empty polls of syphons. `pollers`: the number of queues × hosts that poll continuously, rounded.
 
-    `saved_by_half`: what the month had cost less with half the queues, or half the hosts; `saved_by_one_host`: with a
-    single host, where there are several; None where one is enough already. Exact.
+    `saved_by_half`: the saving with half of the queues or hosts; `saved_by_one_host`: with a single host, None if there
+    is only one. Exact.
     """
 
     added: Added
@@ -50,7 +50,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The month before: its total, and by how much this one differs. Cents; `percent` is None from nothing."""
+    """The total of the month before, and the difference to it, in cents; `percent` is None if that total is 0."""
 
     month: str
     total: int
@@ -59,9 +59,9 @@ class Change:
 
 
 def added_by(invoices: Sequence[Invoice], kinds: Sequence[str], pair: str = "") -> Added:
-    """What the month costs more because of these kinds: its charge, less what it were without their operations.
+    """The additional cost of these kinds of operations: the month's charge minus its charge without them.
 
-    Of one pair, or of all.
+    For one pair, or for all.
     """
     operations, money = 0, Fraction(0)
     for invoice in invoices:
@@ -79,32 +79,32 @@ def _of(invoice: Invoice, pair: str) -> QuerySet[Charge]:
 
 
 def more(invoice: Invoice, extra: int) -> Fraction:
-    """What some of a scope's Standard operations cost as the last ones of its month."""
+    """The price of some of a scope's Standard operations as the last ones of its month."""
     ladder = ladder_of(invoice.run.details.get("prices", []))
     total = standard_units(invoice)
     return charge(ladder, total) - charge(ladder, total - min(extra, total))
 
 
 def standard_units(invoice: Invoice) -> int:
-    """A scope's operations without those of Basic and Premium namespaces, which climb no ladder."""
+    """A scope's operations without those of Basic and Premium namespaces, which are not in the Standard price tiers."""
     steps = len(ladder_of(invoice.run.details.get("prices", [])))
     return int(invoice.units - sum(invoice.tiers[steps:]))
 
 
 def beside_the_ladder(invoice: Invoice) -> list[str]:
-    """The Basic and Premium namespaces, whose operations have prices of their own."""
+    """The operations of Basic and Premium namespaces, which have prices of their own."""
     tiers: dict[str, str] = invoice.run.details.get("tiers", {})
     return [namespace for namespace, tier in tiers.items() if tier != "standard"]
 
 
 def bandwidth_of(invoices: Sequence[Invoice], pair: str = "") -> Fraction:
-    """What the bytes cost that crossed regions; all of them did because of failovers."""
+    """The cost of bytes that crossed regions; all of them did because of failovers."""
     found = Charge.objects.filter(invoice__in=invoices, kind="bandwidth")
     return sum((Fraction(row.exact) for row in (found.filter(pair=pair) if pair else found)), Fraction(0))
 
 
 def idle(invoices: Sequence[Invoice], days: float, pair: str = "") -> Idle:
-    """What syphons cost that found nothing, in as many days."""
+    """The cost of empty polls of syphons in this number of days."""
     added = added_by(invoices, (IDLE_KIND,), pair)
     pollers = round(added.operations / (POLLS_A_DAY * days))
     known = Pair.objects.filter(name=pair) if pair else Pair.objects.all()
@@ -119,7 +119,7 @@ def idle(invoices: Sequence[Invoice], days: float, pair: str = "") -> Idle:
 
 
 def _saved(invoices: Sequence[Invoice], share: Fraction, pair: str) -> Fraction:
-    """What a share of the empty polls cost: on the ladder as the last operations of the month."""
+    """The cost of a share of the empty polls, priced as the last operations of the month."""
     money = Fraction(0)
     for invoice in invoices:
         polls = _of(invoice, pair).filter(kind=IDLE_KIND)
@@ -131,7 +131,7 @@ def _saved(invoices: Sequence[Invoice], share: Fraction, pair: str) -> Fraction:
 
 
 def change(month: str, rule: str, pair: str, total: int) -> Change | None:
-    """How the month differs from the one before; None where that one was not computed."""
+    """The difference to the month before; None if that month was not computed."""
     before = previous(month)
     known = came_to(before, pair or ALL, rule)
     if known is None:

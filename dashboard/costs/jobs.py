@@ -1,4 +1,4 @@
-"""Jobs of the pipeline, each a process of its own: the web and the workers never load Spark."""
+"""Jobs of the pipeline, each in a separate process, so that web and worker processes never load Spark."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ FAMILIES = (
     "AZURE_",
     "GOOGLE_",
 )
-"""What a job may know: the machine, Java and Spark, and the keys of object stores its files may be in."""
+"""Variables that a job inherits: the host, Java and Spark, and the keys of object stores that hold its files."""
 KEY_OF_A_NAMESPACE = "SharedAccess"
 
 
 class JobFailed(Exception):
-    """The job ended without a result; the text is one sentence for the person who asked for it."""
+    """The job ended without a result. The text is one sentence for the person who requested it."""
 
 
 def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> None:
-    """Runs `python -m MODULE` to its end and reports each line of progress; raises JobFailed.
+    """Run `python -m MODULE` to its end, and report each line of progress. Raises JobFailed.
 
-    The job ends by itself when this process does: it watches its standard input.
+    The job watches its standard input and ends with this process.
     """
     command = [sys.executable, "-m", module, *arguments, "--end-with-stdin"]
     with subprocess.Popen(
@@ -77,7 +77,7 @@ def run_job(module: str, arguments: Sequence[str], on_progress: OnProgress) -> N
 
 
 def _job_environment() -> dict[str, str]:
-    """Of this process's environment what a job may know; whatever an operator calls the keys of their namespaces."""
+    """The part of the environment that a job may see. Keys of namespaces, whatever their names, are not in it."""
     return {
         name: value for name, value in os.environ.items() if _is_passed_on(name) and KEY_OF_A_NAMESPACE not in value
     }
@@ -88,7 +88,7 @@ def _is_passed_on(name: str) -> bool:
 
 
 def _listen(process: subprocess.Popen[str], on_progress: OnProgress) -> tuple[Iterable[str], str]:
-    """Reads both outputs to their end: the last lines of the log, and the error the job told."""
+    """Read both outputs to their end. Returns the last lines of the log, and the error that the job reported."""
     assert process.stdout is not None
     assert process.stderr is not None
     tail: deque[str] = deque(maxlen=20)
@@ -119,4 +119,4 @@ def _parsed(line: str) -> dict[str, Any] | None:
 
 def _last_line(tail: Iterable[str], status: int) -> str:
     words = [line.strip() for line in tail if line.strip()]
-    return f"The job ended with status {status}: {words[-1] if words else 'it said nothing'}"
+    return f"The job ended with status {status}: {words[-1] if words else 'no output'}"

@@ -1,7 +1,8 @@
-"""The connections of a month, hour by hour, as they were computed here and as Azure Monitor measured them.
+"""The connections of a month by hour: computed here, and measured by Azure Monitor.
 
-Neither is what is billed, the peak of each hour: ours adds up the peaks of processes that need not have been at the
-same moment, and knows only programs that use the library; the metric looks once a minute (docs/pricing.md, section 11).
+Neither equals the billed peak of each hour. The computed peak adds the peaks of processes, which may have occurred at
+different times, and includes only programs that use the library. The metric is sampled once per minute
+(docs/pricing.md, section 11).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HOURS_SHOWN = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourOf:
-    """An hour's peaks: the one computed here, the one measured."""
+    """The computed and the measured peak of an hour."""
 
     at: datetime
     computed: int
@@ -35,7 +36,7 @@ class HourOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A namespace's hours that were measured. Averages are over the month, as the bill has them."""
+    """The measured hours of a namespace. Averages are over the month, as on the bill."""
 
     namespace: str
     hours: Sequence[HourOf]
@@ -51,12 +52,12 @@ class Compared:
 
     @property
     def more_measured(self) -> int:
-        """Hours in which there were more connections than those known here."""
+        """Hours in which more connections were measured than computed."""
         return sum(1 for hour in self.hours if hour.difference > 0)
 
     @property
     def different(self) -> list[HourOf]:
-        """The hours that differ most, in the order of time."""
+        """The hours with the largest differences, ordered by time."""
         apart = sorted((hour for hour in self.hours if hour.difference), key=lambda hour: -abs(hour.difference))
         return sorted(apart[:HOURS_SHOWN], key=lambda hour: hour.at)
 
@@ -64,17 +65,19 @@ class Compared:
     def finding(self) -> str:
         """What the difference means."""
         if self.more_measured:
-            return "more than is known here: programs without the library are connected, or their records are missing"
+            return "more than recorded here: programs without the library are connected, or usage records are missing"
         if self.measured < self.computed:
-            return "ours is the higher one: the peaks of processes add up, and the metric looks once a minute"
+            return (
+                "the computed peak is higher: it adds the peaks of processes, and the metric is sampled once per minute"
+            )
         return "the same"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """The month under both figures. In the second, hours that were measured stand in the place of those computed.
+    """The connections of a month, computed and measured. Measured hours replace computed ones in the second figure.
 
-    Quantities are connections on average; money is exact, in `currency`.
+    Quantities are average connections; money is exact, in `currency`.
     """
 
     namespaces: Sequence[Compared]
@@ -89,7 +92,7 @@ Peaks = Mapping[tuple[str, date], Sequence[int | None]]
 
 
 def compare(month: str) -> Connections | None:
-    """The month's peaks beside the measured ones; None where no metrics tell any, or nothing was computed."""
+    """Compare the computed peaks with the measured ones; None without metrics of connections or a computed month."""
     measured = _peaks(ConnectionDay.objects.filter(statement__source=Statement.Source.METRICS, statement__month=month))
     invoices = list(Invoice.objects.filter(month=month, rule=PUBLISHED).select_related("run"))
     if not measured or not invoices:
@@ -120,11 +123,13 @@ def _peaks(rows: Iterable[ConnectionDay]) -> Peaks:
 
 
 def _over(computed: Peaks, measured: Peaks) -> Peaks:
-    """The days with a measured hour: measured where it was, computed else."""
+    """The days with a measured hour: measured peaks, and computed ones for the other hours."""
     nothing: Sequence[int | None] = [None] * 24
     return {
-        place: [ours if seen is None else seen for ours, seen in zip(computed.get(place, nothing), told, strict=True)]
-        for place, told in measured.items()
+        place: [
+            ours if seen is None else seen for ours, seen in zip(computed.get(place, nothing), reported, strict=True)
+        ]
+        for place, reported in measured.items()
     }
 
 
@@ -136,7 +141,7 @@ def _by_namespace(peaks: Peaks) -> Mapping[str, int]:
 
 
 def _scopes(own: Iterable[ConnectionDay], invoices: Sequence[Invoice]) -> Mapping[str, str]:
-    """Each namespace's billing scope; of one without peaks of its own the one that has charges of it."""
+    """The billing scope of each namespace; without peaks, the scope that has charges of the namespace."""
     charged = {
         name.lower(): bill.scope for bill in invoices for name in bill.charges.values_list("namespace", flat=True)
     }
@@ -146,7 +151,7 @@ def _scopes(own: Iterable[ConnectionDay], invoices: Sequence[Invoice]) -> Mappin
 def _priced(
     invoices: Sequence[Invoice], scopes: Mapping[str, str], sums: Mapping[str, int], divisor: int
 ) -> tuple[Fraction, Fraction]:
-    """Connections on average, and what they cost on the bills of their scopes. Only Standard pays for them."""
+    """The average connections, and their price on the bills of their scopes. Only Standard is billed for them."""
     quantity, money = Fraction(0), Fraction(0)
     for invoice in invoices:
         included = {namespace.lower() for namespace in beside_the_ladder(invoice)}
@@ -159,9 +164,9 @@ def _priced(
 
 def _compared(computed: Peaks, measured: Peaks, divisor: int) -> Iterator[Compared]:
     hours: dict[str, list[HourOf]] = defaultdict(list)
-    for (namespace, day), told in sorted(measured.items()):
+    for (namespace, day), reported in sorted(measured.items()):
         own = computed.get((namespace, day), [None] * 24)
-        for hour, (ours, seen) in enumerate(zip(own, told, strict=True)):
+        for hour, (ours, seen) in enumerate(zip(own, reported, strict=True)):
             if seen is not None:
                 at = datetime.combine(day, time(), UTC) + timedelta(hours=hour)
                 hours[namespace].append(HourOf(at=at, computed=ours or 0, measured=seen))

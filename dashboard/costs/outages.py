@@ -1,4 +1,4 @@
-"""What each outage of a month cost: its extra operations, on the bill of the namespace that each was made in."""
+"""The cost of each outage of a month: its extra operations, on the bill of the namespace where they were made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What an outage added to the bill of one scope: operations made only because of it, their money and the egress's.
+    """What an outage added to the bill of one scope: its extra operations, their price and that of the egress.
 
     Money is exact.
     """
@@ -36,9 +36,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutageCost:
-    """An outage, the operations made only because of it, and what the month costs more for them.
+    """An outage, the operations that it caused, and how much they increase the cost of the month.
 
-    `stages`: (what was done, billable operations); `parts`: by billing scope, where there are charges of it.
+    `stages`: (what was done, billable operations); `parts`: by billing scope, if it has charges.
     """
 
     outage: Outage
@@ -52,19 +52,19 @@ class OutageCost:
 
     @property
     def egress(self) -> Fraction:
-        """What its bytes cost that crossed regions, exact."""
+        """The exact price of its bytes that crossed regions."""
         return sum((part.egress for part in self.parts), Fraction(0))
 
     @property
     def rate(self) -> Fraction:
-        """The average price of a million of its operations."""
+        """The average price per million of its operations."""
         priced = sum(part.operations for part in self.parts)
         charge = sum((part.charge for part in self.parts), Fraction(0))
         return charge / priced * 1_000_000 if priced else Fraction(0)
 
 
 def outage_costs(month: str, rule: str, pair: str, invoices: Sequence[Invoice]) -> list[OutageCost]:
-    """The month's outages, the newest first; each priced as the last operations of its billing scopes' month."""
+    """The outages of the month, newest first; each priced as the last operations of the month in its billing scopes."""
     found = Outage.objects.filter(month=month)
     bills = {invoice.scope: invoice for invoice in invoices}
     return [
@@ -79,7 +79,7 @@ def outage_costs(month: str, rule: str, pair: str, invoices: Sequence[Invoice]) 
 
 
 def _places(outage: Outage, invoices: Sequence[Invoice]) -> list[tuple[str, list[Place]]]:
-    """The outage's places by billing scope; of a month computed by an earlier version the one that has its pair."""
+    """The outage's operations by billing scope; in months computed by earlier versions, the scope with its pair."""
     if "places" not in outage.extra:
         return [(each.scope, [outage.extra]) for each in invoices if each.charges.filter(pair=outage.pair).exists()][:1]
     by_scope: dict[str, list[Place]] = defaultdict(list)
@@ -102,14 +102,14 @@ def _part(outage: Outage, rule: str, invoice: Invoice, places: Sequence[Place]) 
 
 
 def _flat_rate(invoice: Invoice, namespace: str) -> Fraction:
-    """What an operation of a Basic or Premium namespace costs: the same for each, or nothing."""
+    """The price of an operation in a Basic or Premium namespace, which has no tiers; Premium operations are free."""
     rows = list(invoice.charges.filter(namespace=namespace).exclude(kind__in=NO_OPERATIONS))
     units = sum(row.billing_units for row in rows)
     return sum((Fraction(row.exact) for row in rows), Fraction(0)) / units if units else Fraction(0)
 
 
 def _egress(pair: str, invoice: Invoice, size: int) -> Fraction:
-    """That many bytes' part of what the pair paid on this bill for those that crossed regions."""
+    """The price of these bytes, as a share of what the pair paid on this bill for region crossings."""
     found = list(invoice.charges.filter(kind="bandwidth", pair=pair))
     quantity = sum((Fraction(row.quantity) for row in found), Fraction(0))
     if not quantity:

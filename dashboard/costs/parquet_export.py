@@ -14,7 +14,7 @@ SCHEMA = pa.schema([(name, TYPES.get(name, pa.string())) for name in COLUMNS])
 
 
 def write_parquet(out: BinaryIO, month: str, rule: str) -> None:
-    """Writes the month's rows under one rule; `charge` is an exact decimal and sums to the invoices."""
+    """Write the month's rows under one rule; `charge` is an exact decimal and sums to the invoices."""
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in charge_rows(month, rule)]
     table = pa.Table.from_pylist([row | {"charge": Decimal(str(row["charge"]))} for row in rows], SCHEMA)
     pq.write_table(table, out, compression="zstd")

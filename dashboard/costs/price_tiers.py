@@ -1,6 +1,6 @@
-"""The graduated prices of a stored run, by meter.
+"""The price tiers of a stored run, by meter.
 
-The run stores the price rows that the pipeline used; what they mean is `pipeline.price_tiers`, which priced the month.
+The run stores the price rows that the pipeline used; `pipeline.price_tiers`, which priced the month, interprets them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ BANDWIDTH_METER = "Intra Continent Data Transfer Out"
 
 
 def ladder_of(rows: Iterable[Mapping[str, str]], meter: str = OPERATIONS_METER) -> list[Tier]:
-    """The meter's tiers among the price rows that a run of the pipeline used; empty where it has none."""
+    """The meter's tiers in the price rows of a run; empty if it has none."""
     return [tier(Decimal(row["from"]), row["unit"], Decimal(row["price"])) for row in rows if row["meter"] == meter]
 
 
 def charge(tiers: Sequence[Tier], units: int | Fraction) -> Fraction:
-    """What that many operations (or connections, by their tiers) of a month cost; 0 without tiers."""
+    """The price of this number of operations (or connections) in a month; 0 without tiers."""
     return PriceTiers(tuple(tiers)).charge(units) if tiers else Fraction(0)
 
 
 def rate(tiers: Sequence[Tier], units: int) -> Fraction:
-    """What the next operation costs once that many are used; 0 without tiers."""
+    """The price of the next operation after this number of operations; 0 without tiers."""
     return PriceTiers(tuple(tiers)).rate_at(units) if tiers else Fraction(0)

@@ -1,4 +1,4 @@
-"""Computed against billed, and against what Azure Monitor saw: per meter and day, as ranges, the rest unexplained.
+"""Compares computed charges with the bill and with Azure Monitor: ranges per meter and day, and unexplained rests.
 
 Both counting rules are computed, and a bill between them is explained (docs/pricing.md, section 11).
 """
@@ -38,7 +38,7 @@ WHOLE, CENT = Fraction(1), Fraction(1, 100)
 def take_statement(
     month: str, source: str, name: str, data: bytes, person: str, now: datetime, via: str = ""
 ) -> Statement:
-    """Puts the file's sums in the place of the month's last ones of that source; raises StatementError. Audited."""
+    """Store a statement; it replaces the month's previous one of the same source. Raises StatementError. Audited."""
     entry = AuditEntry(
         request_id=str(uuid4()),
         at=now,
@@ -64,7 +64,7 @@ def take_statement(
 
 
 def read_bounded(file: object) -> bytes:
-    """The file's bytes, one more than allowed at most: then its reader refuses it."""
+    """Read at most one byte more than the limit, so that the parser rejects larger files."""
     data: bytes = file.read(LARGEST_BYTES + 1)  # type: ignore[attr-defined]
     return data
 
@@ -110,9 +110,9 @@ def _connection_days(statement: Statement, peaks: Iterable[Peak]) -> Iterator[Co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What was computed, at least and at most, and what somebody else says it was.
+    """The least and the most that was computed, and the figure of the bill or metric.
 
-    `tolerance`: what exports may cut off: a whole unit of a quantity, a cent of money.
+    `tolerance`: the rounding of exports, a whole unit of a quantity or a cent of money.
     """
 
     label: str
@@ -123,18 +123,18 @@ class Range:
 
     @property
     def unexplained(self) -> Fraction:
-        """How far the other figure lies outside the range; negative below it."""
+        """The distance of the other figure from the range; negative below it."""
         return min(Fraction(0), self.billed - self.least) + max(Fraction(0), self.billed - self.most)
 
     @property
     def is_explained(self) -> bool:
-        """Whether it lies inside, but for the tolerance."""
+        """Whether the figure lies inside the range, within the tolerance."""
         return abs(self.unexplained) <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
-    """A meter of the bill: its quantity in `unit`, and its money."""
+    """A meter of the bill: its quantity in `unit`, and its cost."""
 
     quantity: Range
     cost: Range
@@ -143,9 +143,9 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """A month beside its bill. `until`: the export's last day; `elsewhere`: of namespaces nobody meters here.
+    """A month compared with its bill. `until`: the export's last day; `elsewhere`: rows of unmetered namespaces.
 
-    `is_adjusted`: there are adjustments; they are in the money, and have no quantity.
+    `is_adjusted`: adjustments exist; they are included in the money, and have no quantity.
     """
 
     until: date
@@ -170,14 +170,14 @@ class Against:
 
 @dataclass(slots=True)
 class _Computed:
-    """The month as the pipeline has it, by counting rule."""
+    """The computed month, by counting rule."""
 
     units: dict[str, dict[date, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
     costs: dict[str, dict[date, Fraction]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(Fraction)))
 
 
 def against_bill(month: str, currency: str) -> Against | None:
-    """The month beside its cost export; None where none was given, or nothing was computed."""
+    """The month compared with its cost export; None without an export or a computed month."""
     statement = Statement.objects.filter(month=month, source=Statement.Source.EXPORT).first()
     known = _namespaces(month)
     if statement is None or not known:
@@ -206,7 +206,7 @@ def _namespaces(month: str) -> set[str]:
 
 
 def _ours(month: str, rows: Sequence[BilledDay], known: Container[str]) -> list[BilledDay]:
-    """The rows of metered namespaces; of no namespace, and of `$system`, those of the subscriptions these are in."""
+    """Rows of metered namespaces; rows of `$system` or without a namespace if their subscription is metered."""
     scopes = {scope.lower() for scope in Invoice.objects.filter(month=month).values_list("scope", flat=True)}
     scopes |= {row.scope for row in rows if row.namespace in known} | {""}
     shared = ("", SYSTEM)
@@ -257,14 +257,14 @@ def _meters(month: str, until: date, computed: _Computed, rows: Sequence[BilledD
         ("bandwidth", "Bandwidth between regions", "GB", ("data transfer",)),
     ):
         found = charges.filter(kind=kind)
-        # The base is paid by the hour: of a month that runs, what the days so far come to.
+        # The base is billed by the hour: for the current month, count the days so far.
         share = Fraction(until.day, _days_of(month)) if kind == "base" else Fraction(1)
         quantity = sum((Fraction(each.quantity) for each in found), Fraction(0)) * share
         cost = sum((Fraction(each.exact) for each in found), adjusted.get(kind, Fraction(0))) * share
         billed = [row for row in rows if any(word in row.meter.lower() for word in words)]
         quantities, money = [quantity], [cost]
         if kind == "connections" and (compared := measured_connections.compare(month)):
-            # With what was measured in the place of our upper bound: a bill between the two is explained.
+            # Measured connections replace the computed upper bound: a bill between the two is explained.
             quantities.append(compared.measured)
             money.append(compared.measured_charge)
         if quantity or cost or billed:
@@ -273,7 +273,7 @@ def _meters(month: str, until: date, computed: _Computed, rows: Sequence[BilledD
 
 
 def _adjusted(month: str, rule: str) -> Mapping[str, Fraction]:
-    """What the month's adjustments come to, by kind; all operations together."""
+    """The adjustments of the month by kind; all operations together."""
     sums: dict[str, Fraction] = defaultdict(Fraction)
     for row in Adjustment.objects.filter(invoice__month=month, invoice__rule=rule):
         sums[row.kind if row.kind in NO_OPERATIONS else "operations"] += Fraction(row.cents, 100)
@@ -304,10 +304,10 @@ def _elsewhere(rows: Iterable[BilledDay]) -> list[tuple[str, str, Fraction, Frac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Transfers of a namespace beside what its metrics allow, in the days that these tell of.
+    """Transfers of a namespace, and the bounds given by its metrics, on the days of the metrics.
 
-    `computed`: at least and at most, where the namespace shares its billing scope's days with others; of it `range`
-    has what lies next to the bounds.
+    `computed`: the least and the most, if the namespace shares its billing scope's days with others; `range` has the
+    values next to the bounds.
     """
 
     namespace: str
@@ -318,18 +318,18 @@ class Seen:
 
     @property
     def finding(self) -> str:
-        """`billed` is what was computed here; the bounds are the metrics'."""
+        """What the comparison means. `billed` is the computed value here, and the bounds are those of the metrics."""
         if self.range.is_explained:
             return "within the bounds"
         return (
-            "fewer than the metrics prove: something is not metered"
+            "fewer than the metrics prove: some operations are not metered"
             if self.range.unexplained < 0
-            else "needs an explanation"
+            else "unexplained"
         )
 
 
 def against_metrics(month: str) -> list[Seen]:
-    """The transfers of each namespace between the bounds of its metrics, in their days (inferred, section 11)."""
+    """Compare the transfers of each namespace with the bounds of its metrics, on their days (inferred, section 11)."""
     statement = Statement.objects.filter(month=month, source=Statement.Source.METRICS).first()
     if statement is None:
         return []
@@ -349,7 +349,7 @@ def _seen(month: str, namespace: str, metrics: Mapping[str, Fraction], since: da
     bounds = (
         ("Sent, in operations", SENDS, ("IncomingMessages",), "IncomingBytes"),
         ("Delivered, in operations", DELIVERIES, ("OutgoingMessages",), "OutgoingBytes"),
-        ("Settled, about", SETTLEMENT_KINDS, ("CompleteMessage", "AbandonMessage"), ""),
+        ("Settled, approximately", SETTLEMENT_KINDS, ("CompleteMessage", "AbandonMessage"), ""),
     )
     for label, kinds, names, steps in bounds:
         if any(name in metrics for name in names):
@@ -372,10 +372,10 @@ def _between(
 
 
 def _transfers(month: str, namespace: str, kinds: Sequence[str], since: date, until: date) -> tuple[Fraction, Fraction]:
-    """What the namespace made of these kinds in those days, at least and at most.
+    """The least and the most transfers of these kinds by the namespace on those days.
 
-    Days are kept by billing scope, kinds by namespace too: where it shares a kind with others of its scope, what the
-    scope made on other days need not be the namespace's.
+    Sums by day are stored per billing scope, sums by kind also per namespace. If a namespace shares a kind with others
+    of its scope, the operations of the scope on other days need not be the namespace's.
     """
     charges = Charge.objects.filter(invoice__month=month, invoice__rule=SETTLEMENTS, kind__in=kinds)
     days = DailyCharge.objects.filter(date__range=(since, until))

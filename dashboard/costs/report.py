@@ -1,4 +1,4 @@
-"""A month's charges as a person reads them: the total, its parts, and who caused them. Read from stored rows."""
+"""The cost report of a month: the total, its parts, and its causes. Read from stored rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Row = TypeVar("Row", Charge, Adjustment)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """One slice of the total: what it is, what it used and cost. `width`: its part of the largest slice, 0 to 100."""
+    """One part of the total: its label, usage and cost. `width`: relative to the largest part, 0 to 100."""
 
     name: str
     label: str
@@ -48,7 +48,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What the reader looks into; empty is everything."""
+    """The filters of the report; empty fields match everything."""
 
     pair: str = ""
     namespace: str = ""
@@ -60,14 +60,14 @@ class Filters:
         return any((self.namespace, self.entity, self.kind))
 
     def of(self, charges: QuerySet[Row]) -> QuerySet[Row]:
-        """The rows that match."""
+        """The matching rows."""
         fields = ("pair", "namespace", "entity", "kind")
         return charges.filter(**{field: value for field in fields if (value := getattr(self, field))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierUse:
-    """A tier of the operations' price, and how many of a scope's operations fell into it."""
+    """A price tier of operations, and how many of a scope's operations were in it."""
 
     scope: str
     label: str
@@ -107,12 +107,12 @@ class Report:
 
     @property
     def explained(self) -> list[tuple[Charge, Explanation]]:
-        """The rows, each with how its charge came about."""
+        """The rows, each with the calculation of its charge."""
         return [(row, explain(row, self.run.details)) for row in self.rows]
 
     @property
     def has_several_pairs(self) -> bool:
-        """Whether a namespace's rows may be of more than one pair."""
+        """Whether the rows of a namespace may belong to more than one pair."""
         return len({row.pair for row in self.rows if row.pair}) > 1
 
     @property
@@ -121,7 +121,7 @@ class Report:
 
     @property
     def tiers(self) -> list[TierUse]:
-        """How far up the price ladder each billing scope came."""
+        """The price tiers that each billing scope reached."""
         rows = [row for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER]
         return [
             TierUse(
@@ -137,17 +137,17 @@ class Report:
 
     @property
     def because_of_failover(self) -> int:
-        """Cents: the operations that were made only because of it, and the bytes that crossed regions."""
+        """The cost of operations and of region crossings that were caused by failover, in cents."""
         return self.failover.cents + cents(self.bandwidth)
 
     @property
     def unpriced_bytes(self) -> int:
-        """Bytes that crossed regions and that nobody knows the price of."""
+        """Bytes that crossed regions at an unknown price."""
         return sum(invoice.unpriced_bytes for invoice in self.invoices)
 
     @property
     def beside(self) -> list[TierUse]:
-        """Operations that do not climb the ladder: those of Basic and of Premium namespaces."""
+        """Operations outside the Standard price tiers: those of Basic and Premium namespaces."""
         steps = sum(1 for row in self.run.details.get("prices", []) if row["meter"] == OPERATIONS_METER)
         basic = next((row for row in self.run.details.get("prices", []) if row["meter"] == BASIC_METER), None)
         price, unit = (f"{basic['price']} {basic['currency']}", basic["unit"]) if basic else ("", "")
@@ -170,7 +170,7 @@ class Report:
 
 
 def months(now: datetime) -> list[str]:
-    """The months that can be shown, the newest first: those with charges, and the current one."""
+    """The months that can be shown, newest first: those with charges, and the current one."""
     stored = set(Invoice.objects.values_list("month", flat=True).distinct())
     return sorted(stored | {now.strftime("%Y-%m")}, reverse=True)
 
@@ -182,7 +182,7 @@ def pairs(month: str) -> list[str]:
 
 
 def report(month: str, rule: str = "", filters: Filters | None = None) -> Report | None:
-    """The month's report; None where nothing is stored. Without a rule, the one the run was asked for."""
+    """The month's report; None if no charges are stored. The default rule is the one of the run."""
     filters = filters or Filters()
     stored = Invoice.objects.filter(month=month).select_related("run")
     first = stored.first()
@@ -240,7 +240,7 @@ def _availability(month: str, pair: str) -> QuerySet[Availability]:
 
 
 def _days(month: str, computed_at: datetime) -> float:
-    """The month's days as far as they had passed when it was computed, an hour at least."""
+    """The days of the month until the computation, at least one hour."""
     year, number = map(int, month.split("-"))
     passed = (computed_at - datetime(year, number, 1, tzinfo=UTC)) / timedelta(days=1)
     return max(1 / 24, min(passed, monthrange(year, number)[1]))
@@ -258,7 +258,7 @@ def _cents(charges: QuerySet[Charge]) -> int:
 
 
 def _parts(charges: QuerySet[Charge]) -> list[Share]:
-    """Base charge, operations, connections and bandwidth: what the invoice consists of."""
+    """Base charge, operations, connections and bandwidth: the parts of the invoice."""
     operations = charges.exclude(kind__in=NO_OPERATIONS)
     slices = [
         _slice(BASE, "Base charge", charges.filter(kind=BASE)),
@@ -304,7 +304,7 @@ def _shares(charges: QuerySet[Charge], by: str) -> list[Share]:
 
 
 def with_widths(slices: Sequence[Share]) -> list[Share]:
-    """The slices with their bar widths: by cost, or by operations while everything is included."""
+    """The parts with the widths of their bars: by cost, or by operations if everything is free."""
     by_cost = any(each.cents for each in slices)
     sizes = [each.cents if by_cost else each.billing_units for each in slices]
     top = max([*sizes, 1])

@@ -1,6 +1,7 @@
-"""What a bill says of a month: an Azure cost export of any account type (docs/pricing.md, section 10).
+"""Statements of Azure for a month: a cost export of any account type (docs/pricing.md, section 10).
 
-Files come from people and may be anything: what cannot be used is refused in one sentence, or left out and counted.
+Users upload the files, so they may contain anything. An unusable file is rejected with one sentence; an unusable row is
+skipped and counted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RESOURCE = re.compile(
 )
 UNIT = re.compile(r"(\d+)\s*([KMB]?)(?:\s*[/ ]?\s*(?:hours?|gb|month|day))?", re.IGNORECASE)
 MULTIPLES = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
-# The columns under the names of every account type, without case, spaces and underscores: Microsoft Customer Agreement,
+# The column names of all account types, without case, spaces and underscores: Microsoft Customer Agreement,
 # Enterprise Agreement (new and old), pay-as-you-go, FOCUS.
 COLUMNS = {
     "date": ("date", "usagedatetime", "usagedate", "chargeperiodstart"),
@@ -45,12 +46,12 @@ OPTIONAL = ("scope", "type")
 
 
 class StatementError(Exception):
-    """The file cannot be used; the text is one sentence that says why."""
+    """The file cannot be used; the text is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """What a statement comes to for one day, namespace and meter. In single units; a metric has no cost."""
+    """The sum of a statement for one day, namespace and meter, in single units; metrics have no cost."""
 
     date: date
     scope: str
@@ -62,7 +63,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """How many connections a namespace had at most in some minutes of an hour (UTC)."""
+    """The maximum number of connections of a namespace in some minutes of an hour (UTC)."""
 
     hour: datetime
     scope: str
@@ -76,9 +77,9 @@ class Peak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A file's sums for a month, how many of its rows they are made of, and how many were left out, and why.
+    """The sums of a file for a month, the number of rows in them, and the number of skipped rows by reason.
 
-    `peaks`: of each namespace and hour that the file tells the connections of, the highest.
+    `peaks`: the highest number of connections by namespace and hour, if the file has them.
     """
 
     sums: tuple[Sum, ...]
@@ -89,11 +90,11 @@ class Parsed:
 
 
 class Unusable(Exception):
-    """Why one row is left out."""
+    """Why a row is skipped."""
 
 
 class Adder:
-    """Adds rows up by day, namespace and meter; of connections it keeps the highest of each hour."""
+    """Adds up rows by day, namespace and meter; for connections it keeps the highest number of each hour."""
 
     def __init__(self, month: str) -> None:
         self.month = month
@@ -103,7 +104,7 @@ class Adder:
         self._sums: dict[tuple[date, str, str, str], list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
 
     def take(self, row: Iterable[Any], read: Callable[[Any], Sum | Peak]) -> None:
-        """Adds what `read` makes of each row, or counts why it makes nothing of it."""
+        """Add what `read` returns for each row, or count why the row is unusable."""
         for number, each in enumerate(row):
             if number >= MOST_ROWS:
                 raise StatementError(f"The file has more than {MOST_ROWS:,} rows: export less of it at a time.")
@@ -127,7 +128,7 @@ class Adder:
         sums[1] += found.cost or 0
 
     def peaks(self) -> tuple[Peak, ...]:
-        """The highest of each namespace and hour."""
+        """The highest number of connections by namespace and hour."""
         return tuple(
             Peak(hour=hour, scope=scope, namespace=namespace, connections=peak)
             for (scope, namespace, hour), peak in sorted(self._peaks.items())
@@ -149,7 +150,7 @@ class Adder:
 
 
 def read_export(file: BinaryIO, month: str) -> Parsed:
-    """The Service Bus rows of a cost export for the month; raises StatementError."""
+    """The Service Bus rows of a cost export for the month. Raises StatementError."""
     lines = _rows(text_of(file))
     columns = _columns(next(lines, []))
     currencies: set[str] = set()
@@ -166,26 +167,26 @@ def read_export(file: BinaryIO, month: str) -> Parsed:
 
 
 def why(skipped: Mapping[str, int]) -> str:
-    """What was left out, in brackets; empty where nothing was."""
+    """The skipped rows in brackets; empty if there are none."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
     return f" ({reasons})" if reasons else ""
 
 
 def text_of(file: BinaryIO) -> str:
-    """The file as text; raises StatementError where it is none, or too much."""
+    """The file as text. Raises StatementError if it is not text, or too large."""
     data = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
         raise StatementError(f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time.")
     if not data.strip():
         raise StatementError("The file is empty.")
     if data[:2] in (b"\x1f\x8b", b"PK") or data[:4] == b"PAR1":
-        raise StatementError("The file is packed or Parquet: give the CSV (or the JSON of the metrics) that is in it.")
+        raise StatementError("The file is compressed or Parquet: upload the CSV (or the JSON of the metrics) instead.")
     try:
         text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise StatementError("The file is no text in UTF-8.") from error
+        raise StatementError("The file is not UTF-8 text.") from error
     if "\0" in text:
-        raise StatementError("The file is no text in UTF-8: there are zero bytes in it.")
+        raise StatementError("The file is not UTF-8 text: it contains zero bytes.")
     return text
 
 
@@ -197,11 +198,11 @@ def _rows(text: str) -> Iterator[list[str]]:
     try:
         yield from (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
     except csv.Error as error:
-        raise StatementError(f"The file is no CSV: {error}.") from error
+        raise StatementError(f"The file is not CSV: {error}.") from error
 
 
 def _columns(head: list[str]) -> dict[str, int]:
-    """Where each column is; of several names for one the first that is there."""
+    """The position of each column; if several names of a column exist, the first one."""
     known = {re.sub(r"[\s_]", "", name).lower(): place for place, name in reversed(list(enumerate(head)))}
     columns = {}
     for column, names in COLUMNS.items():
@@ -210,11 +211,11 @@ def _columns(head: list[str]) -> dict[str, int]:
             columns[column] = found
         elif column not in OPTIONAL:
             raise StatementError(
-                f"This is no Azure cost export: it has no column for the {column} (such as {names[0]})."
+                f"This is not an Azure cost export: it has no column for the {column} (such as {names[0]})."
             )
     if "consumedunit" not in known or "unitofmeasure" in known:
         return columns
-    # FOCUS tells two quantities, each with a unit of its own: taken together they are wrong a million times over.
+    # FOCUS has two quantities, each with its own unit; mixing them would be wrong by a factor of a million.
     if "pricingquantity" in known and "pricingunit" in known:
         return columns | {"quantity": known["pricingquantity"], "unit": known["pricingunit"]}
     return columns | {"unit": known["consumedunit"]}
@@ -223,50 +224,50 @@ def _columns(head: list[str]) -> dict[str, int]:
 def _billed(row: list[str], columns: Mapping[str, int], currencies: set[str]) -> Sum:
     if len(row) <= max(columns.values()):
         raise Unusable("with too few columns")
-    told = {name: row[place].strip() for name, place in columns.items()}
-    resource = RESOURCE.search(told["resource"])
-    category = told["category"].lower().replace("azure ", "")
+    reported = {name: row[place].strip() for name, place in columns.items()}
+    resource = RESOURCE.search(reported["resource"])
+    category = reported["category"].lower().replace("azure ", "")
     if category != SERVICE and not (category == BANDWIDTH and resource):
         raise Unusable("of other services")
-    if told.get("type", "usage").lower() not in ("usage", "", "roundingadjustment"):
-        raise Unusable("that are no usage")
-    if not told["meter"]:
+    if reported.get("type", "usage").lower() not in ("usage", "", "roundingadjustment"):
+        raise Unusable("that are not usage")
+    if not reported["meter"]:
         raise Unusable("without a meter")
     found = Sum(
-        date=day_of(told["date"]),
-        scope=(told.get("scope") or (resource[1] if resource else "")).lower().removeprefix("/subscriptions/"),
+        date=day_of(reported["date"]),
+        scope=(reported.get("scope") or (resource[1] if resource else "")).lower().removeprefix("/subscriptions/"),
         namespace=resource[2].lower() if resource else "",
-        meter=told["meter"][:120],
-        quantity=number_of(told["quantity"]) * _multiple(told["unit"]),
-        cost=number_of(told["cost"]),
+        meter=reported["meter"][:120],
+        quantity=number_of(reported["quantity"]) * _multiple(reported["unit"]),
+        cost=number_of(reported["cost"]),
     )
-    currencies.add(told["currency"].upper()[:10])
+    currencies.add(reported["currency"].upper()[:10])
     return found
 
 
 def day_of(text: str) -> date:
-    """A day as the exports write it: 2026-10-01, 2026-10-01T00:00:00Z, or 10/01/2026, the month first."""
+    """Parse a day of an export: 2026-10-01, 2026-10-01T00:00:00Z, or 10/01/2026 with the month first."""
     try:
         if match := re.match(r"(\d{1,2})/(\d{1,2})/(\d{4})", text):
             return date(int(match[3]), int(match[1]), int(match[2]))
         return datetime.fromisoformat(text).date()
     except ValueError:
-        raise Unusable("with a date that cannot be read") from None
+        raise Unusable("with an unreadable date") from None
 
 
 def number_of(text: str) -> Fraction:
-    """The exact number; raises Unusable, also for one that no bill can have."""
+    """The exact number. Raises Unusable, also for numbers that are impossible on a bill."""
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise Unusable("with a number that cannot be read") from None
+        raise Unusable("with an unreadable number") from None
     if not number.is_finite() or not -30 < number.adjusted() < 14:
-        raise Unusable("with a number that cannot be read")
+        raise Unusable("with an unreadable number")
     return Fraction(number)
 
 
 def _multiple(unit: str) -> int:
     match = UNIT.fullmatch(unit.strip())
     if match is None or not 0 < int(match[1][:12]) <= 10**9:
-        raise Unusable("in a unit that is not known")
+        raise Unusable("in an unknown unit")
     return int(match[1]) * MULTIPLES[match[2].upper()]

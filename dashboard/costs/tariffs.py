@@ -1,4 +1,4 @@
-"""What a pair's operations and bytes cost: the tiers and regions of PAIRS_FILE, priced as the report prices them."""
+"""The prices of a pair's operations and bytes, by the tiers and regions of PAIRS_FILE, as in the report."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ THERE_AND_BACK = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
-    """The price ladders of a pair's two namespaces, and what a GB costs that crosses regions.
+    """The price tiers of a pair's two namespaces, and the price of a GB that crosses regions.
 
-    `is_free`: no operation costs anything, however many there are, since both namespaces are Premium. `crossings`: how
-    often a message leaves a region on its way through the backlog; `per_gigabyte` is None where nobody knows.
+    `is_free`: operations are free in any number, as both namespaces are Premium. `crossings`: how often a message
+    leaves a region on its way through the backlog; `per_gigabyte` is None if the price is unknown.
     """
 
     primary: Sequence[Tier] = ()
@@ -33,9 +33,9 @@ class Tariff:
 
 
 def tariff(pair: str, prices: Prices, month: str) -> Tariff:
-    """The pair's; of all pairs together the Standard ladder and the dearest crossing. Raises JobFailed.
+    """The tariff of a pair; without a pair, the Standard tiers and the most expensive crossing. Raises JobFailed.
 
-    Without PAIRS_FILE, and with one that cannot be used, all is Standard and in one region, as in the report.
+    Without a usable PAIRS_FILE all namespaces are Standard and in one region, as in the report.
     """
     try:
         known = load_pairs()
@@ -65,7 +65,7 @@ def _ladder(tier: str, prices: Prices) -> Sequence[Tier]:
 
 
 def _per_gigabyte(pair: PairConfig, prices: Prices, month: str) -> Fraction | None:
-    """The configured price, else that of the meter after what the pair's bytes have used of it."""
+    """The configured price, else the price of the meter after the pair's bytes so far."""
     if pair.bandwidth_per_gb is not None:
         return Fraction(str(pair.bandwidth_per_gb))
     ladder = ladder_of(prices.rows, pair.bandwidth_meter or BANDWIDTH_METER)

@@ -1,4 +1,4 @@
-"""The month's costs, forecasts, reconciliation with the bill."""
+"""Pages of costs: charges, forecasts, reconciliation with the bill."""
 
 from django.urls import path
 

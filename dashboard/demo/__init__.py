@@ -1,1 +1,1 @@
-"""The demo: everything a visitor needs on one machine, supervised by one process."""
+"""The demo: the whole system on one host, supervised by one process."""

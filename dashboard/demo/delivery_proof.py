@@ -1,9 +1,9 @@
-"""The demo's books: which messages applications have handed over, and which have come out at the other end.
+"""The ledger of the demo: which messages applications have sent, and which have been received.
 
 Senders and receivers set bit n of a bitmap for message number n. A message is *missing* only if it was accepted more
 than five seconds ago, has not been received, and the namespaces do not hold enough messages for it to be among them.
-The order of the reads makes that exact while traffic flows: old bits, backlog, primary, new bits. Whatever is in both
-sets of bits was in the brokers meanwhile, in the backlog at first or in the primary later, or it is gone.
+The order of the reads makes that exact while traffic flows: old bits, backlog, primary, new bits. A message in both
+sets of bits was in the brokers meanwhile, first in the backlog or later in the primary, or it is lost.
 """
 
 import time
@@ -22,7 +22,7 @@ Bits = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One queue's numbers."""
+    """The counts of one queue."""
 
     queue: str
     accepted: int
@@ -44,21 +44,21 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Messages that the two namespaces hold: of each queue in the primary, and in all backlog queues together."""
+    """Messages that the two namespaces hold: per queue in the primary, and in all backlog queues together."""
 
     primary: Mapping[str, int]
     backlog: int
 
 
 class Bookkeeper:
-    """Remembers which messages were on the way a moment ago."""
+    """Remembers which messages were in transit a moment ago."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._past: deque[tuple[float, Bits]] = deque()
 
     def close(self, queues: Sequence[str], client: redis.Redis, held: Callable[[], Held]) -> Totals:
-        """The books of this moment. Raises what Redis and `held` raise."""
+        """The counts at this moment. Raises what Redis and `held` raise."""
         old = self._settled()
         stock = held()
         accepted, received = (read_bits(client, queues, name) for name in ("accepted", "received"))
@@ -85,7 +85,7 @@ class Bookkeeper:
         return Totals([_settle(account) for account in accounts], _settle(_total(accounts, missing)))
 
     def _settled(self) -> Bits:
-        """The newest bits that are old enough; those of a minute ago and before are forgotten."""
+        """The newest bits that are old enough; older ones are discarded after a minute."""
         now = self._clock()
         while len(self._past) > 1 and now - self._past[1][0] >= SETTLED_S:
             self._past.popleft()
@@ -107,18 +107,18 @@ def _total(accounts: Sequence[Account], missing: int) -> Account:
 
 
 def read_bits(client: redis.Redis, queues: Sequence[str], name: str) -> dict[str, int]:
-    """The bitmaps as whole numbers; a queue nobody has used has none set."""
+    """The bitmaps as integers; an unused queue has no bits."""
     values = cast("list[bytes | None]", client.mget([f"demo:{{{queue}}}:{name}" for queue in queues]))
     return {queue: int.from_bytes(value or b"", "little") for queue, value in zip(queues, values, strict=True)}
 
 
 def read_counters(client: redis.Redis, queues: Sequence[str], name: str) -> dict[str, int]:
-    """The counters; 0 where there is none."""
+    """The counters; missing ones are 0."""
     values = client.mget([f"demo:{{{queue}}}:{name}" for queue in queues])
     return {queue: int(value or 0) for queue, value in zip(queues, values, strict=True)}
 
 
 @lru_cache(maxsize=2)
 def bitmaps(url: str = "") -> redis.Redis:
-    """A client that leaves bytes as they are; bitmaps are no text."""
+    """A client that returns bytes, because bitmaps are not text."""
     return redis.Redis.from_url(url or settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1)

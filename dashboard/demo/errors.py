@@ -1,5 +1,5 @@
-"""What may end the demo before its time."""
+"""Errors that end the demo early."""
 
 
 class DemoError(Exception):
-    """The demo cannot start or go on; the text is one sentence that says what to do."""
+    """The demo cannot start or continue; the text is one sentence that says what to do."""

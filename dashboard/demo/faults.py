@@ -1,4 +1,4 @@
-"""Breaking and mending local namespaces, over the emulator's own interface. Never used on a real namespace."""
+"""Injects faults into local namespaces, with the emulator's own interface. Never used on a real namespace."""
 
 import json
 import re
@@ -19,12 +19,12 @@ TIMEOUT_S = 2.0
 
 
 class EmulatorError(Exception):
-    """The local namespace did not do what it was asked; the sentence says what it answered."""
+    """The local namespace did not do what was requested; the text contains its response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One scripted fault. `path` is `*` where it hits every entity."""
+    """One scripted fault. `path` is `*` if it applies to every entity."""
 
     id: str
     path: str
@@ -41,31 +41,31 @@ class LocalNamespace:
 
     @classmethod
     def of(cls, endpoint: EndpointConfig) -> "LocalNamespace":
-        """Raises EmulatorError where the namespace is not a local one."""
+        """The namespace of an endpoint. Raises EmulatorError if it is not a local one."""
         try:
             string = endpoint.connection_string()
         except PairsFileError as error:
             raise EmulatorError(str(error)) from error
         host = re.fullmatch(r"sb://([^/]+)/?", connection_string_parts(string).get("endpoint", ""))
         if host is None or not endpoint.is_emulator():
-            raise EmulatorError(f"{endpoint.namespace} is not a namespace of this machine.")
+            raise EmulatorError(f"{endpoint.namespace} is not a local namespace.")
         return cls(endpoint.namespace, f"http://{host[1]}")
 
     def faults(self) -> list[Fault]:
-        """The faults in force."""
+        """The present faults."""
         found = self._ask("GET", "/$emulator/faults")
         rows = found.get("faults", []) if isinstance(found, dict) else found
         return [Fault(str(row["id"]), row.get("entity") or EVERYTHING, row["operation"], row["effect"]) for row in rows]
 
     def break_down(self, path: str, how: str) -> None:
-        """From now on sends to the entity (`*`: to all) are rejected, never answered, or reset the connection."""
+        """From now on, sends to the entity (`*`: to all) are rejected, time out, or reset the connection."""
         entity = None if path == EVERYTHING else path
         steps = EFFECTS[how] if entity is None else EFFECTS[how][:1]
         for operation, effect in steps:
             self._ask("POST", "/$emulator/faults", {"entity": entity, "operation": operation, "effect": effect})
 
     def mend(self, path: str) -> None:
-        """End the faults of the entity; `*` ends all there are."""
+        """End the faults of the entity; `*` ends all of them."""
         if path == EVERYTHING:
             self._ask("DELETE", "/$emulator/faults")
             return
@@ -74,7 +74,7 @@ class LocalNamespace:
                 self._ask("DELETE", f"/$emulator/faults/{fault.id}")
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """What each entity has done and holds, by path."""
+        """The operations and messages of each entity, by path."""
         found: dict[str, dict[str, int]] = self._ask("GET", "/$emulator/stats")
         return found
 

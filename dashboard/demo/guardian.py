@@ -1,11 +1,11 @@
-"""The process that outlives the demo (or the set-up) and ends what that could not: `guardian.py NAME=VALUE [PID]`.
+"""The process that outlives the demo (or the set-up) and ends the remaining processes: `guardian.py NAME=VALUE [PID]`.
 
-Everything to be ended carries NAME=VALUE in its environment. The demo also holds the write end of a pipe to it, and
-tells by lines `+pid` and `-pid` which sessions it has started and seen end: redis-server overwrites its environment,
-and whoever has changed its environment still has its session. When the pipe is closed, however the demo died, and
-process PID, where one was named, is gone, all of them get SIGTERM and a few seconds later SIGKILL.
+All processes to be ended have NAME=VALUE in their environment. The demo also holds the write end of a pipe to the
+guardian, and reports by lines `+pid` and `-pid` which sessions it has started and which have ended: redis-server
+overwrites its environment, and a process with another environment still has its session. When the pipe is closed,
+however the demo ended, and process PID, if given, is gone, all of them get SIGTERM and a few seconds later SIGKILL.
 
-The set-up runs this file before anything is installed: standard library only, readable by older Pythons.
+The set-up runs this file before anything is installed, so it uses only the standard library and older Python syntax.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POLL_S = 0.2
 
 
 def start(python: str = sys.executable) -> None:
-    """From now on nothing that this process starts, also after an exec, outlives it. Does nothing without /proc."""
+    """No process that this process starts from now on, also after an exec, outlives it. Does nothing without /proc."""
     if not _PROCESSES.joinpath("self", "stat").exists():
         return
     os.environ[SET_UP] = secrets.token_hex(8)
@@ -42,7 +42,7 @@ def _launch(python: str, *arguments: str, stdin: int) -> subprocess.Popen[bytes]
         stdin=stdin,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if name not in (SET_UP, DEMO)},  # ends nobody's guardian
+        env={name: value for name, value in os.environ.items() if name not in (SET_UP, DEMO)},  # not its own guardian
         cwd="/",
         start_new_session=True,
         bufsize=0,
@@ -50,7 +50,7 @@ def _launch(python: str, *arguments: str, stdin: int) -> subprocess.Popen[bytes]
 
 
 class Guardian:
-    """The demo's side: starts the guardian and tells it about children."""
+    """The demo's side: starts the guardian and reports children to it."""
 
     def __init__(self, marker: str) -> None:
         self._marker = marker
@@ -66,7 +66,7 @@ class Guardian:
         self._tell(f"+{pid}\n")
 
     def forget(self, pid: int) -> None:
-        """The session has ended; its number may be given to others."""
+        """The session has ended; its id may be reused by other processes."""
         self._sessions.discard(pid)
         self._tell(f"-{pid}\n")
 
@@ -78,7 +78,7 @@ class Guardian:
                 self._tell(f"+{pid}\n")
 
     def close(self) -> None:
-        """Lets the guardian sweep what is left; returns when it has."""
+        """Lets the guardian end the remaining processes; returns when it has."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -86,12 +86,12 @@ class Guardian:
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # check() starts another and tells it everything
+        with contextlib.suppress(BrokenPipeError):  # check() starts another one and reports all children again
             self._process.stdin.write(line.encode())
 
 
 def survivors(marker: str, sessions: set[int]) -> Iterator[int]:
-    """The living processes of these sessions, or with the marker in their environment; never the caller itself."""
+    """The live processes of these sessions, or with the marker in their environment; never the caller itself."""
     for entry in _PROCESSES.iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError, ValueError):
@@ -101,13 +101,13 @@ def survivors(marker: str, sessions: set[int]) -> Iterator[int]:
 
 
 def _stat(process: Path) -> tuple[bool, int]:
-    """Whether it lives, and its session: a zombie that nobody reaps needs no killing."""
+    """Whether the process is alive, and its session; a zombie counts as ended."""
     state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
     return state not in "ZX", int(session)
 
 
 def sweep(marker: str, sessions: set[int]) -> None:
-    """Ends all of them: asks first, kills after the grace; returns when none is left or the limit has passed."""
+    """Ends all of them: SIGTERM first, SIGKILL after the grace; returns when none is left or at the limit."""
     begin = time.monotonic()
     asked: set[int] = set()
     for left in iter(lambda: set(survivors(marker, sessions)), set()):
@@ -122,7 +122,7 @@ def sweep(marker: str, sessions: set[int]) -> None:
 
 
 def await_end(pid: int) -> None:
-    """Returns once the process is gone, reaped or not."""
+    """Returns when the process is gone, reaped or not."""
     process = _PROCESSES / str(pid)
     with contextlib.suppress(OSError, ValueError):
         born = (process / "stat").read_text().rpartition(")")[2].split()[19]
@@ -131,9 +131,9 @@ def await_end(pid: int) -> None:
 
 
 def main(marker: str, pid: str = "") -> None:
-    """Reads until the demo is gone, then sweeps."""
+    """Reads until the demo is gone, then ends the remaining processes."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it ends by itself, as soon as the demo has
+        signal.signal(number, signal.SIG_IGN)  # ends by itself after the demo
     sessions: set[int] = set()
     for line in sys.stdin:
         (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))

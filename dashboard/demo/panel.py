@@ -1,4 +1,4 @@
-"""The demo's panel: books and breakdowns. Only where the demo runs and both namespaces are on this machine."""
+"""The demo's panel: delivery counts and faults. Only in the demo, with both namespaces on this host."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from dashboard.models import Pair
 from dashboard.site.redis import RedisError
 
 TRANSFER = "/x-servicebus-transfer/"
-WORDS = {"reject": "rejects", "silent": "is silent", "reset": "resets"}
+WORDS = {"reject": "rejects", "silent": "does not answer", "reset": "resets"}
 _bookkeepers: dict[str, Bookkeeper] = defaultdict(Bookkeeper)
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """What is broken just now."""
+    """The present fault of an entity."""
 
     path: str
     word: str
@@ -27,9 +27,9 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What the demo shows beside the pair. `problem` says why there are no books."""
+    """The demo's part of the pair page. `problem` is why there are no counts."""
 
-    books: Totals | None
+    totals: Totals | None
     breakdowns: Sequence[Breakdown]
     paths: Sequence[str]
     problem: str = ""
@@ -40,42 +40,42 @@ class Panel:
 
     @property
     def rows(self) -> list[tuple[Account, str]]:
-        """Each queue's account, and the word for how it is broken, if it is."""
+        """The counts of each queue, and a label for its fault, if any."""
         words = {one.path: one.word for one in self.breakdowns}
-        return [(account, words.get(account.queue, "")) for account in (self.books.accounts if self.books else ())]
+        return [(account, words.get(account.queue, "")) for account in (self.totals.accounts if self.totals else ())]
 
 
 def is_demo(pair: Pair) -> bool:
-    """Whether this pair may be broken from its page."""
+    """Whether faults may be injected into this pair from its page."""
     return bool(settings.DEMO) and pair.is_emulated
 
 
 def primary_of(pair: Pair) -> LocalNamespace:
-    """The pair's primary. Raises EmulatorError where it is not a local one."""
+    """The pair's primary. Raises EmulatorError if it is not local."""
     return _ends(pair)[0]
 
 
 def panel(pair: Pair) -> Panel | None:
-    """The panel of a pair; None where there is no demo."""
+    """The panel of a pair; None outside the demo."""
     if not is_demo(pair):
         return None
     paths = list(pair.entities.filter(is_configured=True, kind="queue").order_by("path").values_list("path", flat=True))
     try:
         primary, secondary = _ends(pair)
         faults = primary.faults()
-        books = _bookkeepers[pair.name].close(
+        totals = _bookkeepers[pair.name].close(
             paths, bitmaps(settings.REDIS_URL), lambda: held(primary, secondary, paths)
         )
     except EmulatorError as error:
         return Panel(None, (), paths, str(error))
     except RedisError:
         return Panel(None, (), paths, "Redis does not answer.")
-    return Panel(books, _breakdowns(faults), paths)
+    return Panel(totals, _breakdowns(faults), paths)
 
 
 def held(primary: LocalNamespace, secondary: LocalNamespace, paths: Sequence[str]) -> Held:
-    """What both ends hold. The backlog is read first: a message that comes home meanwhile is seen at least once."""
-    ours = f"{primary.name}{TRANSFER}".lower()  # backlog queues of other primaries hold nothing of this pair's
+    """The messages in both namespaces. The backlog is read first, so drained messages are not missed."""
+    ours = f"{primary.name}{TRANSFER}".lower()  # backlog queues of other primaries hold no messages of this pair
     backlog = sum(_stock(row) for path, row in secondary.stats().items() if path.lower().startswith(ours))
     counts = primary.stats()
     return Held({path: _stock(counts.get(path, {})) for path in paths}, backlog)

@@ -1,4 +1,4 @@
-"""Makes the demo's database: `python -m dashboard.demo.prepare`, DEMO_PASSWORD in the environment."""
+"""Creates the demo's database: `python -m dashboard.demo.prepare`, DEMO_PASSWORD in the environment."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from dashboard.fleet.pairs_file import load_pairs
 
 
 def main() -> None:
-    """Tables, pairs, a user who may do everything, and something to tidy up."""
+    """Create tables, pairs, a user with all rights, and orphans to clean up."""
     django.setup()
     from django.contrib.auth.models import Group, User
 
@@ -25,7 +25,7 @@ def main() -> None:
         pair = load_pairs()["contoso"]
         make_untidy(pair.primary.connection_string(), pair.secondary.connection_string())
     except (AzureError, KeyError) as error:
-        print(f"warning: there is nothing to tidy up on the backlog page: {type(error).__name__}", file=sys.stderr)
+        print(f"warning: there are no orphans to clean up on the backlog page: {type(error).__name__}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""One child process of the demo: started in a session of its own, so that it can be stopped with all its offspring.
+"""One child process of the demo, started in a session of its own, so that it can be stopped with all its descendants.
 
-On Linux the kernel sends it SIGTERM when the demo dies; what that does not reach, the guardian does.
+On Linux the kernel sends it SIGTERM when the demo dies; the guardian ends processes that this does not reach.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run. `essential`: the demo ends when it does; `restart`: it is started again then."""
+    """A program to run. `essential`: the demo ends when it does; `restart`: it is restarted instead."""
 
     name: str
     argv: tuple[str, ...]
-    environment: Mapping[str, str] = field(repr=False)  # holds keys
+    environment: Mapping[str, str] = field(repr=False)  # contains keys
     essential: bool = False
     restart: bool = False
     stop_order: int = 0  # lower ones are stopped first
@@ -53,50 +53,50 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process, and at once its session and process group."""
+        """The process id, which is also its session and process group."""
         return self._process.pid
 
     @property
     def stdout(self) -> IO[bytes]:
-        """What a captured child prints."""
+        """The output of a captured child."""
         assert self._process.stdout is not None
         return self._process.stdout
 
     def ended(self) -> int | None:
-        """Its exit code, None while it runs."""
+        """Its exit code; None while it runs."""
         return self._process.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the whole group, also to what the leader has left behind."""
+        """Send a signal to the whole group, including processes that outlived the leader."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
     def reap(self) -> None:
-        """Waits for the end of the leader, to be called after SIGKILL."""
+        """Wait for the end of the leader; called after SIGKILL."""
         self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
 
     def last_line(self) -> str:
-        """The last line of its log that says something."""
+        """The last line of its log that is not empty."""
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "no output"
 
 
 def open_private(path: Path) -> IO[bytes]:
-    """A file for appending that only its owner can read."""
+    """Open a file for appending that only its owner can read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
 def _die_with(parent: int) -> Callable[[], None] | None:
-    """To be run between fork and exec: asks the kernel for SIGTERM when the demo's process dies."""
+    """Run between fork and exec: asks the kernel for SIGTERM when the demo's process dies."""
     if _libc is None:
         return None
     prctl = _libc.prctl
 
     def ask_kernel() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died in between
+        if os.getppid() != parent:  # the parent died in between
             os._exit(1)
 
     return ask_kernel

@@ -55,7 +55,7 @@ def web(stage: Stage) -> Program:
 
 
 def first_messages(stage: Stage) -> Program:
-    """A few messages to each queue: shows that namespaces and keys work, and gives the cost page its first records."""
+    """A few messages to each queue: a test of namespaces and keys, and the first usage records for the cost page."""
     return _sender(stage, "first-messages", "--count", str(FIRST_MESSAGES), "--rate", "20", restart=False)
 
 

@@ -1,4 +1,4 @@
-"""What the demo is given and where it lives: its options, its folder, and the environment of its processes."""
+"""The demo's options, its folder, and the environment of its processes."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ PAIR = "contoso"
 PRIMARY, SECONDARY = "contoso", "contoso-dr"
 QUEUES = ("orders", "payments", "shipments", "invoices/eu")
 CANARY = "pairing-canary"
-"""The queue that drills use; no application does."""
+"""The queue for drills; applications do not use it."""
 BACKLOG_QUEUES = 4
 FAILOVER_INTERVAL_S = 5
 PING_INTERVAL_S = 2
@@ -47,12 +47,12 @@ CHANNELS = """\
 kind = "email"
 to = ["operator@example.com"]
 """
-"""One channel, so that rules have somebody to tell: its mails become files."""
+"""One channel, so that rules have a recipient; its mails are written to files."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the DEMO_… variables say. Building it raises DemoError where they cannot be."""
+    """The DEMO_… variables. Raises DemoError for invalid values."""
 
     port: int
     seconds: int | None
@@ -62,20 +62,22 @@ class DemoOptions:
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> "DemoOptions":
         """The options, from the environment."""
-        told = Environment(variables)
+        reported = Environment(variables)
         try:
             return cls(
-                port=told.whole("DEMO_PORT", 8000, least=1, most=65535),
-                seconds=told.whole("DEMO_SECONDS", 0, least=0, most=10**9) if told.text("DEMO_SECONDS", "") else None,
-                folder=told.path("DEMO_DIR", ROOT / ".demo").absolute(),
-                password=told.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
+                port=reported.whole("DEMO_PORT", 8000, least=1, most=65535),
+                seconds=reported.whole("DEMO_SECONDS", 0, least=0, most=10**9)
+                if reported.text("DEMO_SECONDS", "")
+                else None,
+                folder=reported.path("DEMO_DIR", ROOT / ".demo").absolute(),
+                password=reported.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
             )
         except ImproperlyConfigured as error:
             raise DemoError(str(error)) from None
 
 
 class Stage:
-    """The folder of one run, empty of earlier ones, and what its processes need to know."""
+    """The folder of one run, emptied of earlier runs, and the settings of its processes."""
 
     def __init__(self, options: DemoOptions) -> None:
         self.options = options
@@ -83,11 +85,11 @@ class Stage:
         self.state = options.folder / "state"
         self.logs = options.folder / "logs"
         self.usage = self.state / "metering"
-        self._told: dict[str, str] = {}
+        self._variables: dict[str, str] = {}
 
     @property
     def marker(self) -> str:
-        """What all processes of this run carry in their environment."""
+        """The marker in the environment of all processes of this run."""
         return f"{guardian.DEMO}={self.run_id}"
 
     @property
@@ -96,7 +98,7 @@ class Stage:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """Holds the folder for this run alone, and empties it of the one before."""
+        """Lock the folder for this run, and empty it."""
         folder = self.options.folder
         lock = folder / "demo.lock"
         try:
@@ -110,7 +112,7 @@ class Stage:
                     old.mkdir(mode=0o700)
                 yield
         except PermissionError as error:
-            raise DemoError(f"DEMO_DIR cannot be used: {error.filename} is not yours to write.") from None
+            raise DemoError(f"DEMO_DIR cannot be used: {error.filename} is not writable.") from None
 
     def _lock(self, descriptor: int) -> None:
         try:
@@ -121,24 +123,24 @@ class Stage:
             ) from None
 
     def write(self, name: str, text: str) -> Path:
-        """A file of the state folder that only its owner can read."""
+        """Write a file to the state folder that only its owner can read."""
         path = self.state / name
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(text)
         return path
 
-    def tell(self, **variables: str) -> None:
-        """Adds to the environment of the processes started from now on."""
-        self._told |= variables
+    def export(self, **variables: str) -> None:
+        """Add variables to the environment of processes started from now on."""
+        self._variables |= variables
 
     def environment(self) -> dict[str, str]:
-        """The environment of a process of the demo: this machine's, but for what the demo decides itself."""
+        """The environment of a process of the demo: the host's, overridden by the demo's own variables."""
         ours = self.own_environment()
         hidden = ("DEMO_PASSWORD", *(f"{name}_FILE" for name in ours))
         return os.environ | dict.fromkeys(hidden, "") | ours
 
     def own_environment(self) -> dict[str, str]:
-        """All explicit, so that no setting of this machine or of a .env file leads to somebody's real namespaces."""
+        """The complete configuration, so that no setting of the host or of a .env file leads to real namespaces."""
         return {
             "STATE_DIR": str(self.state),
             "DATABASE_URL": f"sqlite:///{self.state / 'control-plane.sqlite3'}",
@@ -159,7 +161,7 @@ class Stage:
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             guardian.DEMO: self.run_id,
-            **self._told,
+            **self._variables,
         }
 
 
@@ -173,7 +175,7 @@ def _made(folder: Path) -> None:
 
 
 def require_free(port: int) -> None:
-    """Raises DemoError where something listens on the port."""
+    """Raises DemoError if something listens on the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -185,12 +187,12 @@ def require_free(port: int) -> None:
 
 
 def free_port() -> int:
-    """A port nobody listens on at this moment."""
+    """A port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def python(*arguments: str) -> tuple[str, ...]:
-    """A command line of this very Python."""
+    """The command of the current Python interpreter."""
     return (sys.executable, *arguments)

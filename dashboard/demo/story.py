@@ -1,4 +1,4 @@
-"""The demo from its first line to its last: start in order, say when it is ready, look after it, stop in reverse."""
+"""The course of the demo: starts processes in order, reports when it is ready, supervises, stops in reverse order."""
 
 import contextlib
 import json
@@ -33,14 +33,14 @@ from dashboard.demo.stage import (
 from dashboard.demo.supervisor import Stopped, Supervisor
 from dashboard.site.environment import Environment
 
-START_S = 120.0  # of one step, on a machine that is busy with other things
+START_S = 120.0  # time limit of one step on a busy host
 CHARGES_S = 90.0
 Say = Callable[[str], None]
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine is not behind a proxy
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # local requests bypass proxies
 
 
 def play(options: DemoOptions, say: Say) -> None:
-    """Runs the demo until it is asked to end or its time is over. Raises DemoError; leaves no process either way."""
+    """Run the demo until it is stopped or its time is over. Raises DemoError; leaves no process behind."""
     require_free(options.port)
     stage = Stage(options)
     with stage.entered():
@@ -58,16 +58,16 @@ def play(options: DemoOptions, say: Say) -> None:
 
 
 class Demo:
-    """The steps, each a method; after every one of them everything started so far is looked after."""
+    """The steps, each a method; after each step all processes started so far are supervised."""
 
     def __init__(self, stage: Stage, supervisor: Supervisor, say: Say) -> None:
         self.stage = stage
         self.supervisor = supervisor
         self.say = say
-        self.books: redis.Redis
+        self.counters: redis.Redis
 
     def run(self) -> None:
-        """From nothing to the ready line, and on until the seconds are over."""
+        """From the first process to the ready line, and until the seconds are over."""
         self.start_redis()
         self.start_namespaces()
         self.make_database()
@@ -88,50 +88,50 @@ class Demo:
         port, password = free_port(), secrets.token_urlsafe(24)
         lines = [f"port {port}", f"bind {HOST}", f"requirepass {password}", f"dir {self.stage.state}"]
         configuration = self.stage.write("redis.conf", "\n".join([*lines, 'save ""', "appendonly no"]) + "\n")
-        self.stage.tell(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
-        self.books = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
+        self.stage.export(REDIS_URL=f"redis://:{password}@{HOST}:{port}/0")
+        self.counters = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
         self.supervisor.start(programs.redis(self.stage, server, str(configuration)))
         self.supervisor.wait_until(self._redis_answers, START_S, f"Redis does not answer; see {self.stage.logs}.")
         self.say(f"redis answers on port {port}")
 
     def _redis_answers(self) -> bool:
         try:
-            return bool(self.books.ping())
+            return bool(self.counters.ping())
         except redis.RedisError:
             return False
 
     def start_namespaces(self) -> None:
-        """The two local namespaces; their connection strings are read from what they print."""
+        """Start the two local namespaces, and read their connection strings from their output."""
         key_file = self.stage.write("namespaces.key", secrets.token_urlsafe(32))
         child = self.supervisor.start(programs.namespaces(self.stage, str(key_file)), capture=True)
         lines = Lines(child)
-        failure = f"The local namespaces do not come up; see {child.log}."
+        failure = f"The local namespaces did not start; see {child.log}."
         self.supervisor.wait_until(lambda: len(lines.so_far()) >= 2, START_S, failure)
         ready = [line.split(" ", 2) for line in lines.so_far()]
         if any(len(words) != 3 or words[0] != "ready" for words in ready):
             raise DemoError(failure)
         for name, connection_string in ((name, text) for _, name, text in ready):
             variable = "CONTOSO_SECONDARY" if name.endswith("-dr") else "CONTOSO_PRIMARY"
-            self.stage.tell(**{variable: connection_string})
+            self.stage.export(**{variable: connection_string})
             self.say(f"namespace {name} answers on port {connection_string.split(';')[0].rpartition(':')[2]}")
         self.stage.write("pairs.toml", PAIRS)
         self._give_a_channel()
         self.stage.write("environment.json", json.dumps(self.stage.own_environment(), indent=2))
 
     def _give_a_channel(self) -> None:
-        """Where nobody has named channels of their own: one whose mails become files in the demo's folder."""
+        """Without configured channels: add one whose mails are written to the demo's folder."""
         if Environment().text("CHANNELS_FILE", "") or (ROOT / "channels.toml").exists():
             return
         channels = self.stage.write("channels.toml", CHANNELS)
-        self.stage.tell(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))
+        self.stage.export(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))
 
     def make_database(self) -> None:
-        """Tables, the pair, and the user."""
+        """Create tables, the pair, and the user."""
         self.supervisor.run(programs.database(self.stage), START_S)
-        self.say(f"the database is made, with pair contoso and user {USER}")
+        self.say(f"the database is created, with pair contoso and user {USER}")
 
     def start_control_plane(self) -> None:
-        """Web, two workers, beat; they come up while the applications start."""
+        """Start web, two workers and beat; they start up while the applications start."""
         for program in (
             programs.web(self.stage),
             programs.worker(self.stage, 1),
@@ -141,7 +141,7 @@ class Demo:
             self.supervisor.start(program)
 
     def start_applications(self) -> None:
-        """Some first messages show that the namespaces work; then two senders and two receivers."""
+        """Send some first messages as a test of the namespaces; then start two senders and two receivers."""
         self.supervisor.run(programs.first_messages(self.stage), START_S)
         self.say("the first messages were accepted")
         for number in (1, 2):
@@ -149,15 +149,15 @@ class Demo:
             self.supervisor.start(programs.sender(self.stage, number))
 
     def start_spark(self) -> Child:
-        """Computes the month's charges as soon as there is usage to compute them from."""
+        """Start the computation of charges as soon as there is usage."""
         usage = self.stage.usage
-        failure = f"No usage comes in; {self._see_logs()}"
+        failure = f"No usage is recorded; {self._see_logs()}"
         self.supervisor.wait_until(lambda: any(usage.glob("usage/*/*.parquet")), START_S, failure)
-        self.say("usage records come in; Spark computes the month's charges")
+        self.say("usage is recorded; Spark computes the month's charges")
         return self.supervisor.start(programs.charges(self.stage, f"{datetime.now(UTC):%Y-%m}"))
 
     def await_dashboard(self) -> None:
-        """The dashboard has its workers, and shows a page."""
+        """Wait until the dashboard has workers and shows a page."""
         failure = f"The dashboard is not ready; {self._see_logs()}"
         self.supervisor.wait_until(
             lambda: all(map(answers, (f"{self.stage.url}readyz", self.stage.url))), START_S, failure
@@ -165,13 +165,13 @@ class Demo:
         self.say("the dashboard answers, the workers are alive")
 
     def await_traffic(self) -> None:
-        """Something was received from every queue."""
+        """Wait until a message was received from every queue."""
         failure = f"Messages do not arrive; {self._see_logs()}"
         self.supervisor.wait_until(self._traffic_flows, START_S, failure)
         self.say("messages arrive in every queue")
 
     def await_charges(self, spark: Child) -> None:
-        """The cost page can do without for a while: what is wrong with Spark is said, and the demo goes on."""
+        """Wait for the charges for a while: a problem with Spark is reported, and the demo continues."""
         deadline = time.monotonic() + CHARGES_S
         self.supervisor.wait_until(lambda: spark.ended() is not None or time.monotonic() > deadline, 2 * CHARGES_S, "")
         match spark.ended():
@@ -183,13 +183,13 @@ class Demo:
                 self.say(f"warning: the charges could not be computed: {spark.last_line()}")
 
     def _traffic_flows(self) -> bool:
-        return all(self.books.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
+        return all(self.counters.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
 
     def _see_logs(self) -> str:
         return f"see the logs in {self.stage.logs}."
 
     def look_after(self) -> None:
-        """Until the seconds are over, or somebody stops it, or something essential ends."""
+        """Supervise until the seconds are over, the demo is stopped, or an essential process ends."""
         seconds = self.stage.options.seconds
         end = None if seconds is None else time.monotonic() + seconds
         while end is None or time.monotonic() < end:
@@ -198,7 +198,7 @@ class Demo:
 
 
 class Lines:
-    """What a captured child has printed so far, without waiting for more."""
+    """The lines that a captured child has printed so far, without waiting."""
 
     def __init__(self, child: Child) -> None:
         self._descriptor = child.stdout.fileno()

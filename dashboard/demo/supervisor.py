@@ -1,6 +1,7 @@
-"""Keeps the demo's processes: starts them in order, starts again what dies, stops everything in reverse.
+"""Supervises the demo's processes: starts them in order, restarts those that die, stops all in reverse order.
 
-Signals only set a flag that every wait looks at, so that none can fall between starting a child and knowing it.
+Signals only set a flag that every wait checks, so that no signal interrupts between the start of a child and its
+registration.
 """
 
 import signal
@@ -18,17 +19,17 @@ from dashboard.demo.processes import Child, Program
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S = 0.1
 _GRACE_S = 5.0
-_FAREWELL_S = 11.0  # for all waves together: the contract grants 15
-_STEADY_S = 10.0  # who lived that long is started again at once
+_FAREWELL_S = 11.0  # for all groups together: the contract allows 15
+_STEADY_S = 10.0  # after this uptime, a process is restarted immediately
 _MAX_PAUSE_S = 10.0
 
 
 class Stopped(Exception):
-    """Somebody asked the demo to end."""
+    """The demo was asked to stop."""
 
 
 class Supervisor:
-    """The running programs by name. For the main thread only: the kernel ties a child to the thread that starts it."""
+    """The running programs by name. Main thread only: the kernel binds a child to the thread that started it."""
 
     def __init__(self, guardian: Guardian, logs: Path) -> None:
         self._guardian = guardian
@@ -40,7 +41,7 @@ class Supervisor:
         self._hurry = False
 
     def heed_signals(self) -> None:
-        """SIGINT, SIGTERM and SIGHUP become Stopped in the next wait; a second one cuts the grace short."""
+        """SIGINT, SIGTERM and SIGHUP raise Stopped in the next wait; a second one shortens the grace."""
         for number in _STOP_SIGNALS:
             signal.signal(number, self._on_signal)
 
@@ -49,14 +50,14 @@ class Supervisor:
         self._stop.set()
 
     def start(self, program: Program, *, capture: bool = False) -> Child:
-        """A new child, watched from now on."""
+        """Start and supervise a child."""
         child = Child(program, self._logs / f"{program.name}.log", capture=capture)
         self._guardian.watch(child.pid)
         self._children[program.name] = child
         return child
 
     def run(self, program: Program, limit_s: float) -> None:
-        """Runs a program to its end; DemoError with its last words where that is not a good one."""
+        """Run a program to its end; DemoError with its last output if it fails."""
         child = self.start(program)
         try:
             self._await_end(child, limit_s)
@@ -70,12 +71,12 @@ class Supervisor:
                 raise DemoError(f"{child.program.name} took longer than {limit_s:.0f} s; see {child.log}.")
             self.pause(_POLL_S)
             self.check()
-        self.check()  # where something essential has ended, that is what is to be told
+        self.check()  # an essential process that has ended is the cause to report
         if child.ended():
             raise DemoError(child.last_line())
 
     def wait_until(self, condition: Callable[[], bool], limit_s: float, failure: str) -> None:
-        """Returns once the condition holds, looking after the children meanwhile; DemoError(failure) at the limit."""
+        """Return when the condition holds, supervising children meanwhile; DemoError(failure) at the limit."""
         deadline = time.monotonic() + limit_s
         while not condition():
             if time.monotonic() > deadline:
@@ -84,13 +85,13 @@ class Supervisor:
             self.pause(_POLL_S)
 
     def pause(self, seconds: float) -> None:
-        """Waits; raises Stopped where the demo is to end."""
+        """Wait; raises Stopped if the demo is asked to stop."""
         self._stop.wait(seconds)
         if self._stop.is_set():
             raise Stopped
 
     def check(self) -> None:
-        """Looks after the children: an essential one that has ended is a DemoError, others are started again."""
+        """Check all children: an ended essential one raises DemoError, others are restarted."""
         self._guardian.check()
         for child in list(self._children.values()):
             if (code := child.ended()) is not None:
@@ -114,7 +115,7 @@ class Supervisor:
         return self._pauses[name]
 
     def stop(self) -> None:
-        """Stops all in the order of their stop_order, each wave with its grace; returns when none is left."""
+        """Stop all in the order of their stop_order, each group with its grace; returns when none is left."""
         self._due.clear()
         deadline = time.monotonic() + _FAREWELL_S
         by_order = sorted(self._children.values(), key=lambda child: child.program.stop_order)

@@ -1,6 +1,6 @@
-"""Something to tidy up in the demo: an orphan that is empty, and one of another primary with dead letters.
+"""Orphans to clean up in the demo: an empty one, and one of another primary with dead letters.
 
-None of it belongs to the sample traffic or its books: the dead letters are meant for a queue that nobody receives from.
+They are not part of the sample traffic or its counts: the dead letters are for a queue without receivers.
 """
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
@@ -24,7 +24,7 @@ _WAIT_S = 10.0
 
 
 def make_untidy(primary: str, secondary: str) -> None:
-    """By the two connection strings. Raises the SDK's errors."""
+    """Create them in the namespaces of the two connection strings. Raises the SDK's errors."""
     with ServiceBusAdministrationClient.from_connection_string(
         primary, transport=emulator_transport()
     ) as administration:

@@ -1,4 +1,4 @@
-"""Breaking and mending the demo's namespaces."""
+"""Faults of the demo's namespaces."""
 
 from django.urls import path
 

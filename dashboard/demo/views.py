@@ -1,4 +1,4 @@
-"""Breaking and mending the demo's primary namespace."""
+"""Injects and ends faults of the demo's primary namespace."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -40,4 +40,4 @@ def _perform(pair: Pair, verb: str, path: str, how: str) -> str:
         primary.mend(path)
     except EmulatorError as error:
         raise ActionError(str(error)) from error
-    return f"{name} is mended. The next accepted ping brings it back."
+    return f"The fault of {name} is ended. The next accepted ping ends the failover."

@@ -71,7 +71,7 @@ START_DRILL = StartDrill(
     operation=Operation(
         "/pairs/{pair}/start-drill",
         "start_drill",
-        "Let a worker execute a drill on a canary: fail it over, send, release, and drain.",
+        "Have a worker run a drill on a canary: fail it over, send, release, and drain.",
     ),
 )
 ABORT_DRILL = AbortDrill(

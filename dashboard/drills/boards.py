@@ -37,7 +37,7 @@ class Stage:
     word: str
     state: str
     tone: str
-    told: str = ""
+    reported: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class DrillBoard:
 def drill_board(row: Drill) -> DrillBoard:
     """The content of the page."""
     plan = Plan.from_json(row.course)
-    told: dict[str, float | None] = row.report.get("times_s", {})
-    times = [(word, _span(told.get(name))) for name, word in TIMES.items()]
+    reported: dict[str, float | None] = row.report.get("times_s", {})
+    times = [(word, _span(reported.get(name))) for name, word in TIMES.items()]
     return DrillBoard(row, plan, stages(plan, is_over=row.ended_at is not None), times)
 
 
@@ -108,15 +108,15 @@ def _stage(step: Step, number: int, reached: int, plan: Plan, is_over: bool) -> 
     is_broken_off = plan.step is Step.ROLLING_BACK or bool(plan.failure or plan.aborted_by)
     is_whole = is_over and not is_broken_off
     if step is Step.COUNTING and is_whole and plan.lost:
-        return Stage(WORDS[step], "done", "is-failed-over", _told(step, plan))
+        return Stage(WORDS[step], "done", "is-failed-over", _report(step, plan))
     if number < reached or is_whole:
-        return Stage(WORDS[step], "done", "is-healthy", _told(step, plan))
+        return Stage(WORDS[step], "done", "is-healthy", _report(step, plan))
     if number > reached or is_broken_off:
         return Stage(WORDS[step], "never" if is_broken_off or is_over else "later", "is-unknown")
-    return Stage(WORDS[step], "now", "is-draining", plan.trouble or _told(step, plan))
+    return Stage(WORDS[step], "now", "is-draining", plan.trouble or _report(step, plan))
 
 
-def _told(step: Step, plan: Plan) -> str:
+def _report(step: Step, plan: Plan) -> str:
     """The observations of a step as text."""
     match step:
         case Step.SENDING:

@@ -74,14 +74,14 @@ class Moment:
 
 def hindrances(canary: Canary, moment: Moment, *, creates: bool = False) -> list[str]:
     """Reasons why a drill cannot start now, as sentences; empty if it can. Pure."""
-    told = [
+    reported = [
         (bool(moment.running), f"A drill is already running on {moment.running}."),
         (moment.is_silent, "No worker is alive to execute it."),
         (bool(moment.away), f"{', '.join(moment.away[:3])} fails or is failed over: drills require a healthy pair."),
         (moment.paused, "The syphon is paused, so nothing would be drained. Resume it first."),
         *_faults(canary, creates),
     ]
-    return [sentence for is_so, sentence in told if is_so]
+    return [sentence for is_so, sentence in reported if is_so]
 
 
 def _faults(canary: Canary, creates: bool) -> list[tuple[bool, str]]:

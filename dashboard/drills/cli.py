@@ -4,11 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from dashboard.drills.actions import ABORT_DRILL, START_DRILL
-from dashboard.drills.canary import CANARY
-from dashboard.drills.requests import USUAL, Wanted, as_json
-from dashboard.drills.starting import canary_of
-from dashboard.management.subcommands import (
+from dashboard.command_line.subcommands import (
     Answer,
     Options,
     Subcommands,
@@ -19,6 +15,10 @@ from dashboard.management.subcommands import (
     perform_on,
     table,
 )
+from dashboard.drills.actions import ABORT_DRILL, START_DRILL
+from dashboard.drills.canary import CANARY
+from dashboard.drills.requests import USUAL, Wanted, as_json
+from dashboard.drills.starting import canary_of
 from dashboard.models import Drill
 
 

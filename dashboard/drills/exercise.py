@@ -1,7 +1,7 @@
 """The execution of drills, step by step; progress is stored before and after each step, so any worker can continue.
 
-plan.py decides the next task. If a worker is killed, another one continues after the claim expires. A suspended worker
-finds its claim lost and stops. If it forces a failover at that moment, the forced state expires.
+decisions.py decides the next task. If a worker is killed, another one continues after the claim expires. A suspended
+worker finds its claim lost and stops. If it forces a failover at that moment, the forced state expires.
 """
 
 import threading
@@ -22,30 +22,12 @@ from dashboard.actions import entities
 from dashboard.drills import canary
 from dashboard.drills import requests as wanting
 from dashboard.drills.canary import Moment
+from dashboard.drills.decisions import Sight, decide, resumed
 from dashboard.drills.messages import make_canary, mark_of, message_of, number_of, receiver, sender
-from dashboard.drills.plan import (
-    Finish,
-    Force,
-    Look,
-    MarkHealthy,
-    Plan,
-    Prepare,
-    Receive,
-    Release,
-    Send,
-    Sight,
-    Step,
-    Task,
-    Wait,
-    decide,
-    done,
-    received,
-    resumed,
-    spent,
-    troubled,
-    with_reports,
-)
+from dashboard.drills.plan import Plan, Step
 from dashboard.drills.report import PREPARING, cost, operations, report
+from dashboard.drills.results import done, received, spent, troubled, with_reports
+from dashboard.drills.tasks import Finish, Force, Look, MarkHealthy, Prepare, Receive, Release, Send, Task, Wait
 from dashboard.models import AuditEntry, Drill
 from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing import PairedServiceBusClient, PairingError
@@ -146,8 +128,8 @@ class Exercise:
         except Unfit as error:
             return troubled(plan, task, str(error), is_final=True)
         except TROUBLES as error:
-            told = describe(error) if isinstance(error, AzureError | OSError) else str(error)
-            return troubled(plan, task, told)
+            reported = describe(error) if isinstance(error, AzureError | OSError) else str(error)
+            return troubled(plan, task, reported)
 
     # The tasks -----------------------------------------------------------------------------------------------------
 
@@ -257,7 +239,7 @@ class Exercise:
     def _finish(self, plan: Plan, end: Finish) -> None:
         row, now = self._row, datetime.now(UTC)
         plan = self._heard(plan)
-        told = report(plan, row.at, now) | {"cost": cost(row.pair.name, operations(plan), now)}
+        reported = report(plan, row.at, now) | {"cost": cost(row.pair.name, operations(plan), now)}
         with transaction.atomic():
             ended = row.keep(
                 course=plan.as_json(),
@@ -265,7 +247,7 @@ class Exercise:
                 ended_at=now,
                 outcome=end.outcome,
                 detail=end.detail,
-                report=told,
+                report=reported,
             )
             if ended:
                 _audit(row, now, end)

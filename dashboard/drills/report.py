@@ -55,12 +55,12 @@ def propagation(plan: Plan) -> dict[str, Any] | None:
     """How soon live processes adopted the forced failover; None if none was forced."""
     if not plan.forced_at:
         return None
-    told = list(plan.heard.values())
+    reported = list(plan.heard.values())
     return {
         "processes": len(plan.fleet),
-        "told": len(told),
-        "p50_s": round(median(told), 3) if told else None,
-        "max_s": max(told, default=None),
+        "told": len(reported),
+        "p50_s": round(median(reported), 3) if reported else None,
+        "max_s": max(reported, default=None),
     }
 
 
@@ -68,10 +68,10 @@ def operations(plan: Plan) -> dict[str, int]:
     """Operations by kind, of the worker and of the syphon."""
     home = plan.diverted if plan.home_at else 0
     moved = {"syphon_receive": home, "syphon_send": home, "syphon_settle": home}
-    told = Counter({**plan.operations}) + Counter(moved)
+    reported = Counter({**plan.operations}) + Counter(moved)
     if plan.released_at and plan.forced_at:
-        told["ping"] += 1
-    return dict(told)
+        reported["ping"] += 1
+    return dict(reported)
 
 
 def is_in_order(plan: Plan) -> dict[str, bool | None]:
@@ -92,7 +92,7 @@ def _is_rising(plan: Plan, first: int, last: int) -> bool | None:
     return list(found) == sorted(found) if found else None
 
 
-def cost(pair: str, told: Mapping[str, int], now: datetime) -> dict[str, Any] | None:
+def cost(pair: str, reported: Mapping[str, int], now: datetime) -> dict[str, Any] | None:
     """The marginal cost of the operations this month; None if the price list cannot be read."""
     month = f"{now:%Y-%m}"
     try:
@@ -100,20 +100,20 @@ def cost(pair: str, told: Mapping[str, int], now: datetime) -> dict[str, Any] | 
         its = tariff(pair, known, month)
     except (JobFailed, OSError):
         return None
-    return priced(its.primary, traffic(pair, now), told, its.secondary) | {
+    return priced(its.primary, traffic(pair, now), reported, its.secondary) | {
         "currency": known.currency,
         "is_sample": known.is_sample,
     }
 
 
 def priced(
-    ladder: Sequence[Tier], usual: Traffic, told: Mapping[str, int], secondary: Sequence[Tier] | None = None
+    ladder: Sequence[Tier], usual: Traffic, reported: Mapping[str, int], secondary: Sequence[Tier] | None = None
 ) -> dict[str, Any]:
     """The billable operations and their marginal cost. Pure.
 
     `secondary`: the price tiers of the secondary, if its SKU differs.
     """
-    billed = {kind: count for kind, count in told.items() if kind not in SETTLEMENT_KINDS}
+    billed = {kind: count for kind, count in reported.items() if kind not in SETTLEMENT_KINDS}
     bills = _bills(usual.used[PUBLISHED], billed, ladder, ladder if secondary is None else secondary)
     amount = sum((charge(steps, used + more) - charge(steps, used) for steps, used, more in bills), Fraction(0))
     exact = Decimal(amount.numerator) / Decimal(amount.denominator)

@@ -9,6 +9,7 @@ from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
 from dashboard.models import Drill, Pair
 from dashboard.site.redis import connection
+from pairing.fleet.checked_redis import claimed
 
 ASKED_AGAIN_S = 60
 
@@ -18,7 +19,7 @@ def begin_if_due(name: str, path: str, every_days: float, now: datetime) -> Dril
     pair = Pair.objects.filter(name=name).first()
     if pair is None or not wanting.is_due(wanting.last_of(pair, path), every_days, now, ()):
         return None
-    if not connection().set(f"workers:drill-asked:{name}", "1", nx=True, ex=ASKED_AGAIN_S):
+    if not claimed(connection(), f"workers:drill-asked:{name}", ASKED_AGAIN_S):
         return None
     moment = canary.moment(pair, is_silent=is_silent(last_heartbeat(), now))
     seen = canary.look(name, path)

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from dashboard.command_line.subcommands import NOT_WELL, Answer, Options, Subcommands, add_subcommand, pairs_named
 from dashboard.fleet.boards import last_heartbeat, status_of
 from dashboard.fleet.paces import paces
 from dashboard.fleet.status import Status, is_silent
-from dashboard.management.subcommands import NOT_WELL, Answer, Options, Subcommands, add_subcommand, pairs_named
 from dashboard.models import EntityHealth, Pair, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from pairing.fleet.shared_health import Pace

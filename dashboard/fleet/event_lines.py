@@ -6,9 +6,10 @@ from datetime import timedelta
 
 from dashboard.models import FailoverEvent
 from dashboard.models.syphon import WHOLE_PAIR
+from pairing.events import KINDS
 
 SAME_TIME = timedelta(seconds=10)
-ECHOED = ("syphon_paused", "syphon_resumed")
+ECHOED = tuple(name for name, kind in KINDS.items() if kind.is_repeated)
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ def recent_events(pair: str | None = None, limit: int = 12) -> list[EventLine]:
 
 def together(events: Iterable[FailoverEvent]) -> list[EventLine]:
     """Events, newest first; equal events of an entity within SAME_TIME are merged."""
-    told: list[EventLine] = []
+    reported: list[EventLine] = []
     latest: dict[tuple[str, str, str], EventLine] = {}
     for event in _without_echoes(list(events)):
         key = (event.pair, event.entity, event.kind)
@@ -36,8 +37,8 @@ def together(events: Iterable[FailoverEvent]) -> list[EventLine]:
             known.processes += 1
             continue
         latest[key] = EventLine(event)
-        told.append(latest[key])
-    return told
+        reported.append(latest[key])
+    return reported
 
 
 def _without_echoes(events: list[FailoverEvent]) -> list[FailoverEvent]:

@@ -4,6 +4,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from dashboard.models import EntityHealth, FailoverEvent
+from dashboard.models.failover_event import kinds
 
 STATES = {
     "failed-over": Q(state="failed_over", held_by__isnull=True),
@@ -42,12 +43,16 @@ class EntityFilter(forms.Form):
         return any(self.cleaned_data.values())
 
 
+def _kinds() -> list[tuple[str, str]]:
+    return [("", "any kind"), *kinds()]
+
+
 class EventFilter(forms.Form):
     """Filters of the events page: pair, entity, kind, and time range (UTC)."""
 
     pair = forms.CharField(required=False, max_length=260)
     entity = forms.CharField(required=False, max_length=260)
-    kind = forms.ChoiceField(required=False, choices=[("", "any kind"), *FailoverEvent.Kind.choices])
+    kind = forms.ChoiceField(required=False, choices=_kinds)
     since = forms.DateTimeField(required=False)
     until = forms.DateTimeField(required=False)
 

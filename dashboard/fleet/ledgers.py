@@ -42,13 +42,13 @@ class Filling:
         return sum(self.fates.values())
 
 
-def keep(pair: str, books: Mapping[str, str], now: datetime) -> int:
+def keep(pair: str, ledgers: Mapping[str, str], now: datetime) -> int:
     """Store the ledgers that the syphons of a pair report. Returns the number of new or changed fillings.
 
     Closed ledgers do not change. Raises Pair.DoesNotExist.
     """
     row = Pair.objects.get(name=pair)
-    return sum(_kept(row, filling, now) for filling in _fillings(books))
+    return sum(_kept(row, filling, now) for filling in _fillings(ledgers))
 
 
 def during(pair: Pair, began: datetime, ended: datetime) -> QuerySet[SyphonLedger]:
@@ -63,39 +63,39 @@ def stalled(now: datetime) -> QuerySet[BacklogQueue]:
     Paused queues, and messages for failing or failed-over entities, do not count.
     """
     this = {"pair": OuterRef("pair"), "queue": OuterRef("path")}
-    books = SyphonLedger.objects.filter(**this, ended_at__isnull=True, enqueued__gt=F("home"))
+    open_ledgers = SyphonLedger.objects.filter(**this, ended_at__isnull=True, enqueued__gt=F("home"))
     pauses = SyphonPause.objects.filter(Q(queue=OuterRef("path")) | Q(queue=WHOLE_PAIR), pair=OuterRef("pair"))
     held = BacklogQueue.objects.filter(is_gone=False, is_orphan=False, deliverable_since__lt=now - PATIENCE)
-    return held.filter(Exists(books.filter(moved_at__lt=now - PATIENCE)), ~Exists(pauses))
+    return held.filter(Exists(open_ledgers.filter(moved_at__lt=now - PATIENCE)), ~Exists(pauses))
 
 
-def _fillings(books: Mapping[str, str]) -> Iterator[Filling]:
+def _fillings(ledgers: Mapping[str, str]) -> Iterator[Filling]:
     """The readable ledgers; an unreadable ledger of one queue does not affect the others."""
-    for queue, written in books.items():
+    for queue, written in ledgers.items():
         try:
-            with reading("the books of a queue"):
-                told = record(written)
-                fillings = [_filling(queue, one, told) for one in told.get("incidents", ()) if one["began_at"]]
+            with reading("the ledger of a queue"):
+                reported = record(written)
+                fillings = [_filling(queue, one, reported) for one in reported.get("incidents", ()) if one["began_at"]]
         except ValueError as error:
             log.warning("unreadable ledger skipped", queue=fitted(queue, 300), problem=repr(error))
             continue
         yield from fillings
 
 
-def _filling(queue: str, told: Mapping[str, Any], books: Mapping[str, Any]) -> Filling:
+def _filling(queue: str, reported: Mapping[str, Any], ledger: Mapping[str, Any]) -> Filling:
     """Call within `reading`."""
-    ended = _aware(told, "ended_at") if told.get("ended_at") else None
-    fates: Mapping[str, Any] = told["fates"]
+    ended = _aware(reported, "ended_at") if reported.get("ended_at") else None
+    fates: Mapping[str, Any] = reported["fates"]
     if len(fates) > _MOST_FATES:
         raise ValueError("too many fates")
     return Filling(
         queue=fitted(queue, 300),
-        began_at=_aware(told, "began_at"),
+        began_at=_aware(reported, "began_at"),
         ended_at=ended,
-        enqueued=_count(told, "enqueued"),
+        enqueued=_count(reported, "enqueued"),
         fates={fitted(fate, 30): _count(fates, fate) for fate in fates},
-        missing=whole(told, "missing") if ended and told.get("missing") is not None else None,
-        reporter=fitted(str(books.get("reporter", "")), 300),
+        missing=whole(reported, "missing") if ended and reported.get("missing") is not None else None,
+        reporter=fitted(str(ledger.get("reporter", "")), 300),
     )
 
 
@@ -112,7 +112,7 @@ def _aware(fields: Mapping[str, Any], name: str) -> datetime:
 
 
 def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:
-    told = {
+    reported = {
         "ended_at": filling.ended_at,
         "enqueued": filling.enqueued,
         "fates": dict(filling.fates),
@@ -124,9 +124,13 @@ def _kept(pair: Pair, filling: Filling, now: datetime) -> bool:
     }
     key = {"pair": pair, "queue": filling.queue, "began_at": filling.began_at}
     with transaction.atomic():  # a filling is counted in its syphon's run exactly once, or not at all
-        row, created = SyphonLedger.objects.get_or_create(**key, defaults=told)
-        same = (row.ended_at, row.enqueued, row.fates) == (told["ended_at"], told["enqueued"], told["fates"])
-        changed = created or (not same and _update(row, told))
+        row, created = SyphonLedger.objects.get_or_create(**key, defaults=reported)
+        same = (row.ended_at, row.enqueued, row.fates) == (
+            reported["ended_at"],
+            reported["enqueued"],
+            reported["fates"],
+        )
+        changed = created or (not same and _update(row, reported))
         if changed and filling.missing:
             projection.record_events([_unbalanced(pair.name, filling, filling.missing, now)])
         if changed:
@@ -145,11 +149,11 @@ def _unbalanced(pair: str, filling: Filling, missing: int, now: datetime) -> Eve
     return Event(which, now, pair, filling.queue, "ledger_unbalanced", reason, filling.reporter)
 
 
-def _update(row: SyphonLedger, told: dict[str, Any]) -> bool:
+def _update(row: SyphonLedger, reported: dict[str, Any]) -> bool:
     """False if the stored ledger is closed or newer, for example after this worker was suspended."""
-    if told["home"] < row.home:
+    if reported["home"] < row.home:
         return False
-    if told["home"] == row.home:
-        del told["moved_at"]
+    if reported["home"] == row.home:
+        del reported["moved_at"]
     as_it_was = SyphonLedger.objects.filter(pk=row.pk, ended_at__isnull=True, enqueued=row.enqueued, home=row.home)
-    return bool(as_it_was.update(**told))
+    return bool(as_it_was.update(**reported))

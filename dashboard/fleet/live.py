@@ -55,7 +55,7 @@ class Broadcast:
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
-        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, decode_responses=True)
+        client = redis.asyncio.Redis.from_url(settings.REDIS_URL)  # what is said is not read, so not decoded
         async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
             await channels.subscribe(CHANGED)
             self._wake()  # for changes announced while not subscribed
@@ -80,12 +80,12 @@ async def stream(may_go_on: Callable[[], Awaitable[bool]] | None = None) -> Asyn
     try:
         yield b"retry: 3000\n" + CHANGED_MESSAGE
         while True:
-            told = CHANGED_MESSAGE if await _is_woken(woken) else b": still here\n\n"
+            reported = CHANGED_MESSAGE if await _is_woken(woken) else b": still here\n\n"
             if may_go_on and time.monotonic() - asked >= ASKED_AGAIN_S:
                 if not await may_go_on():
                     return
                 asked = time.monotonic()
-            yield told
+            yield reported
             await asyncio.sleep(LEAST_GAP_S)
     finally:
         broadcast.leave(woken)

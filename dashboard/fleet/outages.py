@@ -1,6 +1,6 @@
 """The fold of failover events into outages. Pure: no database, no clock.
 
-An entity is away from `failed_over` or `forced` until `recovered`. Repeated reports, also by other processes, change
+The kinds of events declare which of them begin and end an outage. Repeated reports, also by other processes, change
 nothing. Incidents, alerts and charges all use this fold: docs/design/one-fold.md.
 """
 
@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-AWAY, BACK = ("failed_over", "forced"), ("recovered",)
+from pairing.events import KINDS
+
+AWAY = tuple(name for name, kind in KINDS.items() if kind.outage == "begins")
+BACK = tuple(name for name, kind in KINDS.items() if kind.outage == "ends")
 TURNS = (*AWAY, *BACK)
 """The kinds of events that start or end an outage."""
 

@@ -3,7 +3,7 @@
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -130,6 +130,15 @@ def connection_string_parts(connection_string: str) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
+def require_connection_strings(pairs: Iterable[PairConfig], variables: Mapping[str, str] | None = None) -> None:
+    """Raise PairsFileError if the variable of a connection string is not set, or holds something else."""
+    for end in (end for pair in pairs for end in (pair.primary, pair.secondary) if end.connection_string_env):
+        if "endpoint" not in connection_string_parts(end.connection_string(variables)):
+            raise PairsFileError(
+                f"{end.connection_string_env} holds no connection string: give Endpoint=sb://…, as the portal shows it."
+            )
+
+
 def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = None) -> dict[str, PairConfig]:
     """The pairs of PAIRS_FILE by name, in file order. Raises PairsFileError."""
     file = settings.PAIRS_FILE if file is None else file
@@ -213,16 +222,20 @@ class _Reader:
             messaging_units=self.messaging_units(where, end),
         )
 
-    def drill(self, where: str, told: Any) -> DrillConfig:
+    def drill(self, where: str, reported: Any) -> DrillConfig:
         where = f"{where} drill"
-        if not isinstance(told, dict) or not isinstance(told.get("entity"), str) or not told["entity"].strip():
-            raise self.error(f"{where} is {told!r}; write {PAIR_KEYS['drill']}.")
-        self.refuse_unknown(where, told, DRILL_KEYS)
-        days = told.get("every_days")
+        if (
+            not isinstance(reported, dict)
+            or not isinstance(reported.get("entity"), str)
+            or not reported["entity"].strip()
+        ):
+            raise self.error(f"{where} is {reported!r}; write {PAIR_KEYS['drill']}.")
+        self.refuse_unknown(where, reported, DRILL_KEYS)
+        days = reported.get("every_days")
         fits = days is None or (isinstance(days, int | float) and not isinstance(days, bool) and 0 < days <= 366)
         if not fits:
             raise self.error(f"{where}: every_days is {days!r}; write a number of days up to 366, or leave it out.")
-        return DrillConfig(told["entity"], None if days is None else float(days))
+        return DrillConfig(reported["entity"], None if days is None else float(days))
 
     def messaging_units(self, where: str, end: dict[str, Any]) -> int:
         units = end.get("messaging_units", 1)

@@ -75,7 +75,7 @@ def _why(run: SyphonRun, taken_by: str | None, now: datetime) -> str:
     if pause is not None:
         return f"Paused by {pause.by}." if not pause.reason else f"Paused by {pause.by}: {pause.reason}"
     stopped = FailoverEvent.objects.filter(
-        kind=FailoverEvent.Kind.SYPHON_STOPPED, process=run.holder, time__gte=run.seen_at - STOPPED_WITHIN
+        kind="syphon_stopped", process=run.holder, time__gte=run.seen_at - STOPPED_WITHIN
     )
     if stopped.exists():
         return "It was asked to stop."

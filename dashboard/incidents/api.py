@@ -9,7 +9,7 @@ from ninja import Query, Router, Schema
 from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
 from dashboard.api.problems import PROBLEMS
-from dashboard.api.schemas import PaceLimit, Pause
+from dashboard.api.schemas import EventKind, PaceLimit, Pause
 from dashboard.fleet.outages import AWAY
 from dashboard.incidents.document import document
 from dashboard.incidents.finding import find
@@ -42,7 +42,7 @@ class IncidentSummary(Schema):
 
 class IncidentEvent(Schema):
     time: datetime
-    kind: str
+    kind: EventKind
     reason: str
     process: str
     operator: str | None

@@ -34,9 +34,9 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "price": estimate(entity, incident, progress, now),
         "chart": entity_chart(entity, _within(samples, window), window),
         "events": together(reversed(incident.events)),
-        "deeds": actions_during(incident, now),
+        "actions": actions_during(incident, now),
         "limits": limits(pair, entity.path),
-        "books": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
+        "ledgers": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
         "pause": pause_of(entity),
         "pings": pings(entity, incident),
     }

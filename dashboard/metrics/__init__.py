@@ -1,8 +1,8 @@
-"""The control plane's numbers in the text format of Prometheus.
+"""The metrics of the control plane in the text format of Prometheus.
 
-Names and units follow its conventions: seconds and bytes, timestamps where an age would do, `_total` for what only
-grows. How many series there are is bounded: entities are counted by pair and state, and only those that are not
-healthy, or for which messages wait, are listed one by one, the worst MOST_LISTED of them.
+Names and units follow its conventions: seconds and bytes, timestamps instead of ages, `_total` for counters. The number
+of series is bounded: entities are counted by pair and state, and only those that are not healthy, or for which messages
+wait, are listed individually, the worst MOST_LISTED of them.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class _ControlPlane(Collector):
-    """Reads database and Redis when it is collected. One for each scrape: it keeps nothing between two."""
+    """Reads database and Redis when it is collected. One per scrape, without state between scrapes."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -29,7 +29,7 @@ class _ControlPlane(Collector):
 
 
 def exposition(now: datetime) -> str:
-    """All metrics at this moment. Where Redis is away its part is left out, and `paired_redis_up` is 0."""
-    registry = CollectorRegistry(auto_describe=False)  # a description would read everything a second time
+    """All metrics now. If Redis is unavailable, its metrics have no samples, and `paired_redis_up` is 0."""
+    registry = CollectorRegistry(auto_describe=False)  # describing would read everything a second time
     registry.register(_ControlPlane(now))
     return generate_latest(registry).decode()

@@ -1,4 +1,4 @@
-"""Families of samples as prometheus-client writes them, under the prefix that all of ours have."""
+"""Families of samples of prometheus-client, with the common prefix."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -12,12 +12,12 @@ Sample = tuple[Mapping[str, str], float]
 
 
 def gauge(name: str, about: str, samples: Iterable[Sample]) -> Metric:
-    """A metric that goes up and down. It is listed even if it has no sample."""
+    """A metric that goes up and down. It is exposed even without a sample."""
     return _with_samples(GaugeMetricFamily(PREFIX + name, about), PREFIX + name, samples)
 
 
 def counter(name: str, about: str, samples: Iterable[Sample]) -> Metric:
-    """A metric that only grows; its name ends in `_total`."""
+    """A metric that only increases; its name ends in `_total`."""
     return _with_samples(CounterMetricFamily(PREFIX + name, about), PREFIX + name, samples)
 
 
@@ -28,5 +28,5 @@ def _with_samples(family: Metric, name: str, samples: Iterable[Sample]) -> Metri
 
 
 def moment(at: datetime | None) -> float:
-    """A time as Prometheus has it, seconds of Unix time; 0 where there was none."""
+    """A time in seconds of Unix time; 0 for None."""
     return round(at.timestamp(), 3) if at else 0.0

@@ -19,7 +19,7 @@ from dashboard.models import (
 
 STATES = ("unknown", "healthy", "failing", "failed_over")
 MOST_LISTED = 500
-"""Entities that are listed one by one; those beyond are counted only."""
+"""The number of entities that are listed individually; others are only counted."""
 OVERDUE = timedelta(seconds=30)
 
 
@@ -28,27 +28,29 @@ def metrics(now: datetime) -> Iterator[Metric]:
     yield gauge("entities", "Entities of a pair in a state.", _states())
     yield gauge(
         "entity_not_healthy_since_timestamp_seconds",
-        f"Since when an entity is failing or failed over; at most {MOST_LISTED}.",
+        f"When an entity started failing or failed over; at most {MOST_LISTED}.",
         _not_healthy(),
     )
     yield gauge(
         "entity_waiting_messages",
-        f"Messages for the entity in the backlog, where there are any; at most {MOST_LISTED}.",
+        f"Messages for the entity in the backlog, if there are any; at most {MOST_LISTED}.",
         _waiting(),
     )
     yield gauge("backlog_messages", "Messages in a backlog queue.", _backlog())
     yield gauge("backlog_size_bytes", "Size of a backlog queue.", _queues("size_bytes"))
-    yield gauge("backlog_size_limit_bytes", "What a backlog queue can hold.", _queues("max_size_bytes"))
-    yield gauge("backlog_oldest_message_timestamp_seconds", "When the oldest message in the backlog came.", _oldest())
-    yield gauge("backlog_sampled_timestamp_seconds", "When the backlog was last looked at.", _sampled())
+    yield gauge("backlog_size_limit_bytes", "Size limit of a backlog queue.", _queues("max_size_bytes"))
+    yield gauge(
+        "backlog_oldest_message_timestamp_seconds", "Enqueue time of the oldest message in the backlog.", _oldest()
+    )
+    yield gauge("backlog_sampled_timestamp_seconds", "When the backlog was last sampled.", _sampled())
     yield counter(counters.EVENTS.name, "Events stored, by kind.", _events())
     yield counter(counters.PINGS.name, "Pings of failed-over entities.", _pings())
     yield gauge("pings_overdue", "Failed-over entities whose ping is overdue.", _overdue(now))
-    yield gauge("syphon_paused", "1 while an operator's pause stands.", _pauses())
-    yield counter(counters.HOME.name, "Messages that came home, or met another fate.", _home())
-    yield gauge("syphon_missing_messages", "Messages that books closed within a day do not account for.", _missing(now))
+    yield gauge("syphon_paused", "1 while an operator has paused it.", _pauses())
+    yield counter(counters.HOME.name, "Messages drained or removed from backlog queues, all outcomes.", _home())
+    yield gauge("syphon_missing_messages", "Messages unaccounted for in ledgers closed within a day.", _missing(now))
     yield gauge("readiness_score", "The lowest readiness of an entity, 0 to 100.", _readiness())
-    yield gauge("worker_heartbeat_age_seconds", "Since a worker was last heard of.", _ages(now))
+    yield gauge("worker_heartbeat_age_seconds", "Seconds since the last heartbeat of a worker.", _ages(now))
 
 
 def _states() -> Iterator[Sample]:
@@ -120,7 +122,7 @@ def _home() -> Iterator[Sample]:
 
 
 def _missing(now: datetime) -> Iterator[Sample]:
-    """Of each pair, 0 where all is accounted for."""
+    """The number per pair; 0 if all messages are accounted for."""
     recent = Q(ledgers__missing__gt=0, ledgers__ended_at__gt=now - timedelta(days=1))
     rows = Pair.objects.order_by().values_list("name").annotate(count=Sum("ledgers__missing", filter=recent, default=0))
     return (({"pair": pair}, count) for pair, count in rows)

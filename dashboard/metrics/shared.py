@@ -1,8 +1,7 @@
-"""From Redis: leases, living processes, unread reports, and delays of tasks."""
+"""From Redis: leases, live processes, unread reports, and delays of tasks."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -13,6 +12,7 @@ from dashboard.metrics.families import Sample, counter, gauge
 from dashboard.models import Pair
 from dashboard.site.redis import RedisError, connection, shared_state
 from pairing.fleet.presence import Presences
+from pairing.stored_json import hash_of, number, readable, reading, record
 
 STREAMS = ("pairing:events", "pairing:usage")
 TASKS = "workers:tasks"
@@ -20,29 +20,29 @@ TASKS = "workers:tasks"
 
 
 GAUGES_AND_COUNTERS = {
-    "lease_held": "1 for a lease somebody holds: a syphon's is named like its queue.",
-    "processes": "Living processes of the fleet, by whether they send.",
-    "stream_entries": "Reports of the fleet that the collectors have still to take.",
-    "stream_oldest_entry_timestamp_seconds": "When the oldest of those was told.",
-    "task_starts_total": "Tasks that workers began.",
+    "lease_held": "1 for each held lease; the lease of a syphon has the name of its queue.",
+    "processes": "Live processes of the fleet, by whether they send.",
+    "stream_entries": "Reports of the fleet that collectors have not read yet.",
+    "stream_oldest_entry_timestamp_seconds": "When the oldest unread report was sent.",
+    "task_starts_total": "Tasks started by workers.",
     "task_failures_total": "Tasks that ended with an error.",
-    "task_start_delay_seconds_total": "Time between the wish for a task and its start, of all tasks together.",
+    "task_start_delay_seconds_total": "Time between the request for a task and its start, summed over all tasks.",
     "task_start_delay_longest_seconds": "The longest such delay of the last minute.",
-    "task_last_start_timestamp_seconds": "When a task last began.",
+    "task_last_start_timestamp_seconds": "When a task last started.",
 }
 Samples = Mapping[str, Sequence[Sample]]
 """By the name of the metric."""
 
 
 def metrics(now: datetime) -> Iterator[Metric]:
-    """Where Redis does not answer, the same metrics without a sample: no name comes and goes."""
+    """The metrics; if Redis does not respond, the same metrics without samples, so that their names remain."""
     samples: Samples = {}
     is_up = True
     try:
         samples = {**_pairs(), **_streams(), **_tasks()}
     except RedisError:
         is_up = False
-    yield gauge("redis_up", "1 where Redis answers.", [({}, is_up)])
+    yield gauge("redis_up", "1 if Redis responds.", [({}, is_up)])
     for name, about in GAUGES_AND_COUNTERS.items():
         family = counter if name.endswith("_total") else gauge
         yield family(name, about, samples.get(name, ()))
@@ -83,8 +83,7 @@ COLUMNS = {
 
 
 def _tasks() -> Samples:
-    reported = cast("dict[str, str]", connection().hgetall(TASKS))
-    numbers = {task: _numbers(text) for task, text in sorted(reported.items())}
+    numbers = readable(TASKS, dict(sorted(hash_of(connection(), TASKS).items())), _numbers)
     return {
         name: [({"task": task}, found.get(column, 0)) for task, found in numbers.items()]
         for name, column in COLUMNS.items()
@@ -92,7 +91,6 @@ def _tasks() -> Samples:
 
 
 def _numbers(text: str) -> Mapping[str, float]:
-    try:
-        return {str(name): float(value) for name, value in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return {}
+    with reading("counts of a task"):
+        fields = record(text)
+        return {column: number(fields, column) for column in COLUMNS.values() if column in fields}

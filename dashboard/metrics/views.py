@@ -1,4 +1,4 @@
-"""For machines: liveness, readiness, and metrics for Prometheus."""
+"""Endpoints for machines: liveness, readiness, and metrics for Prometheus."""
 
 import ipaddress
 import secrets
@@ -20,14 +20,14 @@ from dashboard.site import redis
 @require_safe
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers."""
+    """The process responds."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 where database, Redis and a worker's heartbeat are there; 503 says which one is not."""
+    """200 if database, Redis and the heartbeat of a worker are available; 503 names the unavailable ones."""
     parts = {"database": _database(), "redis": _redis()}
     parts["workers"] = _workers() if parts["database"] == "ok" else "not known without the database"
     is_ready = all(part == "ok" for part in parts.values())
@@ -37,9 +37,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus text, for this machine, members, and requests with METRICS_TOKEN."""
+    """Metrics for this host, for members, and for requests with METRICS_TOKEN."""
     if not (_is_local(request) or may(request.user, Right.VIEW) or _has_token(request)):
-        return HttpResponse("Show METRICS_TOKEN as a bearer token.\n", status=401, content_type="text/plain")
+        return HttpResponse("Send METRICS_TOKEN as a bearer token.\n", status=401, content_type="text/plain")
     return HttpResponse(exposition(timezone.now()), content_type=CONTENT_TYPE)
 
 
@@ -71,7 +71,7 @@ FORWARDED = ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via")
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Whether the request comes from this machine itself, not through a proxy on it."""
+    """Whether the request comes from this host directly, not through a proxy on it."""
     if any(name in request.headers for name in FORWARDED):
         return False
     try:

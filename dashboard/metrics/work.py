@@ -1,4 +1,4 @@
-"""The control plane's own work: computing charges, and sending alerts. From the database."""
+"""The control plane's own work: computing charges, and sending alerts. Read from the database."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,7 +13,7 @@ from dashboard.models import Alert, AlertRound, ChannelState, ChargeRun, Notice
 def metrics(now: datetime) -> Iterator[Metric]:
     """Runs of the charges job, alerts and their messages."""
     runs = list(_last_runs())
-    yield counter("pipeline_runs_total", "Runs of the charges job, by how they ended.", _runs())
+    yield counter("pipeline_runs_total", "Runs of the charges job, by result.", _runs())
     yield gauge(
         "pipeline_last_success_timestamp_seconds",
         "When charges were last computed.",
@@ -21,16 +21,16 @@ def metrics(now: datetime) -> Iterator[Metric]:
     )
     yield gauge(
         "pipeline_last_duration_seconds",
-        "How long that took.",
+        "Duration of that computation.",
         [({}, (run.finished_at - run.started_at).total_seconds()) for run in runs if run.finished_at],
     )
-    yield gauge("pipeline_last_rows", "Usage records it read.", [({}, run.rows) for run in runs])
-    yield gauge("alerts_open", "Conditions that are so now.", _open())
-    yield gauge("alerts_look_timestamp_seconds", "When somebody last looked for alerts.", _looked())
-    yield counter("alert_messages_total", "Messages to channels, by what came of them.", _messages())
+    yield gauge("pipeline_last_rows", "Usage records that it read.", [({}, run.rows) for run in runs])
+    yield gauge("alerts_open", "Open alerts.", _open())
+    yield gauge("alerts_look_timestamp_seconds", "When alert conditions were last evaluated.", _looked())
+    yield counter("alert_messages_total", "Messages to channels, by result.", _messages())
     yield gauge("alert_outbox_messages", "Messages that are due and not sent.", _outbox(now))
-    yield gauge("alert_outbox_oldest_timestamp_seconds", "When the oldest of those was written down.", _waiting(now))
-    yield gauge("alert_channel_failing", "1 where a channel takes no messages.", _channels())
+    yield gauge("alert_outbox_oldest_timestamp_seconds", "When the oldest unsent message was created.", _waiting(now))
+    yield gauge("alert_channel_failing", "1 if a channel accepts no messages.", _channels())
 
 
 def _last_runs() -> Iterator[ChargeRun]:

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             name='AuditEntry',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('request_id', models.CharField(help_text='The same click sent twice is one entry.', max_length=36, unique=True)),
+                ('request_id', models.CharField(help_text='The same request sent twice is one entry.', max_length=36, unique=True)),
                 ('at', models.DateTimeField()),
                 ('operator', models.CharField(max_length=150)),
                 ('verb', models.CharField(max_length=40)),
@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
                 ('backlog_queue_count', models.PositiveIntegerField(default=10)),
                 ('failover_interval_s', models.FloatField(default=60)),
                 ('ping_primary_interval_s', models.FloatField(default=60)),
-                ('is_emulated', models.BooleanField(default=False, help_text='Both namespaces run on this machine.')),
+                ('is_emulated', models.BooleanField(default=False, help_text='Both namespaces run on this host.')),
                 ('is_configured', models.BooleanField(default=True, help_text='PAIRS_FILE names it.')),
                 ('synced_at', models.DateTimeField()),
             ],
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(blank=True, null=True)),
                 ('accessed_at', models.DateTimeField(blank=True, null=True)),
                 ('seen_at', models.DateTimeField()),
-                ('is_gone', models.BooleanField(default=False, help_text='The namespace no longer has it.')),
+                ('is_gone', models.BooleanField(default=False, help_text='It does not exist in the namespace any more.')),
                 ('pair', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='backlog_queues', to='dashboard.pair')),
             ],
             options={

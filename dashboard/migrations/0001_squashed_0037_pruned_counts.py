@@ -12,6 +12,8 @@ from django.contrib.auth.management import create_permissions
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
+from dashboard.models.failover_event import kinds
+
 
 def create_groups(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """The groups viewer, operator and administrator; each includes the rights of the one before."""
@@ -113,9 +115,9 @@ class Migration(migrations.Migration):
                 ("reason", models.TextField(blank=True)),
                 (
                     "disabled_at",
-                    models.DateTimeField(blank=True, help_text="It said that it is gone for good.", null=True),
+                    models.DateTimeField(blank=True, help_text="Its receiver reported that it is gone.", null=True),
                 ),
-                ("sent_at", models.DateTimeField(blank=True, help_text="When it last took a message.", null=True)),
+                ("sent_at", models.DateTimeField(blank=True, help_text="When it last accepted a message.", null=True)),
             ],
             options={
                 "ordering": ("channel",),
@@ -139,7 +141,7 @@ class Migration(migrations.Migration):
                 (
                     "key",
                     models.CharField(
-                        help_text="What the condition is about; its identity while it lasts.", max_length=420
+                        help_text="The subject of the condition, which identifies it while it lasts.", max_length=420
                     ),
                 ),
                 (
@@ -170,7 +172,7 @@ class Migration(migrations.Migration):
                 ("entity", models.CharField(default="*", max_length=300)),
                 ("title", models.CharField(max_length=300)),
                 ("detail", models.TextField(blank=True)),
-                ("began_at", models.DateTimeField(help_text="When the condition began, as far as anybody knows.")),
+                ("began_at", models.DateTimeField(help_text="When the condition began, if known.")),
                 ("opened_at", models.DateTimeField(help_text="When it was noticed.")),
                 ("ended_at", models.DateTimeField(blank=True, help_text="When the condition was over.", null=True)),
                 ("resolved_at", models.DateTimeField(blank=True, help_text="When that was noticed.", null=True)),
@@ -230,20 +232,20 @@ class Migration(migrations.Migration):
                 (
                     "threshold",
                     models.PositiveBigIntegerField(
-                        blank=True, help_text="Messages in the backlog from which it is an alert.", null=True
+                        blank=True, help_text="The number of messages in the backlog that raises an alert.", null=True
                     ),
                 ),
-                ("channels", models.JSONField(default=list, help_text="Names in CHANNELS_FILE that are told at once.")),
+                ("channels", models.JSONField(default=list, help_text="Names in CHANNELS_FILE that are notified immediately.")),
                 (
                     "escalation",
                     models.JSONField(
-                        blank=True, default=list, help_text="Names that are told next, one after another."
+                        blank=True, default=list, help_text="Names that are notified next, one after another."
                     ),
                 ),
                 ("escalate_after_min", models.PositiveIntegerField(default=15)),
                 (
                     "group_s",
-                    models.PositiveIntegerField(default=10, help_text="How long alerts gather for one message."),
+                    models.PositiveIntegerField(default=10, help_text="How long alerts are collected for one message."),
                 ),
                 ("quiet_from", models.TimeField(blank=True, null=True)),
                 ("quiet_until", models.TimeField(blank=True, null=True)),
@@ -253,7 +255,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[("info", "Info"), ("warning", "Warning"), ("critical", "Critical")],
                         default="critical",
-                        help_text="Told in quiet hours too.",
+                        help_text="Notified during quiet hours too.",
                         max_length=8,
                     ),
                 ),
@@ -281,14 +283,14 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
                     "request_id",
-                    models.CharField(help_text="The same click sent twice is one entry.", max_length=36, unique=True),
+                    models.CharField(help_text="The same request sent twice is one entry.", max_length=36, unique=True),
                 ),
                 ("at", models.DateTimeField()),
                 ("operator", models.CharField(max_length=150)),
                 (
                     "via",
                     models.CharField(
-                        blank=True, help_text="Empty: the pages. Else a shell, or the token's name.", max_length=80
+                        blank=True, help_text="Empty: the pages. Otherwise a shell, or the token's name.", max_length=80
                     ),
                 ),
                 ("verb", models.CharField(max_length=40)),
@@ -296,7 +298,7 @@ class Migration(migrations.Migration):
                 (
                     "target",
                     models.TextField(
-                        default="*", help_text="`*`: the whole pair. Several entities are parted by `, `."
+                        default="*", help_text="`*`: the whole pair. Several entities are separated by `, `."
                     ),
                 ),
                 ("reason", models.TextField(blank=True)),
@@ -364,7 +366,7 @@ class Migration(migrations.Migration):
                 (
                     "queue",
                     models.CharField(
-                        help_text="A backlog queue's path; * is all of the pair together.", max_length=300
+                        help_text="The path of a backlog queue; * is all of the pair together.", max_length=300
                     ),
                 ),
                 ("month", models.CharField(max_length=7)),
@@ -393,9 +395,9 @@ class Migration(migrations.Migration):
                 ("pair", models.CharField(max_length=63)),
                 (
                     "percent",
-                    models.PositiveSmallIntegerField(help_text="The share that was reached: the budget's own, or 100."),
+                    models.PositiveSmallIntegerField(help_text="The share that was reached: that of the budget, or 100."),
                 ),
-                ("cents", models.BigIntegerField(help_text="What the month had come to.")),
+                ("cents", models.BigIntegerField(help_text="The cost of the month at that time.")),
                 ("budget_cents", models.BigIntegerField()),
                 ("currency", models.CharField(max_length=3)),
                 ("raised_at", models.DateTimeField()),
@@ -442,7 +444,7 @@ class Migration(migrations.Migration):
                 ("rows", models.BigIntegerField(default=0)),
                 (
                     "details",
-                    models.JSONField(default=dict, help_text="Counts, reasons and price rows, as the job wrote them."),
+                    models.JSONField(default=dict, help_text="Counts, reasons and price rows from the job."),
                 ),
                 ("error", models.TextField(blank=True)),
                 ("started_by", models.CharField(blank=True, max_length=150)),
@@ -466,25 +468,7 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[
-                            ("failing", "Failing"),
-                            ("failed_over", "Failed Over"),
-                            ("recovered", "Recovered"),
-                            ("forced", "Forced"),
-                            ("held", "Held"),
-                            ("released", "Released"),
-                            ("queue_pulled", "Queue Pulled"),
-                            ("queue_returned", "Queue Returned"),
-                            ("dead_lettered", "Dead Lettered"),
-                            ("set_aside", "Set Aside"),
-                            ("syphon_started", "Syphon Started"),
-                            ("syphon_paused", "Syphon Paused"),
-                            ("syphon_resumed", "Syphon Resumed"),
-                            ("syphon_stopped", "Syphon Stopped"),
-                            ("capacity_warning", "Capacity Warning"),
-                            ("order_at_risk", "Order At Risk"),
-                            ("ledger_unbalanced", "Ledger Unbalanced"),
-                        ],
+                        choices=kinds,
                         max_length=20,
                     ),
                 ),
@@ -494,7 +478,7 @@ class Migration(migrations.Migration):
                 (
                     "alerted_at",
                     models.DateTimeField(
-                        blank=True, editable=False, help_text="When alerts took note of it.", null=True
+                        blank=True, editable=False, help_text="When the alerts evaluated it.", null=True
                     ),
                 ),
             ],
@@ -526,7 +510,7 @@ class Migration(migrations.Migration):
                 (
                     "problems",
                     models.JSONField(
-                        blank=True, default=dict, help_text="What keeps it from its work, by pair or by backlog queue."
+                        blank=True, default=dict, help_text="Its problems, by pair or by backlog queue."
                     ),
                 ),
             ],
@@ -564,11 +548,11 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "unpriced_bytes",
-                    models.BigIntegerField(default=0, help_text="They crossed regions; nobody knows the price."),
+                    models.BigIntegerField(default=0, help_text="They crossed regions at an unknown price."),
                 ),
                 (
                     "closed_at",
-                    models.DateTimeField(blank=True, help_text="From then on only adjustments change it.", null=True),
+                    models.DateTimeField(blank=True, help_text="After this time only adjustments change it.", null=True),
                 ),
                 (
                     "run",
@@ -694,7 +678,7 @@ class Migration(migrations.Migration):
                 ),
                 ("kind", models.CharField(blank=True, max_length=20)),
                 ("pair", models.CharField(default="*", max_length=63)),
-                ("is_quiet", models.BooleanField(default=False, help_text="Put off to the end of quiet hours.")),
+                ("is_quiet", models.BooleanField(default=False, help_text="Delayed until the end of quiet hours.")),
                 ("created_at", models.DateTimeField()),
                 ("due_at", models.DateTimeField()),
                 (
@@ -712,21 +696,21 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "message",
-                    models.JSONField(blank=True, help_text="What is sent, from the first attempt on.", null=True),
+                    models.JSONField(blank=True, help_text="The content, fixed at the first attempt.", null=True),
                 ),
                 ("attempts", models.PositiveIntegerField(default=0)),
                 ("claimed_until", models.DateTimeField(blank=True, null=True)),
                 ("claimed_by", models.CharField(blank=True, max_length=32)),
                 (
                     "status",
-                    models.PositiveIntegerField(blank=True, help_text="Of the last answer over HTTP.", null=True),
+                    models.PositiveIntegerField(blank=True, help_text="Of the last HTTP response.", null=True),
                 ),
                 (
                     "reason",
                     models.TextField(blank=True, help_text="Why the last attempt failed, or why it was not sent."),
                 ),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
-                ("by", models.CharField(blank=True, help_text="Who pressed Test.", max_length=150)),
+                ("by", models.CharField(blank=True, help_text="Who requested the test.", max_length=150)),
                 (
                     "rule",
                     models.ForeignKey(
@@ -809,7 +793,7 @@ class Migration(migrations.Migration):
                 (
                     "extra",
                     models.JSONField(
-                        default=dict, help_text="By counting rule: operations that had not been without it."
+                        default=dict, help_text="By counting rule: operations that it caused."
                     ),
                 ),
                 (
@@ -838,12 +822,12 @@ class Migration(migrations.Migration):
                 ("backlog_queue_count", models.PositiveIntegerField(default=10)),
                 ("failover_interval_s", models.FloatField(default=60)),
                 ("ping_primary_interval_s", models.FloatField(default=60)),
-                ("is_emulated", models.BooleanField(default=False, help_text="Both namespaces run on this machine.")),
+                ("is_emulated", models.BooleanField(default=False, help_text="Both namespaces run on this host.")),
                 ("is_configured", models.BooleanField(default=True, help_text="PAIRS_FILE names it.")),
                 ("synced_at", models.DateTimeField()),
                 (
                     "dead_letters_at",
-                    models.DateTimeField(blank=True, help_text="When those of its queues were counted.", null=True),
+                    models.DateTimeField(blank=True, help_text="When the dead letters of its queues were counted.", null=True),
                 ),
             ],
             options={
@@ -917,7 +901,7 @@ class Migration(migrations.Migration):
                     "gone_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="Since when neither PAIRS_FILE nor the primary's own list names it.",
+                        help_text="Since when it is neither in PAIRS_FILE nor in the primary.",
                         null=True,
                     ),
                 ),
@@ -927,7 +911,7 @@ class Migration(migrations.Migration):
                 ("ping_count", models.PositiveIntegerField(default=0)),
                 (
                     "pings_ever",
-                    models.PositiveBigIntegerField(default=0, help_text="In all its failovers: only grows."),
+                    models.PositiveBigIntegerField(default=0, help_text="In all its failovers; never decreases."),
                 ),
                 ("next_ping_at", models.DateTimeField(blank=True, null=True)),
                 (
@@ -940,7 +924,7 @@ class Migration(migrations.Migration):
                             models.When(then=models.Value(2), waiting__gt=0),
                             default=models.Value(3),
                         ),
-                        help_text="Worst first: so that the first page of ten thousand is read from an index.",
+                        help_text="Worst first, so that an index serves the first page of a long list.",
                         output_field=models.PositiveSmallIntegerField(),
                     ),
                 ),
@@ -954,7 +938,7 @@ class Migration(migrations.Migration):
                 (
                     "dead_lettered",
                     models.PositiveBigIntegerField(
-                        blank=True, help_text="Its own dead letters, in the primary; empty: not known.", null=True
+                        blank=True, help_text="Its dead letters in the primary; empty: unknown.", null=True
                     ),
                 ),
                 (
@@ -1042,7 +1026,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[("queue", "Queue"), ("session_queue", "queue with sessions"), ("topic", "Topic")],
                         default="queue",
-                        help_text="What the canary is.",
+                        help_text="The type of the canary.",
                         max_length=13,
                     ),
                 ),
@@ -1052,10 +1036,10 @@ class Migration(migrations.Migration):
                 ("creates_canary", models.BooleanField(default=False)),
                 (
                     "expires_at",
-                    models.DateTimeField(help_text="When the forced failover ends by itself, whatever happens."),
+                    models.DateTimeField(help_text="When the forced failover expires in any case."),
                 ),
-                ("course", models.JSONField(blank=True, default=dict, help_text="What was done and seen so far.")),
-                ("attempts", models.PositiveIntegerField(default=0, help_text="How often a worker took it on.")),
+                ("course", models.JSONField(blank=True, default=dict, help_text="Progress and observations.")),
+                ("attempts", models.PositiveIntegerField(default=0, help_text="How often a worker has claimed it.")),
                 ("abort_wanted_by", models.CharField(blank=True, max_length=150)),
                 (
                     "outcome",
@@ -1102,7 +1086,7 @@ class Migration(migrations.Migration):
                 ("step_s", models.PositiveIntegerField(help_text="How long the step is, in seconds.")),
                 ("at", models.DateTimeField(help_text="When the step begins: a multiple of its length.")),
                 ("peak", models.PositiveBigIntegerField()),
-                ("last", models.PositiveBigIntegerField(help_text="What was waiting at the end of the step.")),
+                ("last", models.PositiveBigIntegerField(help_text="Messages waiting at the end of the step.")),
                 (
                     "pair",
                     models.ForeignKey(
@@ -1139,15 +1123,15 @@ class Migration(migrations.Migration):
                 (
                     "destination",
                     models.CharField(
-                        blank=True, help_text="Empty: each to the entity it was meant for.", max_length=300
+                        blank=True, help_text="Empty: each to its original entity.", max_length=300
                     ),
                 ),
                 ("numbers", models.JSONField(default=list, help_text="Sequence numbers; empty: all up to `upto`.")),
-                ("upto", models.BigIntegerField(help_text="The highest sequence number there was when it was wanted.")),
-                ("finished", models.JSONField(default=list, help_text="Those of `numbers` that are done.")),
+                ("upto", models.BigIntegerField(help_text="The highest sequence number at the time of the request.")),
+                ("finished", models.JSONField(default=list, help_text="The processed ones of `numbers`.")),
                 (
                     "under_way",
-                    models.JSONField(default=list, help_text="What a worker has begun with: once gone, it is done."),
+                    models.JSONField(default=list, help_text="Messages in progress: one that is gone is done."),
                 ),
                 ("total", models.PositiveBigIntegerField(default=0)),
                 ("done", models.PositiveBigIntegerField(default=0)),
@@ -1198,11 +1182,11 @@ class Migration(migrations.Migration):
                 (
                     "deliverable_since",
                     models.DateTimeField(
-                        blank=True, help_text="Since when it holds messages for entities that take them.", null=True
+                        blank=True, help_text="Since when it holds messages for entities that accept them.", null=True
                     ),
                 ),
                 ("seen_at", models.DateTimeField()),
-                ("is_gone", models.BooleanField(default=False, help_text="The namespace no longer has it.")),
+                ("is_gone", models.BooleanField(default=False, help_text="It does not exist in the namespace any more.")),
                 (
                     "pair",
                     models.ForeignKey(
@@ -1261,17 +1245,17 @@ class Migration(migrations.Migration):
                 (
                     "score",
                     models.PositiveSmallIntegerField(
-                        blank=True, help_text="Of an entity that has no fault itself.", null=True
+                        blank=True, help_text="Of an entity without faults of its own.", null=True
                     ),
                 ),
                 (
                     "checks",
-                    models.JSONField(blank=True, default=list, help_text="Each with name, verdict, reason and todo."),
+                    models.JSONField(blank=True, default=list, help_text="The checks, as JSON objects."),
                 ),
                 (
                     "probes",
                     models.JSONField(
-                        blank=True, default=dict, help_text="What rights were really tried, and what came of it."
+                        blank=True, default=dict, help_text="The probed rights and their results."
                     ),
                 ),
                 ("checked_at", models.DateTimeField(blank=True, null=True)),
@@ -1357,7 +1341,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("status_before", models.CharField(default="Active", max_length=30)),
-                ("queue_created_at", models.CharField(help_text="With its path, a queue's identity.", max_length=40)),
+                ("queue_created_at", models.CharField(help_text="Identifies the queue, together with its path.", max_length=40)),
                 ("counts", models.JSONField(help_text="What the queue held when the deletion was confirmed.")),
                 (
                     "pair",
@@ -1442,26 +1426,26 @@ class Migration(migrations.Migration):
                     "previous_score",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="Before it fell; of one that is as it was, before the last change.",
+                        help_text="Before it fell; if it has not fallen, before the last change.",
                         null=True,
                     ),
                 ),
                 (
                     "fell_at",
                     models.DateTimeField(
-                        blank=True, help_text="When it fell last; empty once it is as high again as before.", null=True
+                        blank=True, help_text="When it last fell; empty once it is restored.", null=True
                     ),
                 ),
                 (
                     "reasons",
                     models.JSONField(
-                        blank=True, default=list, help_text="The checks that are not good, the worst first."
+                        blank=True, default=list, help_text="The checks that are not good, worst first."
                     ),
                 ),
                 ("checked_at", models.DateTimeField()),
                 (
                     "own",
-                    models.JSONField(blank=True, default=dict, help_text="The verdicts of its own checks, by name."),
+                    models.JSONField(blank=True, default=dict, help_text="The results of its own checks, by name."),
                 ),
                 (
                     "probe",
@@ -1499,7 +1483,7 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField()),
                 (
                     "verdicts",
-                    models.JSONField(help_text="By the name of the check; those of the pair, or the entity's own."),
+                    models.JSONField(help_text="By the name of the check: those of the pair, or of the entity."),
                 ),
                 (
                     "pair",
@@ -1527,7 +1511,7 @@ class Migration(migrations.Migration):
                         choices=[("export", "Azure cost export"), ("metrics", "Azure Monitor metrics")], max_length=8
                     ),
                 ),
-                ("name", models.CharField(help_text="The file's name, as it was given.", max_length=200)),
+                ("name", models.CharField(help_text="The name of the uploaded file.", max_length=200)),
                 ("digest", models.CharField(help_text="SHA-256 of the file.", max_length=64)),
                 ("rows", models.PositiveIntegerField()),
                 ("skipped", models.JSONField(default=dict, help_text="Rows left out, by reason.")),
@@ -1547,7 +1531,7 @@ class Migration(migrations.Migration):
                 ("date", models.DateField()),
                 ("scope", models.CharField(blank=True, max_length=200)),
                 ("namespace", models.CharField(max_length=260)),
-                ("peaks", models.JSONField(help_text="Of each hour (UTC), from 0 to 23; null where nothing was told.")),
+                ("peaks", models.JSONField(help_text="By hour (UTC), from 0 to 23; null if unknown.")),
                 (
                     "statement",
                     models.ForeignKey(
@@ -1594,16 +1578,16 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("queue", models.CharField(max_length=300)),
-                ("began_at", models.DateTimeField(help_text="When its first message was put there, by the broker.")),
-                ("ended_at", models.DateTimeField(blank=True, help_text="When it was found drained.", null=True)),
+                ("began_at", models.DateTimeField(help_text="The enqueue time of its first message.")),
+                ("ended_at", models.DateTimeField(blank=True, help_text="When it was found empty.", null=True)),
                 ("enqueued", models.PositiveBigIntegerField(default=0)),
-                ("home", models.PositiveBigIntegerField(default=0, help_text="Messages that have met a fate.")),
-                ("moved_at", models.DateTimeField(help_text="When the last of them did, as far as anybody looked.")),
-                ("fates", models.JSONField(default=dict, help_text="Messages by what became of them.")),
+                ("home", models.PositiveBigIntegerField(default=0, help_text="Messages with a known outcome.")),
+                ("moved_at", models.DateTimeField(help_text="When the last of them was processed, as of the last look.")),
+                ("fates", models.JSONField(default=dict, help_text="Messages by outcome.")),
                 (
                     "missing",
                     models.BigIntegerField(
-                        blank=True, help_text="0: all accounted for. Not known before the end.", null=True
+                        blank=True, help_text="0: all accounted for. Unknown before the end.", null=True
                     ),
                 ),
                 ("reporter", models.CharField(blank=True, max_length=300)),
@@ -1678,13 +1662,13 @@ class Migration(migrations.Migration):
                 ("queue", models.CharField(max_length=300)),
                 ("holder", models.CharField(help_text="The process that had the lease.", max_length=300)),
                 ("started_at", models.DateTimeField()),
-                ("seen_at", models.DateTimeField(help_text="When it was last seen to hold it.")),
+                ("seen_at", models.DateTimeField(help_text="When it was last seen to hold the lease.")),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
                 ("ended_because", models.TextField(blank=True)),
-                ("moved", models.PositiveBigIntegerField(default=0, help_text="Messages brought home.")),
+                ("moved", models.PositiveBigIntegerField(default=0, help_text="Messages drained.")),
                 ("dead_lettered", models.PositiveBigIntegerField(default=0)),
                 ("otherwise", models.PositiveBigIntegerField(default=0, help_text="Expired, discarded or set aside.")),
-                ("busy_s", models.FloatField(default=0, help_text="Of its time, how long messages were moving.")),
+                ("busy_s", models.FloatField(default=0, help_text="The part of its time in which messages were moving.")),
                 (
                     "pair",
                     models.ForeignKey(
@@ -1765,11 +1749,11 @@ class Migration(migrations.Migration):
             name="ApiToken",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(help_text="What uses it; the audit trail names it.", max_length=60)),
+                ("name", models.CharField(help_text="The program that uses it; recorded in the audit trail.", max_length=60)),
                 (
                     "prefix",
                     models.CharField(
-                        help_text="Its first characters, by which it is found.", max_length=16, unique=True
+                        help_text="Its first characters, for lookups.", max_length=16, unique=True
                     ),
                 ),
                 ("digest", models.CharField(help_text="SHA-256 of the whole token.", max_length=64)),
@@ -1777,9 +1761,9 @@ class Migration(migrations.Migration):
                     "scope",
                     models.CharField(
                         choices=[
-                            ("read", "read: look at everything a viewer sees"),
-                            ("operate", "operate: do what an operator does"),
-                            ("administer", "administer: also discard and delete what holds messages"),
+                            ("read", "read: everything a viewer sees"),
+                            ("operate", "operate: the actions of an operator"),
+                            ("administer", "administer: also discard messages and delete queues with messages"),
                         ],
                         max_length=10,
                     ),
@@ -1872,7 +1856,7 @@ class Migration(migrations.Migration):
                 ("issuer", models.CharField(max_length=300)),
                 ("subject", models.CharField(max_length=255)),
                 ("made_at", models.DateTimeField()),
-                ("seen_at", models.DateTimeField(help_text="When the provider last spoke of the person.")),
+                ("seen_at", models.DateTimeField(help_text="When the person last signed in through the provider.")),
                 (
                     "user",
                     models.ForeignKey(

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 ('stage', models.CharField(blank=True, max_length=80)),
                 ('share', models.FloatField(default=0)),
                 ('rows', models.BigIntegerField(default=0)),
-                ('details', models.JSONField(default=dict, help_text='Counts, reasons and price rows, as the job wrote them.')),
+                ('details', models.JSONField(default=dict, help_text='Counts, reasons and price rows from the job.')),
                 ('error', models.TextField(blank=True)),
                 ('started_by', models.CharField(blank=True, max_length=150)),
                 ('started_at', models.DateTimeField()),

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='invoice',
             name='closed_at',
-            field=models.DateTimeField(blank=True, help_text='From then on only adjustments change it.', null=True),
+            field=models.DateTimeField(blank=True, help_text='After this time only adjustments change it.', null=True),
         ),
         migrations.AlterField(
             model_name='chargerun',

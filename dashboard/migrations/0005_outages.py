@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
                 ('reason', models.TextField(blank=True)),
                 ('down_s', models.FloatField(help_text='Inside the month.')),
                 ('units', models.JSONField(default=dict, help_text="Billable units by kind, to the entity's next outage.")),
-                ('extra', models.JSONField(default=dict, help_text='By counting rule: operations that had not been without it.')),
+                ('extra', models.JSONField(default=dict, help_text='By counting rule: operations that it caused.')),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='outages', to='dashboard.chargerun')),
             ],
             options={

@@ -27,11 +27,11 @@ class Migration(migrations.Migration):
                 (
                     "destination",
                     models.CharField(
-                        blank=True, help_text="Empty: each to the entity it was meant for.", max_length=300
+                        blank=True, help_text="Empty: each to its original entity.", max_length=300
                     ),
                 ),
                 ("numbers", models.JSONField(default=list, help_text="Sequence numbers; empty: all up to `upto`.")),
-                ("upto", models.BigIntegerField(help_text="The highest sequence number there was when it was wanted.")),
+                ("upto", models.BigIntegerField(help_text="The highest sequence number at the time of the request.")),
                 ("total", models.PositiveBigIntegerField(default=0)),
                 ("done", models.PositiveBigIntegerField(default=0)),
                 ("failed", models.PositiveBigIntegerField(default=0)),
@@ -119,7 +119,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("status_before", models.CharField(default="Active", max_length=30)),
-                ("queue_created_at", models.CharField(help_text="With its path, a queue's identity.", max_length=40)),
+                ("queue_created_at", models.CharField(help_text="Identifies the queue, together with its path.", max_length=40)),
                 ("counts", models.JSONField(help_text="What the queue held when the deletion was confirmed.")),
                 (
                     "pair",

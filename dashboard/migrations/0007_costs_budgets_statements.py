@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='invoice',
             name='unpriced_bytes',
-            field=models.BigIntegerField(default=0, help_text='They crossed regions; nobody knows the price.'),
+            field=models.BigIntegerField(default=0, help_text='They crossed regions at an unknown price.'),
         ),
         migrations.AlterField(
             model_name='invoice',
@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('pair', models.CharField(max_length=63)),
-                ('queue', models.CharField(help_text="A backlog queue's path; * is all of the pair together.", max_length=300)),
+                ('queue', models.CharField(help_text="The path of a backlog queue; * is all of the pair together.", max_length=300)),
                 ('month', models.CharField(max_length=7)),
                 ('begins_at', models.DateTimeField()),
                 ('is_day', models.BooleanField(help_text='A whole day; an hour otherwise.')),
@@ -61,8 +61,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('month', models.CharField(max_length=7)),
                 ('pair', models.CharField(max_length=63)),
-                ('percent', models.PositiveSmallIntegerField(help_text="The share that was reached: the budget's own, or 100.")),
-                ('cents', models.BigIntegerField(help_text='What the month had come to.')),
+                ('percent', models.PositiveSmallIntegerField(help_text="The share that was reached: that of the budget, or 100.")),
+                ('cents', models.BigIntegerField(help_text='The cost of the month at that time.')),
                 ('budget_cents', models.BigIntegerField()),
                 ('currency', models.CharField(max_length=3)),
                 ('raised_at', models.DateTimeField()),
@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('month', models.CharField(max_length=7)),
                 ('source', models.CharField(choices=[('export', 'Azure cost export'), ('metrics', 'Azure Monitor metrics')], max_length=8)),
-                ('name', models.CharField(help_text="The file's name, as it was given.", max_length=200)),
+                ('name', models.CharField(help_text="The name of the uploaded file.", max_length=200)),
                 ('digest', models.CharField(help_text='SHA-256 of the file.', max_length=64)),
                 ('rows', models.PositiveIntegerField()),
                 ('skipped', models.JSONField(default=dict, help_text='Rows left out, by reason.')),

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                     models.When(then=models.Value(2), waiting__gt=0),
                     default=models.Value(3),
                 ),
-                help_text="Worst first: so that the first page of ten thousand is read from an index.",
+                help_text="Worst first, so that an index serves the first page of a long list.",
                 output_field=models.PositiveSmallIntegerField(),
             ),
         ),

@@ -12,6 +12,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="auditentry",
             name="target",
-            field=models.TextField(default="*", help_text="`*`: the whole pair. Several entities are parted by `, `."),
+            field=models.TextField(default="*", help_text="`*`: the whole pair. Several entities are separated by `, `."),
         ),
     ]

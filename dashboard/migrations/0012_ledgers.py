@@ -15,16 +15,16 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("queue", models.CharField(max_length=300)),
-                ("began_at", models.DateTimeField(help_text="When its first message was put there, by the broker.")),
-                ("ended_at", models.DateTimeField(blank=True, help_text="When it was found drained.", null=True)),
+                ("began_at", models.DateTimeField(help_text="The enqueue time of its first message.")),
+                ("ended_at", models.DateTimeField(blank=True, help_text="When it was found empty.", null=True)),
                 ("enqueued", models.PositiveBigIntegerField(default=0)),
-                ("home", models.PositiveBigIntegerField(default=0, help_text="Messages that have met a fate.")),
-                ("moved_at", models.DateTimeField(help_text="When the last of them did, as far as anybody looked.")),
-                ("fates", models.JSONField(default=dict, help_text="Messages by what became of them.")),
+                ("home", models.PositiveBigIntegerField(default=0, help_text="Messages with a known outcome.")),
+                ("moved_at", models.DateTimeField(help_text="When the last of them was processed, as of the last look.")),
+                ("fates", models.JSONField(default=dict, help_text="Messages by outcome.")),
                 (
                     "missing",
                     models.BigIntegerField(
-                        blank=True, help_text="0: all accounted for. Not known before the end.", null=True
+                        blank=True, help_text="0: all accounted for. Unknown before the end.", null=True
                     ),
                 ),
                 ("reporter", models.CharField(blank=True, max_length=300)),

@@ -16,16 +16,16 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='auditentry',
             name='via',
-            field=models.CharField(blank=True, help_text="Empty: the pages. Else a shell, or the token's name.", max_length=80),
+            field=models.CharField(blank=True, help_text="Empty: the pages. Otherwise a shell, or the token's name.", max_length=80),
         ),
         migrations.CreateModel(
             name='ApiToken',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='What uses it; the audit trail names it.', max_length=60)),
-                ('prefix', models.CharField(help_text='Its first characters, by which it is found.', max_length=16, unique=True)),
+                ('name', models.CharField(help_text='The program that uses it; recorded in the audit trail.', max_length=60)),
+                ('prefix', models.CharField(help_text='Its first characters, for lookups.', max_length=16, unique=True)),
                 ('digest', models.CharField(help_text='SHA-256 of the whole token.', max_length=64)),
-                ('scope', models.CharField(choices=[('read', 'read: look at everything a viewer sees'), ('operate', 'operate: do what an operator does'), ('administer', 'administer: also discard and delete what holds messages')], max_length=10)),
+                ('scope', models.CharField(choices=[('read', 'read: everything a viewer sees'), ('operate', 'operate: the actions of an operator'), ('administer', 'administer: also discard messages and delete queues with messages')], max_length=10)),
                 ('made_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField()),
                 ('used_at', models.DateTimeField(blank=True, help_text='To the minute.', null=True)),
@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
                 ('issuer', models.CharField(max_length=300)),
                 ('subject', models.CharField(max_length=255)),
                 ('made_at', models.DateTimeField()),
-                ('seen_at', models.DateTimeField(help_text='When the provider last spoke of the person.')),
+                ('seen_at', models.DateTimeField(help_text='When the person last signed in through the provider.')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='identities', to=settings.AUTH_USER_MODEL)),
             ],
             options={

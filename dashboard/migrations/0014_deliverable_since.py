@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='backlogqueue',
             name='deliverable_since',
-            field=models.DateTimeField(blank=True, help_text='Since when it holds messages for entities that take them.', null=True),
+            field=models.DateTimeField(blank=True, help_text='Since when it holds messages for entities that accept them.', null=True),
         ),
         migrations.AlterField(
             model_name='entityhealth',

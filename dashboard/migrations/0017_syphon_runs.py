@@ -17,13 +17,13 @@ class Migration(migrations.Migration):
                 ("queue", models.CharField(max_length=300)),
                 ("holder", models.CharField(help_text="The process that had the lease.", max_length=300)),
                 ("started_at", models.DateTimeField()),
-                ("seen_at", models.DateTimeField(help_text="When it was last seen to hold it.")),
+                ("seen_at", models.DateTimeField(help_text="When it was last seen to hold the lease.")),
                 ("ended_at", models.DateTimeField(blank=True, null=True)),
                 ("ended_because", models.TextField(blank=True)),
-                ("moved", models.PositiveBigIntegerField(default=0, help_text="Messages brought home.")),
+                ("moved", models.PositiveBigIntegerField(default=0, help_text="Messages drained.")),
                 ("dead_lettered", models.PositiveBigIntegerField(default=0)),
                 ("otherwise", models.PositiveBigIntegerField(default=0, help_text="Expired, discarded or set aside.")),
-                ("busy_s", models.FloatField(default=0, help_text="Of its time, how long messages were moving.")),
+                ("busy_s", models.FloatField(default=0, help_text="The part of its time in which messages were moving.")),
                 (
                     "pair",
                     models.ForeignKey(

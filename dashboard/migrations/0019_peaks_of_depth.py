@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                 ("step_s", models.PositiveIntegerField(help_text="How long the step is, in seconds.")),
                 ("at", models.DateTimeField(help_text="When the step begins: a multiple of its length.")),
                 ("peak", models.PositiveBigIntegerField()),
-                ("last", models.PositiveBigIntegerField(help_text="What was waiting at the end of the step.")),
+                ("last", models.PositiveBigIntegerField(help_text="Messages waiting at the end of the step.")),
                 (
                     "pair",
                     models.ForeignKey(

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             model_name="heartbeat",
             name="problems",
             field=models.JSONField(
-                blank=True, default=dict, help_text="What keeps it from its work, by pair or by backlog queue."
+                blank=True, default=dict, help_text="Its problems, by pair or by backlog queue."
             ),
         ),
     ]

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             model_name="entityhealth",
             name="dead_lettered",
             field=models.PositiveBigIntegerField(
-                blank=True, help_text="Its own dead letters, in the primary; empty: not known.", null=True
+                blank=True, help_text="Its dead letters in the primary; empty: unknown.", null=True
             ),
         ),
     ]

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
                 ("namespace", models.CharField(max_length=260)),
                 (
                     "peaks",
-                    models.JSONField(help_text="Of each hour (UTC), from 0 to 23; null where nothing was told."),
+                    models.JSONField(help_text="By hour (UTC), from 0 to 23; null if unknown."),
                 ),
                 (
                     "statement",

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[("queue", "Queue"), ("session_queue", "queue with sessions"), ("topic", "Topic")],
                 default="queue",
-                help_text="What the canary is.",
+                help_text="The type of the canary.",
                 max_length=13,
             ),
         ),

@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='readiness',
             name='fell_at',
-            field=models.DateTimeField(blank=True, help_text='When it fell last; empty once it is as high again as before.', null=True),
+            field=models.DateTimeField(blank=True, help_text='When it last fell; empty once it is restored.', null=True),
         ),
         migrations.AlterField(
             model_name='readiness',
             name='previous_score',
-            field=models.PositiveSmallIntegerField(blank=True, help_text='Before it fell; of one that is as it was, before the last change.', null=True),
+            field=models.PositiveSmallIntegerField(blank=True, help_text='Before it fell; if it has not fallen, before the last change.', null=True),
         ),
     ]

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='entityhealth',
             name='gone_at',
-            field=models.DateTimeField(blank=True, help_text="Since when neither PAIRS_FILE nor the primary's own list names it.", null=True),
+            field=models.DateTimeField(blank=True, help_text="Since when it is neither in PAIRS_FILE nor in the primary.", null=True),
         ),
     ]

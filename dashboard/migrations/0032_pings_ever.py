@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='entityhealth',
             name='pings_ever',
-            field=models.PositiveBigIntegerField(default=0, help_text='In all its failovers: only grows.'),
+            field=models.PositiveBigIntegerField(default=0, help_text='In all its failovers; never decreases.'),
         ),
     ]

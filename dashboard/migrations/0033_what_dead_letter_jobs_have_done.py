@@ -10,11 +10,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="deadletterjob",
             name="finished",
-            field=models.JSONField(default=list, help_text="Those of `numbers` that are done."),
+            field=models.JSONField(default=list, help_text="The processed ones of `numbers`."),
         ),
         migrations.AddField(
             model_name="deadletterjob",
             name="under_way",
-            field=models.JSONField(default=list, help_text="What a worker has begun with: once gone, it is done."),
+            field=models.JSONField(default=list, help_text="Messages in progress: one that is gone is done."),
         ),
     ]

@@ -10,6 +10,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="pair",
             name="dead_letters_at",
-            field=models.DateTimeField(blank=True, help_text="When those of its queues were counted.", null=True),
+            field=models.DateTimeField(blank=True, help_text="When the dead letters of its queues were counted.", null=True),
         ),
     ]

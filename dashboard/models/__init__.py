@@ -1,4 +1,4 @@
-"""The control plane's rows, one file per noun."""
+"""The control plane's models, one module per noun."""
 
 from dashboard.models.alert import Alert, AlertRound, AlertRule, ChannelState, Notice, NoticeItem, Severity
 from dashboard.models.audit import AuditEntry

@@ -1,6 +1,6 @@
-"""Alerts: conditions that people should know of, the rules that say who, and the messages to them.
+"""Alerts: conditions that people should know of, the rules for notifications, and the messages.
 
-No address that works as a key is kept here: CHANNELS_FILE names the variables that hold them.
+Addresses that work as keys are not stored: CHANNELS_FILE names the variables that hold them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ANY = "*"
 
 
 class Severity(models.TextChoices):
-    """How much it matters. The mildest comes first."""
+    """The severity of an alert, mildest first."""
 
     INFO = "info"
     WARNING = "warning"
@@ -25,7 +25,7 @@ class Severity(models.TextChoices):
 
 
 class Alert(models.Model):
-    """One condition from when it began until it was over. While it lasts there is one row of its key."""
+    """One condition from its start to its end. While it lasts, there is one row with its key."""
 
     class Kind(models.TextChoices):
         FAILOVER = "failover", "failed over"
@@ -33,20 +33,22 @@ class Alert(models.Model):
         BACKLOG = "backlog", "backlog over a threshold"
         CAPACITY = "capacity", "backlog filling up"
         STALLED = "stalled", "syphon stalled"
-        BOOKS = "books", "ledger unbalanced"
+        LEDGER = "books", "ledger unbalanced"
         DEAD_LETTERS = "dead_letters", "dead letters"
         BUDGET = "budget", "budget reached"
         READINESS = "readiness", "readiness fell"
         WORKERS = "workers", "workers silent"
 
-    key = models.CharField(max_length=420, help_text="What the condition is about; its identity while it lasts.")
+    key = models.CharField(
+        max_length=420, help_text="The subject of the condition, which identifies it while it lasts."
+    )
     kind = models.CharField(max_length=20, choices=Kind)
     severity = models.CharField(max_length=8, choices=Severity)
     pair = models.CharField(max_length=63)
     entity = models.CharField(max_length=300, default=ANY)
     title = models.CharField(max_length=300)
     detail = models.TextField(blank=True)
-    began_at = models.DateTimeField(help_text="When the condition began, as far as anybody knows.")
+    began_at = models.DateTimeField(help_text="When the condition began, if known.")
     opened_at = models.DateTimeField(help_text="When it was noticed.")
     ended_at = models.DateTimeField(null=True, blank=True, help_text="When the condition was over.")
     resolved_at = models.DateTimeField(null=True, blank=True, help_text="When that was noticed.")
@@ -80,14 +82,14 @@ class Alert(models.Model):
 
     @property
     def where(self) -> str:
-        """Pair and entity, as people write them."""
+        """Pair and entity as text."""
         if self.entity == ANY:
             return "everything" if self.pair == ANY else self.pair
         return f"{self.pair} / {self.entity}"
 
 
 class AlertRule(models.Model):
-    """Which channels are notified of which alerts, at which times, and which follow without an acknowledgement."""
+    """Which channels are notified of which alerts at which times, and the escalation without an acknowledgement."""
 
     name = models.CharField(max_length=80, unique=True)
     is_enabled = models.BooleanField(default=True)
@@ -96,17 +98,19 @@ class AlertRule(models.Model):
     kinds = models.JSONField(default=list, blank=True, help_text="Empty: all.")
     least_severity = models.CharField(max_length=8, choices=Severity, default=Severity.INFO)
     threshold = models.PositiveBigIntegerField(
-        null=True, blank=True, help_text="Messages in the backlog from which it is an alert."
+        null=True, blank=True, help_text="The number of messages in the backlog that raises an alert."
     )
-    channels = models.JSONField(default=list, help_text="Names in CHANNELS_FILE that are told at once.")
-    escalation = models.JSONField(default=list, blank=True, help_text="Names that are told next, one after another.")
+    channels = models.JSONField(default=list, help_text="Names in CHANNELS_FILE that are notified immediately.")
+    escalation = models.JSONField(
+        default=list, blank=True, help_text="Names that are notified next, one after another."
+    )
     escalate_after_min = models.PositiveIntegerField(default=15)
-    group_s = models.PositiveIntegerField(default=10, help_text="How long alerts gather for one message.")
+    group_s = models.PositiveIntegerField(default=10, help_text="How long alerts are collected for one message.")
     quiet_from = models.TimeField(null=True, blank=True)
     quiet_until = models.TimeField(null=True, blank=True)
     time_zone = models.CharField(max_length=60, default="UTC")
     wakes_from = models.CharField(
-        max_length=8, choices=Severity, default=Severity.CRITICAL, help_text="Told in quiet hours too."
+        max_length=8, choices=Severity, default=Severity.CRITICAL, help_text="Notified during quiet hours too."
     )
     tells_resolved = models.BooleanField(default=True)
     changed_by = models.CharField(max_length=150, blank=True)
@@ -130,7 +134,7 @@ class AlertRule(models.Model):
 
 
 class Notice(models.Model):
-    """One message to one channel, about one alert or several. Its id is the same in every attempt."""
+    """One message to one channel about one or more alerts. Its id is the same in every attempt."""
 
     class State(models.TextChoices):
         WAITING = "waiting"
@@ -150,19 +154,19 @@ class Notice(models.Model):
     phase = models.CharField(max_length=9, choices=Phase)
     kind = models.CharField(max_length=20, blank=True)
     pair = models.CharField(max_length=63, default=ANY)
-    is_quiet = models.BooleanField(default=False, help_text="Put off to the end of quiet hours.")
+    is_quiet = models.BooleanField(default=False, help_text="Delayed until the end of quiet hours.")
     alerts = models.ManyToManyField(Alert, through="NoticeItem", related_name="notices")
     created_at = models.DateTimeField()
     due_at = models.DateTimeField()
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
-    message = models.JSONField(null=True, blank=True, help_text="What is sent, from the first attempt on.")
+    message = models.JSONField(null=True, blank=True, help_text="The content, fixed at the first attempt.")
     attempts = models.PositiveIntegerField(default=0)
     claimed_until = models.DateTimeField(null=True, blank=True)
     claimed_by = models.CharField(max_length=32, blank=True)
-    status = models.PositiveIntegerField(null=True, blank=True, help_text="Of the last answer over HTTP.")
+    status = models.PositiveIntegerField(null=True, blank=True, help_text="Of the last HTTP response.")
     reason = models.TextField(blank=True, help_text="Why the last attempt failed, or why it was not sent.")
     ended_at = models.DateTimeField(null=True, blank=True)
-    by = models.CharField(max_length=150, blank=True, help_text="Who pressed Test.")
+    by = models.CharField(max_length=150, blank=True, help_text="Who requested the test.")
 
     class Meta:
         ordering = ("-created_at", "-id")
@@ -183,17 +187,17 @@ class Notice(models.Model):
 
     @classmethod
     def open_ones(cls) -> models.QuerySet[Notice]:
-        """Those that are still to be sent."""
+        """Messages that are still to be sent."""
         return cls._default_manager.filter(state=cls.State.WAITING)
 
     @classmethod
     def unclaimed(cls, now: datetime) -> models.QuerySet[Notice]:
-        """Those that are due and not claimed by a process."""
+        """Due messages that no process has claimed."""
         free = Q(claimed_until__isnull=True) | Q(claimed_until__lt=now)
         return cls.open_ones().filter(free, due_at__lte=now)
 
     def claim(self, now: datetime, seconds: float) -> bool:
-        """Claim it for so long, unless another process has claimed it."""
+        """Claim it for this time, unless another process has claimed it."""
         token, until = uuid.uuid4().hex, now + timedelta(seconds=seconds)
         if not type(self).unclaimed(now).filter(pk=self.pk).update(claimed_until=until, claimed_by=token):
             return False
@@ -207,7 +211,7 @@ class Notice(models.Model):
 
 
 class NoticeItem(models.Model):
-    """That a notice reports an alert. A channel is notified of each phase of an alert once."""
+    """Links a notice to an alert. A channel is notified of each phase of an alert once."""
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="items")
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="items")
@@ -222,13 +226,13 @@ class NoticeItem(models.Model):
 
 
 class ChannelState(models.Model):
-    """The state of a channel. One without a row has never failed."""
+    """The state of a channel. A channel without a row has never failed."""
 
     channel = models.CharField(max_length=63, unique=True)
     failing_since = models.DateTimeField(null=True, blank=True)
     reason = models.TextField(blank=True)
-    disabled_at = models.DateTimeField(null=True, blank=True, help_text="It said that it is gone for good.")
-    sent_at = models.DateTimeField(null=True, blank=True, help_text="When it last took a message.")
+    disabled_at = models.DateTimeField(null=True, blank=True, help_text="Its receiver reported that it is gone.")
+    sent_at = models.DateTimeField(null=True, blank=True, help_text="When it last accepted a message.")
 
     class Meta:
         ordering = ("channel",)
@@ -238,7 +242,7 @@ class ChannelState(models.Model):
 
 
 class AlertRound(models.Model):
-    """The last evaluation of all conditions. Its one row is locked meanwhile, so that there is one at a time."""
+    """The last evaluation of all conditions. Its only row is locked meanwhile, so there is one evaluation at a time."""
 
     ran_at = models.DateTimeField()
 

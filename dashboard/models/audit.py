@@ -1,4 +1,4 @@
-"""The audit trail of operators. An entry is written before the action, completed once after it, then never changed."""
+"""The audit trail of operators. An entry is created before the action, completed once after it, then never changed."""
 
 from typing import Any
 
@@ -8,13 +8,15 @@ from django.db import models
 class AuditEntry(models.Model):
     """One action of one person. An entry without an outcome: the process ended during the action."""
 
-    request_id = models.CharField(max_length=36, unique=True, help_text="The same click sent twice is one entry.")
+    request_id = models.CharField(max_length=36, unique=True, help_text="The same request sent twice is one entry.")
     at = models.DateTimeField()
     operator = models.CharField(max_length=150)
-    via = models.CharField(max_length=80, blank=True, help_text="Empty: the pages. Else a shell, or the token's name.")
+    via = models.CharField(
+        max_length=80, blank=True, help_text="Empty: the pages. Otherwise a shell, or the token's name."
+    )
     verb = models.CharField(max_length=40)
     pair = models.CharField(max_length=63)
-    target = models.TextField(default="*", help_text="`*`: the whole pair. Several entities are parted by `, `.")
+    target = models.TextField(default="*", help_text="`*`: the whole pair. Several entities are separated by `, `.")
     reason = models.TextField(blank=True)
     outcome = models.CharField(
         max_length=9,

@@ -1,4 +1,4 @@
-"""Backlog queues of secondary namespaces, and how deep they were."""
+"""Backlog queues of secondary namespaces, and their depth over time."""
 
 from django.db import models
 
@@ -8,7 +8,7 @@ COUNTS = ("active", "scheduled", "dead_lettered", "transfer", "transfer_dead_let
 
 
 class BacklogQueue(models.Model):
-    """One backlog queue as it was last seen. `index` is null where the name does not end in a number."""
+    """A backlog queue at its last sample. `index` is null if the name does not end in a number."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="backlog_queues")
     path = models.CharField(max_length=300)
@@ -26,10 +26,10 @@ class BacklogQueue(models.Model):
     created_at = models.DateTimeField(null=True, blank=True)
     accessed_at = models.DateTimeField(null=True, blank=True)
     deliverable_since = models.DateTimeField(
-        null=True, blank=True, help_text="Since when it holds messages for entities that take them."
+        null=True, blank=True, help_text="Since when it holds messages for entities that accept them."
     )
     seen_at = models.DateTimeField()
-    is_gone = models.BooleanField(default=False, help_text="The namespace no longer has it.")
+    is_gone = models.BooleanField(default=False, help_text="It does not exist in the namespace any more.")
 
     class Meta:
         ordering = ("pair", "index", "path")
@@ -61,12 +61,12 @@ class BacklogQueue(models.Model):
 
     @property
     def share_full(self) -> float:
-        """How full it is, 0 to 1; 0 where its size limit is not known."""
+        """How full the queue is, 0 to 1; 0 if its size limit is unknown."""
         return self.size_bytes / self.max_size_bytes if self.max_size_bytes else 0.0
 
 
 class PairDepth(models.Model):
-    """The counts of all backlog queues of one pair together, at one moment; what charts of a pair are drawn from."""
+    """The counts of all backlog queues of one pair at one moment, the source of the pair's charts."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="depths")
     at = models.DateTimeField()

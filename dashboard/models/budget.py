@@ -1,10 +1,10 @@
-"""What a month may cost, and that it reached it."""
+"""Monthly budgets, and when they were reached."""
 
 from django.db import models
 
 
 class Budget(models.Model):
-    """What a month may cost, of one pair or (`*`) of everything; reaching `alert_percent` of it is reported once."""
+    """The budget of a month, for one pair or (`*`) for all; reaching `alert_percent` of it is reported once."""
 
     pair = models.CharField(max_length=63, unique=True, default="*")
     cents = models.PositiveBigIntegerField()
@@ -20,12 +20,12 @@ class Budget(models.Model):
 
 
 class BudgetAlert(models.Model):
-    """That a month reached a share of a budget: stored once for each share, reported by the alerts."""
+    """A month has reached a share of a budget: stored once per share, and reported as an alert."""
 
     month = models.CharField(max_length=7)
     pair = models.CharField(max_length=63)
-    percent = models.PositiveSmallIntegerField(help_text="The share that was reached: the budget's own, or 100.")
-    cents = models.BigIntegerField(help_text="What the month had come to.")
+    percent = models.PositiveSmallIntegerField(help_text="The share that was reached: that of the budget, or 100.")
+    cents = models.BigIntegerField(help_text="The cost of the month at that time.")
     budget_cents = models.BigIntegerField()
     currency = models.CharField(max_length=3)
     raised_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Monthly charges: runs of the pipeline, and what they found. Money is kept as whole cents, its exact share as text."""
+"""Monthly charges: runs of the pipeline, and their results. Money is stored as whole cents, its exact share as text."""
 
 import math
 
@@ -9,7 +9,7 @@ RULES = ((PUBLISHED, "published: transfers only"), (SETTLEMENTS, "settlements: s
 
 
 class ChargeRun(models.Model):
-    """One run of the charges job for a month: where it is, what it read, and why it failed if it did."""
+    """One run of the charges job for a month: its progress, its input, and why it failed if it did."""
 
     class Status(models.TextChoices):
         WANTED = "wanted"
@@ -24,7 +24,7 @@ class ChargeRun(models.Model):
     stage = models.CharField(max_length=80, blank=True)
     share = models.FloatField(default=0)
     rows = models.BigIntegerField(default=0)
-    details = models.JSONField(default=dict, help_text="Counts, reasons and price rows, as the job wrote them.")
+    details = models.JSONField(default=dict, help_text="Counts, reasons and price rows from the job.")
     error = models.TextField(blank=True)
     started_by = models.CharField(max_length=150, blank=True)
     started_at = models.DateTimeField()
@@ -44,7 +44,7 @@ class ChargeRun(models.Model):
 
 
 class Invoice(models.Model):
-    """What one billing scope owes for one month under one counting rule."""
+    """The bill of one billing scope for one month under one counting rule."""
 
     run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="invoices")
     month = models.CharField(max_length=7)
@@ -56,8 +56,8 @@ class Invoice(models.Model):
     exact = models.CharField(max_length=40)
     units = models.BigIntegerField(help_text="Billable operations of the month.")
     tiers = models.JSONField(default=list, help_text="The units in each price tier; then Basic's, then Premium's.")
-    unpriced_bytes = models.BigIntegerField(default=0, help_text="They crossed regions; nobody knows the price.")
-    closed_at = models.DateTimeField(null=True, blank=True, help_text="From then on only adjustments change it.")
+    unpriced_bytes = models.BigIntegerField(default=0, help_text="They crossed regions at an unknown price.")
+    closed_at = models.DateTimeField(null=True, blank=True, help_text="After this time only adjustments change it.")
 
     class Meta:
         ordering = ("month", "scope", "rule")
@@ -70,7 +70,7 @@ class Invoice(models.Model):
 
 
 class ClosedMonth(models.Model):
-    """A month that changes by adjustments only, whatever comes later, and from whichever billing scope."""
+    """A month that changes by adjustments only, for any billing scope."""
 
     month = models.CharField(max_length=7, unique=True)
     closed_at = models.DateTimeField()
@@ -83,7 +83,7 @@ class ClosedMonth(models.Model):
 
 
 class Charge(models.Model):
-    """A row of an invoice: what a namespace, entity and kind cost a pair. An invoice's rows sum to it to the cent."""
+    """A row of an invoice: the cost of a namespace, entity and kind for a pair. Rows sum to the invoice to the cent."""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="charges")
     pair = models.CharField(max_length=63, blank=True)
@@ -113,7 +113,7 @@ class Charge(models.Model):
 
 
 class DailyCharge(models.Model):
-    """What the operations of one kind cost on one day, before rounding."""
+    """The cost of the operations of one kind on one day, before rounding."""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="days")
     date = models.DateField()
@@ -131,7 +131,7 @@ class DailyCharge(models.Model):
 
 
 class Adjustment(models.Model):
-    """A difference found after an invoice was closed: what a row comes to now, less what it came to before."""
+    """A difference found after an invoice was closed: the present charge of a row minus its previous charge."""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="adjustments")
     run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="adjustments")
@@ -150,7 +150,7 @@ class Adjustment(models.Model):
 
 
 class Outage(models.Model):
-    """An episode of one entity in one month: from its failover to its recovery, and what it took."""
+    """An outage of one entity in one month: from its failover to its recovery, with its operations."""
 
     run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="outages")
     month = models.CharField(max_length=7)
@@ -162,7 +162,7 @@ class Outage(models.Model):
     reason = models.TextField(blank=True)
     down_s = models.FloatField(help_text="Inside the month.")
     units = models.JSONField(default=dict, help_text="Billable units by kind, to the entity's next outage.")
-    extra = models.JSONField(default=dict, help_text="By counting rule: operations that had not been without it.")
+    extra = models.JSONField(default=dict, help_text="By counting rule: operations that it caused.")
 
     class Meta:
         ordering = ("-started_at", "pair", "entity")
@@ -173,7 +173,7 @@ class Outage(models.Model):
 
 
 class Availability(models.Model):
-    """How long an entity was down in a month."""
+    """The downtime of an entity in a month."""
 
     month = models.CharField(max_length=7)
     pair = models.CharField(max_length=260)
@@ -193,10 +193,10 @@ class Availability(models.Model):
 
     @property
     def percent(self) -> float:
-        """Of the period that has passed, how much the entity accepted sends in the primary."""
+        """The share of the past part of the period in which the entity accepted sends in the primary."""
         return 100 * (1 - self.down_s / self.period_s) if self.period_s else 100.0
 
     @property
     def percent_shown(self) -> float:
-        """The same, rounded down to three places: 100 only without any outage."""
+        """The same, rounded down to three decimals: 100 appears only without any outage."""
         return math.floor(self.percent * 1000) / 1000

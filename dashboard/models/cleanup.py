@@ -1,7 +1,7 @@
-"""What is to be done with backlog queues and dead letters: due rows, carried out by whichever worker claims them.
+"""Requested operations on backlog queues and dead letters, carried out by the worker that claims the row.
 
-A row is written before anything is done. Workers may be killed, doubled or frozen: who carries a row on holds a claim
-that lapses, and every step is a conditional update, so that a process whose claim has lapsed changes nothing more.
+A row is stored before anything is done. Workers may be killed, doubled or frozen: the holder has a claim that expires,
+and every step is a conditional update, so that a process with an expired claim changes nothing.
 """
 
 import uuid
@@ -16,7 +16,7 @@ from dashboard.models.pair import Pair
 
 
 class Errand(models.Model):
-    """Something an operator wants done about one queue; over once `ended_at` is set."""
+    """An operation on one queue that an operator requested; finished once `ended_at` is set."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="+")
     path = models.CharField(max_length=300)
@@ -38,16 +38,16 @@ class Errand(models.Model):
 
     @classmethod
     def open_ones(cls) -> models.QuerySet[Self]:
-        """Those that are not over."""
+        """Unfinished rows."""
         return cls._default_manager.filter(ended_at__isnull=True)
 
     @classmethod
     def unclaimed(cls, now: datetime) -> models.QuerySet[Self]:
-        """Those that are not finished and not claimed by a process."""
+        """Unfinished rows that no process has claimed."""
         return cls.open_ones().filter(Q(claimed_until__isnull=True) | Q(claimed_until__lt=now))
 
     def claim(self, now: datetime, seconds: float) -> bool:
-        """Claim it for so long, unless another process has claimed it."""
+        """Claim it for this time, unless another process has claimed it."""
         token, until = uuid.uuid4().hex, now + timedelta(seconds=seconds)
         if not type(self).unclaimed(now).filter(pk=self.pk).update(claimed_until=until, claimed_by=token):
             return False
@@ -55,7 +55,7 @@ class Errand(models.Model):
         return True
 
     def keep(self, **changes: Any) -> bool:
-        """Write down how far it is. False: the claim has lapsed and another carries it on, or it is over."""
+        """Store the progress. False: the claim has expired and another process continues, or it is finished."""
         mine = type(self).open_ones().filter(pk=self.pk, claimed_by=self.claimed_by)
         kept = bool(mine.update(**changes))
         if kept:
@@ -63,12 +63,12 @@ class Errand(models.Model):
         return kept
 
     def lay_down(self) -> None:
-        """Give the claim up, so that the next look need not wait for its end."""
+        """Release the claim, so that the next look need not wait for its expiry."""
         self.keep(claimed_until=None, claimed_by="")
 
 
 class QueueDeletion(Errand):
-    """The deletion of a backlog queue: quarantined first, deleted once the undo window is over and nothing changed."""
+    """The deletion of a backlog queue: quarantined first, deleted after the undo window if nothing has changed."""
 
     class Stage(models.TextChoices):
         WANTED = "wanted"
@@ -83,7 +83,7 @@ class QueueDeletion(Errand):
     due_at = models.DateTimeField()
     returns_as = models.CharField(max_length=11, blank=True, choices=Stage.choices)
     status_before = models.CharField(max_length=30, default="Active")
-    queue_created_at = models.CharField(max_length=40, help_text="With its path, a queue's identity.")
+    queue_created_at = models.CharField(max_length=40, help_text="Identifies the queue, together with its path.")
     counts = models.JSONField(help_text="What the queue held when the deletion was confirmed.")
 
     class Meta(Errand.Meta):
@@ -105,17 +105,17 @@ class QueueDeletion(Errand):
 
     @property
     def messages(self) -> int:
-        """Messages of every kind that go with the queue."""
+        """Messages of all kinds that are deleted with the queue."""
         return sum(int(self.counts.get(name, 0)) for name in COUNTS)
 
     @property
     def is_revocable(self) -> bool:
-        """Whether it can still be taken back."""
+        """Whether it can still be cancelled."""
         return self.stage in (self.Stage.WANTED, self.Stage.QUARANTINED)
 
 
 class QueueDrain(Errand):
-    """A syphon's run for one backlog queue that no pair's own syphon serves."""
+    """The drain of one backlog queue that is not served by the syphon of a pair."""
 
     moved = models.PositiveBigIntegerField(default=0)
     waiting = models.PositiveBigIntegerField(default=0)
@@ -135,13 +135,13 @@ class DeadLetterJob(Errand):
         RESUBMIT = "resubmit"
         DISCARD = "discard"
 
-    path = models.CharField(max_length=330)  # a topic's 260 and a subscription's 50, with what stands between
+    path = models.CharField(max_length=330)  # a topic's 260 and a subscription's 50, with the part between them
     kind = models.CharField(max_length=8, choices=Kind.choices)
-    destination = models.CharField(max_length=300, blank=True, help_text="Empty: each to the entity it was meant for.")
+    destination = models.CharField(max_length=300, blank=True, help_text="Empty: each to its original entity.")
     numbers = models.JSONField(default=list, help_text="Sequence numbers; empty: all up to `upto`.")
-    upto = models.BigIntegerField(help_text="The highest sequence number there was when it was wanted.")
-    finished = models.JSONField(default=list, help_text="Those of `numbers` that are done.")
-    under_way = models.JSONField(default=list, help_text="What a worker has begun with: once gone, it is done.")
+    upto = models.BigIntegerField(help_text="The highest sequence number at the time of the request.")
+    finished = models.JSONField(default=list, help_text="The processed ones of `numbers`.")
+    under_way = models.JSONField(default=list, help_text="Messages in progress: one that is gone is done.")
     total = models.PositiveBigIntegerField(default=0)
     done = models.PositiveBigIntegerField(default=0)
     failed = models.PositiveBigIntegerField(default=0)
@@ -158,12 +158,12 @@ class DeadLetterJob(Errand):
 
     @property
     def percent(self) -> int:
-        """How far it is, 0 to 100."""
+        """Its progress, 0 to 100."""
         return min(100, 100 * (self.done + self.failed) // self.total) if self.total else 0
 
 
 class DiscardedMessage(models.Model):
-    """What is kept of a dead letter that was discarded: written before it is, its body as a digest only."""
+    """The record of a discarded dead letter: stored before it is discarded, with only a digest of its body."""
 
     job = models.ForeignKey(DeadLetterJob, on_delete=models.PROTECT, related_name="discarded")
     number = models.BigIntegerField()

@@ -1,4 +1,4 @@
-"""The deepest a backlog was in each step of time: what charts of more than an hour are drawn from."""
+"""The highest depth of a backlog in each time step, the source of charts of more than an hour."""
 
 from django.db import models
 
@@ -8,14 +8,14 @@ WHOLE_BACKLOG = "*"
 
 
 class DepthPeak(models.Model):
-    """How deep the backlog of a pair (path `*`), or of one of its entities, was at most in one step of time."""
+    """The highest depth of the backlog of a pair (path `*`), or of one of its entities, in one time step."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="peaks")
     path = models.CharField(max_length=260, default=WHOLE_BACKLOG)
     step_s = models.PositiveIntegerField(help_text="How long the step is, in seconds.")
     at = models.DateTimeField(help_text="When the step begins: a multiple of its length.")
     peak = models.PositiveBigIntegerField()
-    last = models.PositiveBigIntegerField(help_text="What was waiting at the end of the step.")
+    last = models.PositiveBigIntegerField(help_text="Messages waiting at the end of the step.")
 
     class Meta:
         ordering = ("pair", "path", "at")

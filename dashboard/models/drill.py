@@ -1,4 +1,4 @@
-"""Drills: exercises of a failover on a canary entity, carried out step by step by whichever worker claims the row."""
+"""Drills: real failovers of a canary entity, carried out step by step by the worker that claims the row."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,7 @@ from dashboard.models.cleanup import Errand
 
 
 class Drill(Errand):
-    """One drill. `path` is the canary; how far it is and what was seen stand in `course`, written after each step."""
+    """One drill. `path` is the canary; `course` holds progress and observations, stored after each step."""
 
     class Outcome(models.TextChoices):
         PASSED = "passed"
@@ -20,14 +20,16 @@ class Drill(Errand):
         SESSIONS = "session_queue", "queue with sessions"
         TOPIC = "topic"
 
-    kind = models.CharField(max_length=13, choices=Kind.choices, default=Kind.QUEUE, help_text="What the canary is.")
+    kind = models.CharField(
+        max_length=13, choices=Kind.choices, default=Kind.QUEUE, help_text="The type of the canary."
+    )
     step = models.CharField(max_length=12, default="preparing")
     messages = models.PositiveIntegerField(default=30)
     is_scheduled = models.BooleanField(default=False)
     creates_canary = models.BooleanField(default=False)
-    expires_at = models.DateTimeField(help_text="When the forced failover ends by itself, whatever happens.")
-    course = models.JSONField(default=dict, blank=True, help_text="What was done and seen so far.")
-    attempts = models.PositiveIntegerField(default=0, help_text="How often a worker took it on.")
+    expires_at = models.DateTimeField(help_text="When the forced failover expires in any case.")
+    course = models.JSONField(default=dict, blank=True, help_text="Progress and observations.")
+    attempts = models.PositiveIntegerField(default=0, help_text="How often a worker has claimed it.")
     abort_wanted_by = models.CharField(max_length=150, blank=True)
     outcome = models.CharField(max_length=7, blank=True, choices=Outcome.choices)
     report = models.JSONField(default=dict, blank=True)

@@ -1,4 +1,4 @@
-"""Entities of primary namespaces, and what is known of their health."""
+"""Entities of primary namespaces, and their health."""
 
 from typing import Self
 
@@ -8,19 +8,19 @@ from django.urls import reverse
 from dashboard.models.pair import Pair
 
 AT_REST = 3
-"""The rank of an entity that is neither away nor failing, and that no message waits for."""
+"""The rank of an entity that is neither failed over nor failing, and without waiting messages."""
 
 
 class Entities(models.QuerySet["EntityHealth"]):
-    """Entities to choose from."""
+    """A query set of entities."""
 
     def present(self) -> Self:
-        """Those to look at: one that is gone still counts while it is away, or while messages wait for it."""
+        """Entities to show; a deleted one is shown while it is failed over, or while messages wait for it."""
         return self.exclude(gone_at__isnull=False, rank=AT_REST)
 
 
 class EntityHealth(models.Model):
-    """The last health that was heard of one entity. Changes only by compare and set on its version (projection.py)."""
+    """The last reported health of one entity. Changed only by compare and set on its version (projection.py)."""
 
     class Kind(models.TextChoices):
         QUEUE = "queue"
@@ -48,14 +48,14 @@ class EntityHealth(models.Model):
     processes = models.PositiveIntegerField(null=True, blank=True, help_text="Living processes that send; empty: all.")
     is_configured = models.BooleanField(default=False, help_text="PAIRS_FILE names it.")
     gone_at = models.DateTimeField(
-        null=True, blank=True, help_text="Since when neither PAIRS_FILE nor the primary's own list names it."
+        null=True, blank=True, help_text="Since when it is neither in PAIRS_FILE nor in the primary."
     )
 
     last_ping_at = models.DateTimeField(null=True, blank=True)
     last_ping_accepted = models.BooleanField(null=True, blank=True)
     last_ping_reason = models.TextField(blank=True)
     ping_count = models.PositiveIntegerField(default=0)
-    pings_ever = models.PositiveBigIntegerField(default=0, help_text="In all its failovers: only grows.")
+    pings_ever = models.PositiveBigIntegerField(default=0, help_text="In all its failovers; never decreases.")
     next_ping_at = models.DateTimeField(null=True, blank=True)
 
     rank = models.GeneratedField(
@@ -67,7 +67,7 @@ class EntityHealth(models.Model):
         ),
         output_field=models.PositiveSmallIntegerField(),
         db_persist=True,
-        help_text="Worst first: so that the first page of ten thousand is read from an index.",
+        help_text="Worst first, so that an index serves the first page of a long list.",
     )
 
     waiting = models.PositiveBigIntegerField(null=True, blank=True, help_text="Messages for it in the backlog.")
@@ -75,7 +75,7 @@ class EntityHealth(models.Model):
     waiting_at = models.DateTimeField(null=True, blank=True)
     oldest_waiting_at = models.DateTimeField(null=True, blank=True)
     dead_lettered = models.PositiveBigIntegerField(
-        null=True, blank=True, help_text="Its own dead letters, in the primary; empty: not known."
+        null=True, blank=True, help_text="Its dead letters in the primary; empty: unknown."
     )
 
     objects = Entities.as_manager()
@@ -134,19 +134,19 @@ class EntityHealth(models.Model):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is none of those to look at."""
+        """Whether it is not to be shown."""
         return self.gone_at is not None and self.rank == AT_REST
 
     @property
     def disagreement(self) -> str:
-        """`failed over in 1 of 8` where some processes, whose sends are accepted, dispute it; else empty."""
+        """`failed over in 1 of 8` if some processes, whose sends are accepted, dispute it; otherwise empty."""
         if self.state != self.State.FAILED_OVER or self.processes is None:
             return ""
         return f"failed over in {self.failed_over_in} of {self.processes}"
 
 
 class WaitingSample(models.Model):
-    """How many messages for one entity sat in the backlog at one moment; what sparklines are drawn from."""
+    """The number of messages for one entity in the backlog at one moment, the source of sparklines."""
 
     entity = models.ForeignKey(EntityHealth, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField()

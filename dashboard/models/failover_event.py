@@ -2,43 +2,31 @@
 
 from django.db import models
 
+from pairing.events import KINDS
+
+
+def kinds() -> list[tuple[str, str]]:
+    """The choices of the column. Migrations refer to this function, so that a new kind needs none."""
+    return [(name, kind.label) for name, kind in KINDS.items()]
+
 
 class FailoverEvent(models.Model):
-    """One fact. Its id is its identity across redelivery, so it is stored once; facts outlive their pairs."""
-
-    class Kind(models.TextChoices):
-        FAILING = "failing"
-        FAILED_OVER = "failed_over"
-        RECOVERED = "recovered"
-        FORCED = "forced"
-        HELD = "held"
-        RELEASED = "released"
-        QUEUE_PULLED = "queue_pulled"
-        QUEUE_RETURNED = "queue_returned"
-        DEAD_LETTERED = "dead_lettered"
-        SET_ASIDE = "set_aside"
-        SYPHON_STARTED = "syphon_started"
-        SYPHON_PAUSED = "syphon_paused"
-        SYPHON_RESUMED = "syphon_resumed"
-        SYPHON_STOPPED = "syphon_stopped"
-        CAPACITY_WARNING = "capacity_warning"
-        ORDER_AT_RISK = "order_at_risk"
-        LEDGER_UNBALANCED = "ledger_unbalanced"
+    """One event. Its id identifies it across redeliveries, so it is stored once; events outlive their pairs."""
 
     event_id = models.CharField(max_length=36, unique=True)
     time = models.DateTimeField()
     pair = models.CharField(max_length=260)
     entity = models.CharField(max_length=260)
-    kind = models.CharField(max_length=20, choices=Kind)
+    kind = models.CharField(max_length=20, choices=kinds)
     reason = models.TextField(blank=True)
     process = models.CharField(max_length=300, blank=True)
     operator = models.CharField(max_length=150, null=True, blank=True)
-    alerted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="When alerts took note of it.")
+    alerted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="When the alerts evaluated it.")
 
     class Meta:
         ordering = ("-time", "-id")
         constraints = (
-            # A list of kinds would stop the collector, or lose the fact, when applications are newer than this.
+            # A list of kinds would stop the collector, or drop events, if applications are newer than this version.
             models.CheckConstraint(condition=models.Q(kind__regex=r"^[a-z][a-z_]*$"), name="event_kind_is_a_word"),
         )
         indexes = (

@@ -1,17 +1,15 @@
-"""Heartbeats: which workers are alive."""
+"""Heartbeats of workers."""
 
 from django.db import models
 
 
 class Heartbeat(models.Model):
-    """When one process was last heard of."""
+    """The last heartbeat of a process."""
 
     process = models.CharField(max_length=300, unique=True)
     role = models.CharField(max_length=60)
     seen_at = models.DateTimeField()
-    problems = models.JSONField(
-        default=dict, blank=True, help_text="What keeps it from its work, by pair or by backlog queue."
-    )
+    problems = models.JSONField(default=dict, blank=True, help_text="Its problems, by pair or by backlog queue.")
 
     class Meta:
         ordering = ("role", "process")

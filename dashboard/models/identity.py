@@ -1,17 +1,17 @@
-"""Who signs in through an OpenID provider: the provider's name for a person, which never changes hands."""
+"""People who sign in through an OpenID provider, by the provider's permanent identifier."""
 
 from django.conf import settings
 from django.db import models
 
 
 class Identity(models.Model):
-    """A person of one provider. Found by issuer and subject: e-mail addresses and names can be given to others."""
+    """A person of one provider, found by issuer and subject, because e-mail addresses and names can be reassigned."""
 
     issuer = models.CharField(max_length=300)
     subject = models.CharField(max_length=255)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities")
     made_at = models.DateTimeField()
-    seen_at = models.DateTimeField(help_text="When the provider last spoke of the person.")
+    seen_at = models.DateTimeField(help_text="When the person last signed in through the provider.")
 
     class Meta:
         ordering = ("user", "issuer")

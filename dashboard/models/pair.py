@@ -1,11 +1,11 @@
-"""Pairs: what PAIRS_FILE says, as rows that facts can point to."""
+"""The pairs of PAIRS_FILE, as rows that facts refer to."""
 
 from django.db import models
 from django.urls import reverse
 
 
 class Pair(models.Model):
-    """One primary and one secondary namespace. Written by sync_pairs; no credential is kept here."""
+    """One primary and one secondary namespace. Written by sync_pairs, without credentials."""
 
     name = models.CharField(max_length=63, unique=True)
     primary_namespace = models.CharField(max_length=260)
@@ -17,10 +17,12 @@ class Pair(models.Model):
     backlog_queue_count = models.PositiveIntegerField(default=10)
     failover_interval_s = models.FloatField(default=60)
     ping_primary_interval_s = models.FloatField(default=60)
-    is_emulated = models.BooleanField(default=False, help_text="Both namespaces run on this machine.")
+    is_emulated = models.BooleanField(default=False, help_text="Both namespaces run on this host.")
     is_configured = models.BooleanField(default=True, help_text="PAIRS_FILE names it.")
     synced_at = models.DateTimeField()
-    dead_letters_at = models.DateTimeField(null=True, blank=True, help_text="When those of its queues were counted.")
+    dead_letters_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the dead letters of its queues were counted."
+    )
 
     class Meta:
         ordering = ("name",)

@@ -1,10 +1,10 @@
-"""Counts of rows that were pruned, so that a counter of Prometheus never falls."""
+"""Counts of pruned rows, so that a counter of Prometheus never decreases."""
 
 from django.db import models
 
 
 class PrunedCount(models.Model):
-    """How much of one counter, for one value of its label, is on no row any more."""
+    """The part of one counter, for one value of its label, whose rows were pruned."""
 
     counter = models.CharField(max_length=60)
     pair = models.CharField(max_length=260)

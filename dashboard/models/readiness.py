@@ -1,4 +1,4 @@
-"""Whether failover would work: of each pair and each entity, as workers found it last, and how that changed."""
+"""The last readiness of each pair and entity, and its changes."""
 
 from datetime import datetime, timedelta
 
@@ -15,9 +15,9 @@ class PairReadiness(models.Model):
     """The checks that all entities of a pair share. The process that advances `due_at` of a due row runs them."""
 
     pair = models.OneToOneField(Pair, on_delete=models.CASCADE, related_name="readiness")
-    score = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Of an entity that has no fault itself.")
-    checks = models.JSONField(default=list, blank=True, help_text="Each with name, verdict, reason and todo.")
-    probes = models.JSONField(default=dict, blank=True, help_text="What rights were really tried, and what came of it.")
+    score = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Of an entity without faults of its own.")
+    checks = models.JSONField(default=list, blank=True, help_text="The checks, as JSON objects.")
+    probes = models.JSONField(default=dict, blank=True, help_text="The probed rights and their results.")
     checked_at = models.DateTimeField(null=True, blank=True)
     due_at = models.DateTimeField()
 
@@ -30,7 +30,7 @@ class PairReadiness(models.Model):
 
     @classmethod
     def claim(cls, pair: Pair, now: datetime, interval: timedelta) -> "PairReadiness | None":
-        """The row, if a check is due and no other process took it; the next one is due an interval later."""
+        """The row, if a check is due and no other process claimed it; the next one is due an interval later."""
         cls.objects.get_or_create(pair=pair, defaults={"due_at": now})
         if not cls.objects.filter(pair=pair, due_at__lte=now).update(due_at=now + interval):
             return None
@@ -38,20 +38,18 @@ class PairReadiness(models.Model):
 
 
 class Readiness(models.Model):
-    """One entity: how likely its failover works, 0 to 100, and what costs it points."""
+    """The readiness of one entity, 0 to 100, and the reasons for missing points."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="readinesses")
     entity = models.CharField(max_length=260)
     score = models.PositiveSmallIntegerField()
     previous_score = models.PositiveSmallIntegerField(
-        null=True, blank=True, help_text="Before it fell; of one that is as it was, before the last change."
+        null=True, blank=True, help_text="Before it fell; if it has not fallen, before the last change."
     )
-    fell_at = models.DateTimeField(
-        null=True, blank=True, help_text="When it fell last; empty once it is as high again as before."
-    )
-    reasons = models.JSONField(default=list, blank=True, help_text="The checks that are not good, the worst first.")
+    fell_at = models.DateTimeField(null=True, blank=True, help_text="When it last fell; empty once it is restored.")
+    reasons = models.JSONField(default=list, blank=True, help_text="The checks that are not good, worst first.")
     checked_at = models.DateTimeField()
-    own = models.JSONField(default=dict, blank=True, help_text="The verdicts of its own checks, by name.")
+    own = models.JSONField(default=dict, blank=True, help_text="The results of its own checks, by name.")
     probe = models.JSONField(default=dict, blank=True, help_text="Whether workers may send to it in the primary.")
     probed_at = models.DateTimeField(null=True, blank=True)
 
@@ -76,12 +74,12 @@ class Readiness(models.Model):
 
 
 class ReadinessChange(models.Model):
-    """That results of the checks of a pair (entity `*`) or of one entity changed. Changes only."""
+    """A change in the check results of a pair (entity `*`) or of one entity. Contains changed results only."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="+")
     entity = models.CharField(max_length=260, default=WHOLE_PAIR)
     at = models.DateTimeField()
-    verdicts = models.JSONField(help_text="By the name of the check; those of the pair, or the entity's own.")
+    verdicts = models.JSONField(help_text="By the name of the check: those of the pair, or of the entity.")
 
     class Meta:
         ordering = ("at", "id")

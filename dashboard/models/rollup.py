@@ -1,13 +1,13 @@
-"""How deep backlogs were, by hour and day."""
+"""The depth of backlogs by hour and day."""
 
 from django.db import models
 
 
 class BacklogRollup(models.Model):
-    """How deep a pair's backlog was in an hour or on a day: from all samples, so day values are of samples too."""
+    """The depth of a pair's backlog in an hour or on a day. Values of days are computed from samples too."""
 
     pair = models.CharField(max_length=63)
-    queue = models.CharField(max_length=300, help_text="A backlog queue's path; * is all of the pair together.")
+    queue = models.CharField(max_length=300, help_text="The path of a backlog queue; * is all of the pair together.")
     month = models.CharField(max_length=7)
     begins_at = models.DateTimeField()
     is_day = models.BooleanField(help_text="A whole day; an hour otherwise.")

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Statement(models.Model):
-    """What was billed or measured elsewhere for a month: an Azure cost export, or metrics of Azure Monitor."""
+    """The billed or measured values of a month: an Azure cost export, or metrics of Azure Monitor."""
 
     class Source(models.TextChoices):
         EXPORT = "export", "Azure cost export"
@@ -12,7 +12,7 @@ class Statement(models.Model):
 
     month = models.CharField(max_length=7)
     source = models.CharField(max_length=8, choices=Source)
-    name = models.CharField(max_length=200, help_text="The file's name, as it was given.")
+    name = models.CharField(max_length=200, help_text="The name of the uploaded file.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
     rows = models.PositiveIntegerField()
     skipped = models.JSONField(default=dict, help_text="Rows left out, by reason.")
@@ -47,8 +47,8 @@ class BilledDay(models.Model):
 
 
 class ConnectionDay(models.Model):
-    """A namespace's peaks of connections on one day: as a statement's metrics measured them, or (no statement) as they
-    were computed here from the reports of processes.
+    """The connection peaks of a namespace on one day: as measured by a statement's metrics, or (without a statement) as
+    computed from the reports of processes.
     """
 
     statement = models.ForeignKey(
@@ -57,7 +57,7 @@ class ConnectionDay(models.Model):
     date = models.DateField()
     scope = models.CharField(max_length=200, blank=True)
     namespace = models.CharField(max_length=260)
-    peaks = models.JSONField(help_text="Of each hour (UTC), from 0 to 23; null where nothing was told.")
+    peaks = models.JSONField(help_text="By hour (UTC), from 0 to 23; null if unknown.")
 
     class Meta:
         ordering = ("date", "namespace")

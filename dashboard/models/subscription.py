@@ -1,4 +1,4 @@
-"""Subscriptions of topics in primary namespaces, by what their receivers gave up."""
+"""Subscriptions of topics in primary namespaces, with their dead letters."""
 
 from django.db import models
 
@@ -8,7 +8,7 @@ BELOW = "/Subscriptions/"
 
 
 class TopicSubscription(models.Model):
-    """A subscription and its dead letters as workers counted them last. One that is gone has no row."""
+    """A subscription and its dead letters at the last count. A deleted one has no row."""
 
     topic = models.ForeignKey(EntityHealth, on_delete=models.CASCADE, related_name="subscriptions")
     name = models.CharField(max_length=50)

@@ -1,4 +1,4 @@
-"""Syphons: their pauses, limits and runs, and the ledgers of what they drained."""
+"""Syphons: their pauses, limits and runs, and their ledgers."""
 
 from django.db import models
 
@@ -25,7 +25,7 @@ class SyphonPause(models.Model):
 
 
 class SyphonPace(models.Model):
-    """An operator's limit for a pair's syphon (target `*`), for one backlog queue or for draining to one entity."""
+    """An operator's rate limit for a pair's syphon (target `*`), for one backlog queue or for one entity."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="paces")
     target = models.CharField(max_length=300, default=WHOLE_PAIR)
@@ -46,17 +46,17 @@ class SyphonPace(models.Model):
 
 
 class SyphonLedger(models.Model):
-    """The ledger of one filling of a backlog queue: from its first message until the syphon found it drained."""
+    """The ledger of one filling of a backlog queue: from its first message until the syphon found it empty."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="ledgers")
     queue = models.CharField(max_length=300)
-    began_at = models.DateTimeField(help_text="When its first message was put there, by the broker.")
-    ended_at = models.DateTimeField(null=True, blank=True, help_text="When it was found drained.")
+    began_at = models.DateTimeField(help_text="The enqueue time of its first message.")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When it was found empty.")
     enqueued = models.PositiveBigIntegerField(default=0)
-    home = models.PositiveBigIntegerField(default=0, help_text="Messages that have met a fate.")
-    moved_at = models.DateTimeField(help_text="When the last of them did, as far as anybody looked.")
-    fates = models.JSONField(default=dict, help_text="Messages by what became of them.")
-    missing = models.BigIntegerField(null=True, blank=True, help_text="0: all accounted for. Not known before the end.")
+    home = models.PositiveBigIntegerField(default=0, help_text="Messages with a known outcome.")
+    moved_at = models.DateTimeField(help_text="When the last of them was processed, as of the last look.")
+    fates = models.JSONField(default=dict, help_text="Messages by outcome.")
+    missing = models.BigIntegerField(null=True, blank=True, help_text="0: all accounted for. Unknown before the end.")
     reporter = models.CharField(max_length=300, blank=True)
     seen_at = models.DateTimeField()
 
@@ -82,13 +82,13 @@ class SyphonRun(models.Model):
     queue = models.CharField(max_length=300)
     holder = models.CharField(max_length=300, help_text="The process that had the lease.")
     started_at = models.DateTimeField()
-    seen_at = models.DateTimeField(help_text="When it was last seen to hold it.")
+    seen_at = models.DateTimeField(help_text="When it was last seen to hold the lease.")
     ended_at = models.DateTimeField(null=True, blank=True)
     ended_because = models.TextField(blank=True)
-    moved = models.PositiveBigIntegerField(default=0, help_text="Messages brought home.")
+    moved = models.PositiveBigIntegerField(default=0, help_text="Messages drained.")
     dead_lettered = models.PositiveBigIntegerField(default=0)
     otherwise = models.PositiveBigIntegerField(default=0, help_text="Expired, discarded or set aside.")
-    busy_s = models.FloatField(default=0, help_text="Of its time, how long messages were moving.")
+    busy_s = models.FloatField(default=0, help_text="The part of its time in which messages were moving.")
 
     class Meta:
         ordering = ("-started_at", "queue")
@@ -112,5 +112,5 @@ class SyphonRun(models.Model):
 
     @property
     def pace(self) -> float | None:
-        """Messages drained a second while any were; None where none was."""
+        """Messages drained per second of moving time; None without any."""
         return self.moved / self.busy_s if self.moved and self.busy_s else None

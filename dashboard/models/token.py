@@ -1,4 +1,4 @@
-"""Tokens by which programs ask the API. Only a digest is kept: who reads this table cannot use them."""
+"""Tokens of programs for the API. Only digests are stored, so that reading this table does not give access."""
 
 from datetime import datetime
 
@@ -7,16 +7,16 @@ from django.db import models
 
 
 class ApiToken(models.Model):
-    """One token of one person. It gives no more than its scope, and no more than the person may at that moment."""
+    """One token of one person. It gives at most its scope, and at most the present rights of the person."""
 
     class Scope(models.TextChoices):
-        READ = "read", "read: look at everything a viewer sees"
-        OPERATE = "operate", "operate: do what an operator does"
-        ADMINISTER = "administer", "administer: also discard and delete what holds messages"
+        READ = "read", "read: everything a viewer sees"
+        OPERATE = "operate", "operate: the actions of an operator"
+        ADMINISTER = "administer", "administer: also discard messages and delete queues with messages"
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=60, help_text="What uses it; the audit trail names it.")
-    prefix = models.CharField(max_length=16, unique=True, help_text="Its first characters, by which it is found.")
+    name = models.CharField(max_length=60, help_text="The program that uses it; recorded in the audit trail.")
+    prefix = models.CharField(max_length=16, unique=True, help_text="Its first characters, for lookups.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of the whole token.")
     scope = models.CharField(max_length=10, choices=Scope)
     made_at = models.DateTimeField()
@@ -44,5 +44,5 @@ class ApiToken(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
     def is_usable(self, now: datetime) -> bool:
-        """Whether it opens anything at that moment, if its owner may."""
+        """Whether it is valid at that moment, if its owner is allowed."""
         return self.revoked_at is None and now < self.expires_at

@@ -17,7 +17,7 @@ router = Router(tags=["readiness and alerts"])
 
 
 class Found(Schema):
-    """One check: what was found, and what a person can do about it."""
+    """One check: its result, and what to do about it."""
 
     name: str
     verdict: str
@@ -26,7 +26,7 @@ class Found(Schema):
 
 
 class EntityReadiness(Schema):
-    """How likely an entity's failover works, 0 to 100; null where nobody has looked lately."""
+    """The readiness of an entity, 0 to 100; null if it was not checked recently."""
 
     pair: str
     entity: str
@@ -46,7 +46,7 @@ class SharedReadiness(Schema):
 
 
 class ReadinessQuery(Cursor):
-    """Which entities."""
+    """Filters of entities."""
 
     pair: Word = ""
     q: Word = ""
@@ -55,7 +55,7 @@ class ReadinessQuery(Cursor):
 
 @router.get("/readiness", response={200: Page[EntityReadiness], **PROBLEMS}, operation_id="readiness")
 def readiness(request: HttpRequest, query: Annotated[ReadinessQuery, Query()]) -> dict[str, Any]:
-    """Whether failover would work, of each entity; the worst first."""
+    """Whether the failover of each entity would work, lowest score first."""
     rows, now = Readiness.objects.select_related("pair"), timezone.now()
     if query.pair:
         rows = rows.filter(pair=pair_or_404(query.pair))

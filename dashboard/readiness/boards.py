@@ -75,19 +75,19 @@ def _counted(rows: QuerySet[Readiness]) -> Iterable[Any]:
 
 
 def _line(pair: Pair, row: PairReadiness | None, sums: dict[str, int], now: datetime) -> PairLine:
-    checks = [Check.from_json(told) for told in row.checks] if row else []
+    checks = [Check.from_json(reported) for reported in row.checks] if row else []
     counts = {state: sums.get(state, 0) for state in STATES}
-    told = list(turns(changes(pair, WHOLE_PAIR, now - DAY), WHOLE_PAIR))
-    window = _window(told, now, DAY)
-    drawn = _whole(points(told), row.score if row else None, window)
+    reported = list(turns(changes(pair, WHOLE_PAIR, now - DAY), WHOLE_PAIR))
+    window = _window(reported, now, DAY)
+    drawn = _whole(points(reported), row.score if row else None, window)
     label = f"{pair.name}: readiness over the last day, now {row.score if row else 'not known'}"
     stale = row is None or is_stale(row.checked_at, now)
     return PairLine(pair, row, stale, checks, counts, sums.get("lowest"), sparkline(drawn, window, label))
 
 
-def _window(told: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
+def _window(reported: Sequence[Turn], now: datetime, longest: timedelta) -> Window:
     """The shortest span that contains all changes."""
-    began = told[0].at if told else now - longest
+    began = reported[0].at if reported else now - longest
     return Window.last(next((span for span in SPANS if now - began <= span), longest), now)
 
 
@@ -120,16 +120,16 @@ class EntityBoard:
 
 def entity_board(row: Readiness, now: datetime) -> EntityBoard:
     """The readiness of one entity."""
-    told = list(turns(changes(row.pair, row.entity, now - KEPT), row.entity))
-    window = _window(told, now, KEPT)
-    drawn = _whole(points(told), row.score, window)
+    reported = list(turns(changes(row.pair, row.entity, now - KEPT), row.entity))
+    window = _window(reported, now, KEPT)
+    drawn = _whole(points(reported), row.score, window)
     series = [Series("score", drawn, "total")]
     label = f"Readiness of {row.entity} over time; now {row.score} of 100"
     chart = Chart(
         depth_chart(series, window, label), small_chart(series, window, label), thin(drawn, window, TABLE_ROWS), series,
         is_empty=not drawn,
     )  # fmt: skip
-    return EntityBoard(row, is_stale(row.checked_at, now), every_check(row), chart, told[::-1][:20])
+    return EntityBoard(row, is_stale(row.checked_at, now), every_check(row), chart, reported[::-1][:20])
 
 
 def every_check(row: Readiness) -> list[Check]:

@@ -62,9 +62,9 @@ def queues(facts: PairFacts) -> Check:
     if closed:
         return Check("queues", WEAK, f"Not active: {_listed(closed)}.", "End its quarantine on the Backlog page.")
     if odd:
-        told = f"{odd[0].path}: {', '.join(odd[0].deviations)}"
+        reported = f"{odd[0].path}: {', '.join(odd[0].deviations)}"
         more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
-        return Check("queues", WEAK, f"Deviating: {told}{more}.", "Compare and repair on the Backlog page.")
+        return Check("queues", WEAK, f"Deviating: {reported}{more}.", "Compare and repair on the Backlog page.")
     return Check("queues", GOOD)
 
 
@@ -191,11 +191,11 @@ def sizes(facts: EntityFacts) -> Check:
         todo = "Wait for the charges of a month with sends to it."
         return Check("sizes", UNKNOWN, "The size of its messages is unknown.", todo)
     limit = facts.limit - HEADROOM
-    told = f"Its messages have {facts.message_bytes:,} bytes on average; the backlog accepts {limit:,}."
+    reported = f"Its messages have {facts.message_bytes:,} bytes on average; the backlog accepts {limit:,}."
     todo = "Make them smaller, store bodies elsewhere, or use a higher tier for the secondary."
     if facts.message_bytes >= limit:
-        return Check("sizes", BAD, told, todo)
-    return Check("sizes", WEAK, told, todo) if facts.message_bytes >= NEAR * limit else Check("sizes", GOOD)
+        return Check("sizes", BAD, reported, todo)
+    return Check("sizes", WEAK, reported, todo) if facts.message_bytes >= NEAR * limit else Check("sizes", GOOD)
 
 
 def fresh(probe: Probe | None, now: datetime, kept: timedelta) -> Probe | None:

@@ -31,10 +31,10 @@ class Probe:
         return {"answer": self.answer.value, "at": self.at.isoformat(), "reason": self.reason}
 
     @classmethod
-    def from_json(cls, told: Any) -> Probe | None:
+    def from_json(cls, reported: Any) -> Probe | None:
         """Parse the stored text; None if it is invalid."""
         try:
-            return cls(Answer(told["answer"]), datetime.fromisoformat(told["at"]), str(told["reason"]))
+            return cls(Answer(reported["answer"]), datetime.fromisoformat(reported["at"]), str(reported["reason"]))
         except (ValueError, KeyError, TypeError):
             return None
 

@@ -35,20 +35,20 @@ def changes(pair: Pair, entity: str, since: datetime) -> list[ReadinessChange]:
 
 def turns(kept: Iterable[ReadinessChange], entity: str) -> Iterator[Turn]:
     """The score after each change; an entity has none before it and its pair are checked."""
-    verdicts: dict[str, Result] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Result.GOOD)
+    results: dict[str, Result] = {} if entity != WHOLE_PAIR else dict.fromkeys(OF_ENTITY, Result.GOOD)
     before: int | None = None
     for one in kept:
-        told = {name: Result(verdict) for name, verdict in one.verdicts.items()}
-        turned = {name: verdict for name, verdict in told.items() if verdicts.get(name) is not verdict}
-        verdicts |= told
-        if len(verdicts) < len(WEIGHTS):
+        reported = {name: Result(result) for name, result in one.verdicts.items()}
+        turned = {name: result for name, result in reported.items() if results.get(name) is not result}
+        results |= reported
+        if len(results) < len(WEIGHTS):
             continue
-        now = score(verdicts)
+        now = score(results)
         if turned:
             yield Turn(one.at, now, before, turned)
         before = now
 
 
-def points(told: Sequence[Turn]) -> list[Point]:
+def points(reported: Sequence[Turn]) -> list[Point]:
     """The scores as points of a chart."""
-    return [(turn.at, turn.score) for turn in told]
+    return [(turn.at, turn.score) for turn in reported]

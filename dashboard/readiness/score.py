@@ -64,8 +64,8 @@ class Check:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, str]) -> Check:
-        return cls(told["name"], Result(told["verdict"]), told["reason"], told["todo"])
+    def from_json(cls, reported: Mapping[str, str]) -> Check:
+        return cls(reported["name"], Result(reported["verdict"]), reported["reason"], reported["todo"])
 
     @property
     def title(self) -> str:
@@ -80,11 +80,11 @@ class Check:
         return WEIGHTS[self.name].is_vital
 
 
-def score(verdicts: Mapping[str, Result]) -> int:
+def score(results: Mapping[str, Result]) -> int:
     """The score, 0 to 100; a missing finding counts as unknown."""
-    told = {name: verdicts.get(name, Result.UNKNOWN) for name in WEIGHTS}
-    points = sum(WEIGHTS[name].points * SHARES[verdict] for name, verdict in told.items())
-    bounds = [BOUNDS.get(verdict, 100) for name, verdict in told.items() if WEIGHTS[name].is_vital]
+    reported = {name: results.get(name, Result.UNKNOWN) for name in WEIGHTS}
+    points = sum(WEIGHTS[name].points * SHARES[result] for name, result in reported.items())
+    bounds = [BOUNDS.get(result, 100) for name, result in reported.items() if WEIGHTS[name].is_vital]
     return int(min(points, *bounds))
 
 

@@ -43,8 +43,8 @@ def keep(row: PairReadiness, facts: PairFacts) -> bool:
         known = {one.entity: one for one in Readiness.objects.filter(pair=pair)}
         entities = EntityHealth.objects.present().filter(pair=pair).only("path", "state")
         probes = {path: one.probe for path, one in known.items()}
-        told = entity_facts(pair, entities, probes)
-        judged = [judge(path, shared, checks_of_entity(one, now)) for path, one in told]
+        reported = entity_facts(pair, entities, probes)
+        judged = [judge(path, shared, checks_of_entity(one, now)) for path, one in reported]
         changed |= _keep_entities(row, known, judged, now)
         gone = known.keys() - {one.entity for one in judged}
         if gone:
@@ -57,19 +57,19 @@ def judge(entity: str, shared: Sequence[Check], own: Sequence[Check]) -> Judged:
     """One entity's score, from its own checks and those of its pair. Pure."""
     every = [*shared, *own]
     reasons = [check.as_json() for check in faults_of(every)]
-    verdicts = {name: verdict.value for name, verdict in results_of(own).items()}
-    return Judged(entity, score(results_of(every)), reasons, verdicts)
+    results = {name: result.value for name, result in results_of(own).items()}
+    return Judged(entity, score(results_of(every)), reasons, results)
 
 
 def _keep_pair(row: PairReadiness, shared: Sequence[Check], now: datetime) -> bool:
-    verdicts = {name: verdict.value for name, verdict in results_of(shared).items()}
-    before = {told["name"]: told["verdict"] for told in row.checks}
-    told = [check.as_json() for check in shared]
-    is_new = bool(told != row.checks)
+    results = {name: result.value for name, result in results_of(shared).items()}
+    before = {reported["name"]: reported["verdict"] for reported in row.checks}
+    reported = [check.as_json() for check in shared]
+    is_new = bool(reported != row.checks)
     points = score({**results_of(shared), **_FLAWLESS})
-    PairReadiness.objects.filter(pk=row.pk).update(checks=told, score=points, checked_at=now)
-    if verdicts != before:
-        ReadinessChange.objects.create(pair=row.pair, at=now, verdicts=verdicts, entity=WHOLE_PAIR)
+    PairReadiness.objects.filter(pk=row.pk).update(checks=reported, score=points, checked_at=now)
+    if results != before:
+        ReadinessChange.objects.create(pair=row.pair, at=now, verdicts=results, entity=WHOLE_PAIR)
     return is_new
 
 

@@ -21,12 +21,12 @@ MOST_LINES = 50
 def summary(pair: str | None, least: int) -> dict[str, Any]:
     """The last findings of one pair or all. Raises CommandError if there are none."""
     try:
-        return _told(pair, least)
+        return _summary(pair, least)
     except DatabaseError as error:
         raise CommandError(problem_of(error), returncode=NOT_KNOWN) from None
 
 
-def _told(pair: str | None, least: int) -> dict[str, Any]:
+def _summary(pair: str | None, least: int) -> dict[str, Any]:
     now = timezone.now()
     pairs = Pair.objects.filter(is_configured=True)
     if pair is not None:
@@ -75,13 +75,13 @@ def _redis() -> str:
     return ""
 
 
-def lines(told: dict[str, Any]) -> list[str]:
+def lines(reported: dict[str, Any]) -> list[str]:
     """The summary as lines: counts, and poor entities with remedies."""
-    counts = told["counts"]
-    head = f"{counts['ready']:,} ready, {counts['below']:,} below {told['least']}, {counts['unknown']:,} not known"
-    said = [f"Redis {told['redis']}; {head}."]
-    said += [f"{pair}: never checked; is a worker running?" for pair in told["never_checked"]]
-    poor = [one for one in told["entities"] if one["score"] is None or one["score"] < told["least"]]
+    counts = reported["counts"]
+    head = f"{counts['ready']:,} ready, {counts['below']:,} below {reported['least']}, {counts['unknown']:,} not known"
+    said = [f"Redis {reported['redis']}; {head}."]
+    said += [f"{pair}: never checked; is a worker running?" for pair in reported["never_checked"]]
+    poor = [one for one in reported["entities"] if one["score"] is None or one["score"] < reported["least"]]
     for one in poor[:MOST_LINES]:
         points = "  ?" if one["score"] is None else f"{one['score']:3}"
         said.append(f"{points}  {one['pair']}/{one['entity']}")

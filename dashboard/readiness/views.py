@@ -72,5 +72,5 @@ def entity(request: HttpRequest, pair: str, path: str) -> HttpResponse:
 
 def _row(row: Readiness, now: object) -> dict[str, object]:
     stale = is_stale(row.checked_at, timezone.now())
-    faults = faults_of(Check.from_json(told) for told in row.reasons)
+    faults = faults_of(Check.from_json(reported) for reported in row.reasons)
     return {"row": row, "score": None if stale else row.score, "faults": faults, "first": faults[0] if faults else None}

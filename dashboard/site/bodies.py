@@ -1,4 +1,4 @@
-"""Bodies of requests, bounded before anything takes them: Django would put them on the disk whole, for anybody."""
+"""Limits of request bodies, checked before Django writes a body to disk, which it does for anonymous requests too."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,9 +11,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 LARGEST_BYTES = 64 * 1024 * 1024
-"""The largest file that may be uploaded."""
+"""The size limit of an uploaded file."""
 FORM_BYTES = 64 * 1024
-"""What a form has beside its file."""
+"""Room for the other fields of the form."""
 UPLOADS = ("/costs/reconcile/upload/", "/api/v1/statements")
 PAGE = b"text/plain", b"The request is too large.\n"
 PROBLEM = (
@@ -24,11 +24,11 @@ PROBLEM = (
 
 
 class TooLarge(Exception):
-    """More came than may."""
+    """The body exceeds its limit."""
 
 
 class BoundedBodies:
-    """An ASGI application before another: it answers 413 where a body is larger than its address takes."""
+    """ASGI middleware that responds 413 if a body exceeds the limit of its address."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -38,7 +38,7 @@ class BoundedBodies:
             await self._application(scope, receive, send)
             return
         left = most(scope["path"])
-        if _told(scope) > left:
+        if _declared_size(scope) > left:
             await _refuse(scope, send)
             return
 
@@ -52,18 +52,18 @@ class BoundedBodies:
 
         try:
             await self._application(scope, bounded, send)
-        except TooLarge:  # Django has read the body before it answers anything
+        except TooLarge:  # Django reads the whole body before it responds
             await _refuse(scope, send)
 
 
 def most(path: str) -> int:
-    """How many bytes a body may have that is sent there."""
+    """The size limit of a body for this path, in bytes."""
     usual = int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
     return FORM_BYTES + (LARGEST_BYTES if path.endswith(UPLOADS) else usual)
 
 
-def _told(scope: Scope) -> int:
-    """How large the request says it is; 0 where it does not."""
+def _declared_size(scope: Scope) -> int:
+    """The declared size of the request; 0 without one."""
     text = dict(scope["headers"]).get(b"content-length", b"")
     return int(text) if text.isdigit() and len(text) < 20 else 0
 

@@ -1,13 +1,13 @@
-"""Text in files that people open with a spreadsheet."""
+"""Text cells of files that people open with a spreadsheet."""
 
 import re
 
 SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-"""What makes a cell a formula; of full width, too."""
+"""Characters that start a formula, including full-width ones."""
 FORMULA = re.compile(rf"^(?=[{SIGNS}\t\r\n]| +[{SIGNS}])|(?<=[;|\t\r\n])(?= *[{SIGNS}])")
-"""Where one begins: also behind a mark at which spreadsheets of some countries part cells, quoted or not."""
+"""The start of a cell, also after a separator that some locales use, quoted or not."""
 
 
 def cell(value: str | None) -> str:
-    """Text from outside must not become a formula in somebody's spreadsheet: it gets an apostrophe in front then."""
+    """Prefix text that a spreadsheet would evaluate as a formula with an apostrophe."""
     return FORMULA.sub("'", value or "")

@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn on the server: they need no script and follow the page's colours. Pure."""
+"""Charts as SVG, rendered by the server: they need no script and use the colours of the page. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ Point = tuple[datetime, int]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A named line. `tone` is the CSS class that colours it: `total`, or `series-1` to `series-5`."""
+    """A named line. `tone` is the CSS class of its colour: `total`, or `series-1` to `series-5`."""
 
     name: str
     points: Sequence[Point]
@@ -22,26 +22,26 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time a chart shows."""
+    """The period that a chart shows."""
 
     start: datetime
     end: datetime
     is_past: bool = False
-    """Past windows are labelled with the time of day (UTC), the others with how long ago."""
+    """Axis labels: the time of day (UTC) for past windows, otherwise the time before now."""
 
     @classmethod
     def last(cls, span: timedelta, now: datetime) -> "Window":
         return cls(now - span, now)
 
     def share(self, at: datetime) -> float:
-        """Where a moment lies, 0 at the start and 1 at the end."""
+        """The position of a moment in the window, from 0 at the start to 1 at the end."""
         return min(1.0, max(0.0, (at - self.start) / (self.end - self.start)))
 
 
 def thin(points: Iterable[Point], window: Window, buckets: int) -> list[Point]:
-    """At most one point a bucket: the highest, because a peak that is not drawn did not happen.
+    """At most one point per bucket: the highest, so that peaks remain visible.
 
-    Before a gap, and at the end, there is the bucket's last as well: that is what held meanwhile, and not the peak.
+    Before a gap, and at the end, also the bucket's last point, because that value lasted, and not the peak.
     """
     best: dict[int, Point] = {}
     last: dict[int, Point] = {}
@@ -59,7 +59,7 @@ def thin(points: Iterable[Point], window: Window, buckets: int) -> list[Point]:
 
 
 def ceiling(value: int) -> int:
-    """The next round number at or above; at least 10, so that one message is no alarm."""
+    """The next round number at or above the value; at least 10, so that a single message does not look alarming."""
     if value <= 10:
         return 10
     power = 10 ** math.floor(math.log10(value))
@@ -67,7 +67,7 @@ def ceiling(value: int) -> int:
 
 
 def sparkline(points: Sequence[Point], window: Window, label: str, width: int = 120, height: int = 28) -> SafeString:
-    """A small line without axes. The label says in words what it shows."""
+    """A small line without axes. The label describes it in words."""
     top = max((value for _, value in points), default=0)
     drawn = _steps(points, window, max(top, 5), width, height, pad=2) if top else f"0,{height - 2} {width},{height - 2}"
     first = window.share(points[0][0]) * width if points else 0
@@ -94,7 +94,7 @@ def depth_chart(
 
 
 def small_chart(series: Sequence[Series], window: Window, label: str) -> SafeString:
-    """The same for a phone: as wide as its screen, so that its words are legible; the names are beside it."""
+    """The same for a phone: as wide as its screen, so that its labels are legible; the legend is beside it."""
     return _drawn(series, window, label, 340, 180, right=6, ticks=2)
 
 
@@ -122,7 +122,7 @@ def _drawn(
 
 
 def _steps(points: Sequence[Point], window: Window, peak: int, width: float, height: float, pad: float = 0) -> str:
-    """Coordinates of a staircase: a depth holds until it is measured again, and the last one until now."""
+    """Coordinates of a staircase: a depth is valid until the next measurement, and the last one until now."""
     usable = height - 2 * pad
     corners: list[tuple[float, float]] = []
     for when, value in points:
@@ -183,7 +183,7 @@ def _when(window: Window, at: datetime) -> str:
 
 
 def _names(series: Sequence[Series], peak: int, x: float, top: int, height: int) -> SafeString:
-    """Each line's name at its end, pushed apart so that none covers another."""
+    """The name of each line at its end, moved apart so that they do not overlap."""
     ends = sorted(
         ((top + height * (1 - line.points[-1][1] / peak), line) for line in series if line.points),
         key=lambda end: end[0],
@@ -212,7 +212,7 @@ def _shortened(name: str) -> str:
 
 
 def short_number(value: int) -> str:
-    """A number a person reads at a glance: 1,204, 12.3k, 4.5M."""
+    """A short form of a number: 1,204, 12.3k, 4.5M."""
     if value < 10_000:
         return f"{value:,}"
     if value < 1_000_000:

@@ -1,4 +1,4 @@
-"""Pages for what went wrong: what it is, and what to do next."""
+"""Error pages: what went wrong, and what to do next."""
 
 import json
 import sys
@@ -11,45 +11,45 @@ from django.template.loader import render_to_string
 from dashboard.site.database import AWAY, RETRY_AFTER_S, SENTENCE
 from dashboard.site.pages import wants_part
 
-STALE = "The form was open too long, or your browser blocks cookies. Go back, load the page again and repeat."
+STALE = "The form was open for too long, or your browser blocks cookies. Go back, reload the page and try again."
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form without a valid token; nothing was done."""
+    """A form without a valid CSRF token; nothing was done."""
     return refusal(request, STALE)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """A question that makes no sense. Only a sentence of ours is shown: Django's own would tell of its insides."""
-    reason = str(exception) if isinstance(exception, BadRequest) else "The address or the form makes no sense."
+    """An invalid request. Only our own messages are shown, because Django's can contain internals."""
+    reason = str(exception) if isinstance(exception, BadRequest) else "The address or the form is invalid."
     return render(request, "site/400.html", {"reason": reason}, status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Something this person may not do."""
+    """The person is not allowed to do this."""
     return refusal(request, str(exception))
 
 
 def refusal(request: HttpRequest, reason: str) -> HttpResponse:
-    """The page that says what is missing; htmx gets its sentence alone, and shows it where one is."""
+    """The page that says which right is missing; htmx gets only the sentence."""
     name = "site/403.html#fragment" if wants_part(request) else "site/403.html"
     return render(request, name, {"reason": reason}, status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """An address nothing answers to."""
+    """An unknown address."""
     return render(request, "site/404.html", status=404)
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """An error of our own, which the log has; or a database that does not answer."""
+    """An internal error, which is in the log; or an unavailable database."""
     if isinstance(sys.exc_info()[1], AWAY):
         return unavailable(request)
     return render(request, "site/500.html", status=500)
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    """The database does not answer: said without it, in the form that was asked for, with when to ask again."""
+    """The database does not respond: reported without using it, in the requested format, with Retry-After."""
     if request.path.startswith("/api/"):
         problem = {
             "type": "about:blank",
@@ -59,7 +59,7 @@ def unavailable(request: HttpRequest) -> HttpResponse:
             "errors": [],
         }
         answer = HttpResponse(json.dumps(problem), status=503, content_type="application/problem+json")
-    elif "HX-Request" in request.headers:  # what knows htmx may not have been reached
+    elif "HX-Request" in request.headers:  # htmx's middleware may not have run yet
         answer = HttpResponse(SENTENCE, status=503)
     else:
         answer = HttpResponse(render_to_string("site/unavailable.html", {"reason": SENTENCE}), status=503)

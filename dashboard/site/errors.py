@@ -1,5 +1,5 @@
-"""Errors that every room may meet."""
+"""Errors shared by all rooms."""
 
 
 class Unavailable(Exception):
-    """Something outside the control plane, which it needs, does not answer or refuses. The text is for people."""
+    """An external service that is needed does not respond or refuses. The text is for people."""

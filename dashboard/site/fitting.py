@@ -1,6 +1,6 @@
-"""What the fleet reports, made to fit a column: databases refuse what is too long, NULs, and halves of characters.
+"""Truncates reported values to their columns: databases reject long texts, NULs and lone surrogates.
 
-One report that cannot be stored must not hold up those behind it.
+One report that cannot be stored must not block those behind it.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ Row = TypeVar("Row", bound=Model)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DIGEST = 16
 LONGEST = 2000
-"""Of texts that a database takes at any length: whoever tells them must not fill it, nor every page that shows them."""
+"""The limit of texts in columns without one, so that a reporter cannot fill the database or the pages."""
 KIND = 20
 _MOST = 2**31 - 1
 
 
 def fitted(text: str, length: int | None) -> str:
-    """The text in at most so many characters (None: LONGEST). A digest tells what is cut off apart: two stay two."""
+    """The text, at most this long (None: LONGEST). A truncated text ends in a digest, which keeps texts distinct."""
     length = LONGEST if length is None else length
     clean = _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
     if len(clean) <= length:
@@ -30,17 +30,17 @@ def fitted(text: str, length: int | None) -> str:
 
 
 def counted(number: int) -> int:
-    """The number, as far as a column of 32 bits that takes none below zero can tell it."""
+    """The number, limited to the range of a non-negative 32-bit column."""
     return min(max(number, 0), _MOST)
 
 
 def word(text: str) -> str:
-    """The text as a kind of event: lower case letters and underscores, beginning with a letter."""
+    """The text as a kind of event: lower-case letters and underscores, starting with a letter."""
     return re.sub(r"[^a-z]+", "_", text.lower()).strip("_")[:KIND] or "unknown"
 
 
 def fit(row: Row, names: Iterable[str]) -> Row:
-    """The row, with these text columns made to fit."""
+    """The row, with these text columns truncated."""
     for name in names:
         value: Any = getattr(row, name)
         if value is not None:

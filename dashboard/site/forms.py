@@ -1,4 +1,4 @@
-"""What the forms of several rooms share."""
+"""Shared by the forms of several rooms."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from django import forms
 
 
 class WithReason(forms.Form):
-    """A form that asks why. Where it must be said, blanks say nothing."""
+    """A form that asks for a reason. If it is required, whitespace does not count."""
 
     reason = forms.CharField(
-        required=False, max_length=500, error_messages={"required": "Say why; it is kept in the audit trail."}
+        required=False, max_length=500, error_messages={"required": "Enter a reason; it is stored in the audit trail."}
     )
 
     def __init__(self, *args: Any, needs_reason: bool = False, **named: Any) -> None:
@@ -18,5 +18,5 @@ class WithReason(forms.Form):
 
     @property
     def lacks_only_reason(self) -> bool:
-        """Whether everything else is as it should be."""
+        """Whether everything except the reason is valid."""
         return set(self.errors) == {"reason"}

@@ -1,19 +1,23 @@
-"""One line per log record on stderr: key=value pairs, or a JSON object where LOG_FORMAT asks for it.
+"""One line per log record on stderr: key=value pairs, or a JSON object if LOG_FORMAT says so.
 
-Lines of a request carry `request_id`, those of a task `task_id` and `task`, whichever logger wrote them.
+Lines of a request have `request_id`, those of a task `task_id` and `task`, from any logger.
 """
 
 import logging
+import re
 from typing import Any
 
 import structlog
 
 FORMATS = ("text", "json")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+SERVER = ("uvicorn", "uvicorn.error", "uvicorn.access")
+QUERY = re.compile(r"\?[^\s\"']*")
 FIRST = ["timestamp", "level", "logger", "event"]
 
 
 def formatter(format: str = "text", **_: Any) -> logging.Formatter:
-    """The formatter of the control plane's processes, for structlog's loggers and the standard library's alike."""
+    """The formatter of the control plane's processes, for loggers of structlog and of the standard library."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -38,6 +42,39 @@ def formatter(format: str = "text", **_: Any) -> logging.Formatter:
     )
 
 
+class WithoutQueries(logging.Filter):
+    """Takes the query off every address in the arguments of a line: it may be a search, or a code of a sign-in."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(_without_query(one) if isinstance(one, str) else one for one in record.args)
+        return True
+
+
+class OneLine(logging.Filter):
+    """For what strangers cause: a warning of one line, without the traceback of Django's own refusal."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = _without_query(record.getMessage()), ()
+        record.exc_info = record.exc_text = None
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return True
+
+
+def adopt_server(format: str) -> None:
+    """Lines of uvicorn like all others, and without queries. What `--no-access-log` or `--log-config` say stays so."""
+    for name in SERVER:
+        logger = logging.getLogger(name)
+        logger.addFilter(WithoutQueries())
+        for handler in logger.handlers:
+            if type(handler.formatter).__module__ == "uvicorn.logging":
+                handler.setFormatter(formatter(format))
+
+
+def _without_query(text: str) -> str:
+    return QUERY.sub("", text)
+
+
 def _ordered(_: Any, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """When, how bad, where and what come first."""
+    """Time, level, logger and event come first."""
     return {name: line[name] for name in FIRST if name in line} | dict(line)

@@ -7,7 +7,7 @@ from types import ModuleType
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: its label, the name of the page it leads to, and the pages that are reached from there."""
+    """One entry: its label, the name of its page, and the pages below it."""
 
     label: str
     page: str
@@ -18,11 +18,11 @@ class Entry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All pages on which it is marked."""
+        """All pages on which the entry is marked as current."""
         return (self.page, *self.pages)
 
 
 def menu_of(rooms: Iterable[ModuleType]) -> tuple[Entry, ...]:
-    """The entries that these modules declare as `MENU`, in their order."""
+    """The entries that these modules declare as `MENU`, in order."""
     declared = [entry for room in rooms for entry in getattr(room, "MENU", ())]
     return tuple(sorted(declared, key=lambda entry: entry.place))

@@ -1,4 +1,4 @@
-"""Money as people read it."""
+"""Formats of money."""
 
 from fractions import Fraction
 from math import floor
@@ -11,12 +11,12 @@ def money(cents: int) -> str:
 
 
 def cents(amount: Fraction) -> int:
-    """An exact amount in whole cents, a half going up."""
+    """An exact amount in whole cents, rounded half up."""
     return floor(amount * 100 + Fraction(1, 2))
 
 
 def exact_text(amount: Fraction) -> str:
-    """An exact amount as a decimal text with twelve digits after the point, a half going up."""
+    """An exact amount as a decimal text with twelve decimals, rounded half up."""
     scaled = floor(amount * 10**12 + Fraction(1, 2))
     sign = "-" if scaled < 0 else ""
     return f"{sign}{abs(scaled) // 10**12}.{abs(scaled) % 10**12:012d}"

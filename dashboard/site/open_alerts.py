@@ -1,4 +1,4 @@
-"""How many alerts are open: the number beside the menu's entry, on every page."""
+"""The number of open alerts, for the menu of every page."""
 
 from dataclasses import dataclass
 
@@ -12,24 +12,24 @@ MOST = 999
 
 @dataclass(frozen=True, slots=True)
 class OpenAlerts:
-    """Open alerts, and how many of them nobody has acknowledged."""
+    """The number of open alerts, and of those that are not acknowledged."""
 
     open: int
     unacknowledged: int
 
     @property
     def word(self) -> str:
-        """The number as there is room for it; empty for none."""
+        """The number in a short form; empty for 0."""
         return f"{MOST}+" if self.open > MOST else str(self.open or "")
 
     @property
     def sentence(self) -> str:
-        """What the number means."""
+        """The meaning of the number."""
         return f"{self.open:,} open, {self.unacknowledged:,} of them not acknowledged"
 
 
 def open_alerts() -> OpenAlerts:
-    """In one query. None are told of where the database does not answer: even the page that says so has a menu."""
+    """Both numbers in one query; 0 if the database does not respond, because the error page also has a menu."""
     fresh = Q(acknowledged_at__isnull=True)
     try:
         counted = Alert.objects.filter(resolved_at__isnull=True).aggregate(

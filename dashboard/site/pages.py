@@ -1,4 +1,4 @@
-"""Pages that know to answer with their live part alone."""
+"""Pages that can also respond with only their live part."""
 
 import json
 from typing import Any
@@ -13,13 +13,13 @@ from dashboard.site.open_alerts import open_alerts
 
 
 def wants_part(request: HttpRequest) -> bool:
-    """Whether htmx asks, for a part of the page and not for a page out of the history."""
+    """Whether htmx requests a part of the page; a request from its history restores the whole page."""
     htmx = getattr(request, "htmx", None)
     return htmx is not None and bool(htmx) and not htmx.history_restore_request
 
 
 def query_without_page(request: HttpRequest) -> str:
-    """The filters of the address, for links to other pages of the same list."""
+    """The filters in the address, for links to other pages of the same list."""
     query = request.GET.copy()
     query.pop("page", None)
     return query.urlencode()
@@ -28,7 +28,7 @@ def query_without_page(request: HttpRequest) -> str:
 def page_or_part(
     request: HttpRequest, template: str, context: dict[str, Any], *, part: str = "live", status: int = 200
 ) -> HttpResponse:
-    """The whole page, or for htmx one named part of it. Never kept by a cache: it shows what is true now."""
+    """The whole page, or for htmx one named part of it. Never cached, because it shows the current state."""
     name = f"{template}#{part}" if wants_part(request) else template
     answer = render(request, name, context, status=status)
     answer["Cache-Control"] = "no-store"
@@ -39,21 +39,21 @@ def page_or_part(
 
 
 def asked_again(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
-    """The question once more where the answer to it does not do: in the dialog where htmx asked."""
+    """The confirmation again, if the input is invalid; in the dialog if htmx asked."""
     if answer.status_code != 200 and wants_part(request):
-        answer.status_code = 200  # htmx shows no other
+        answer.status_code = 200  # htmx does not swap other statuses
         answer["HX-Retarget"] = "#dialog"
     return answer
 
 
 def _news_for_the_menu() -> str:
-    """The number of open alerts as an event of htmx: the menu is no part of what a page fetches anew."""
+    """The number of open alerts as an htmx event, because the menu is not in the refreshed part of a page."""
     alerts = open_alerts()
     return json.dumps({"alerts": {"word": alerts.word, "title": alerts.sentence, "isLoud": alerts.unacknowledged > 0}})
 
 
 def done_page(request: HttpRequest, sentence: str, *, changed: bool, back: str, failed: bool = False) -> HttpResponse:
-    """The answer to an action: for htmx a message beside a page that looks again, else the page one came from."""
+    """The response to an action: for htmx a message and a refresh; otherwise a redirect to the previous page."""
     if wants_part(request):
         answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": changed})
         answer["HX-Trigger"] = "refresh"
@@ -63,7 +63,7 @@ def done_page(request: HttpRequest, sentence: str, *, changed: bool, back: str, 
 
 
 def came_from(request: HttpRequest, otherwise: str) -> str:
-    """The page the person came from, if it is ours and asks for no action."""
+    """The page that the person came from, if it is ours and does not require a POST."""
     wanted = request.POST.get("next") or request.GET.get("next") or request.headers.get("Referer", "")
     ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if ours and "/actions/" not in wanted else otherwise

@@ -1,4 +1,4 @@
-"""Every request has an id, which its log lines carry and its answer tells."""
+"""Every request has an id, which is in its log lines and in its response."""
 
 import re
 import time
@@ -14,14 +14,14 @@ log = structlog.get_logger(__name__)
 
 
 def request_id(given: str) -> str:
-    """What a proxy gave, if it is one; else a new one."""
+    """The id given by a proxy, if it is valid; otherwise a new one."""
     return given if KNOWN.fullmatch(given) else uuid.uuid4().hex
 
 
 class RequestIdMiddleware:
-    """Names the request in the log. What changes something, and what breaks, is a line of its own.
+    """Binds the request id to the log. Requests that change something or fail get a log line.
 
-    Neither query nor body is logged: both may hold what is nobody's business.
+    Neither query nor body is logged, because both may contain private data.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

@@ -1,6 +1,6 @@
-"""What a person sees who opens an address that only a button may open: nothing was done, and where the button is.
+"""The page for a GET of an address that accepts POST only: nothing was done, and a link to the page with the button.
 
-It happens: a session ends, the button leads to the sign-in, and that leads back to the button's own address.
+This happens if a session ends: the button redirects to the sign-in, which redirects back to the button's address.
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ BUTTONS: Mapping[str, tuple[str, str]] = {
     "token-make": ("tokens", "Tokens"),
     "token-revoke": ("tokens", "Tokens"),
 }
-"""By the name of an address that takes POST alone: the page that has its button, and what that page is called."""
+"""By the name of a POST-only address: the page with its button, and the name of that page."""
 KEPT = {"pair-detail": "pair", "drill-detail": "drill"}
-"""What a page's address needs of the button's."""
+"""The arguments of the button's address that the page's address needs."""
 
 
 def explained(request: HttpRequest, bare: HttpResponse) -> HttpResponse:
-    """The answer 405 as a page, for people; programs, strangers and parts of pages get it as it is."""
+    """The response 405 as a page for people; programs, anonymous users and htmx requests get it unchanged."""
     is_for_people = not request.path.startswith("/api/") and not wants_part(request)
     if not is_for_people or not request.user.is_authenticated:
         return bare

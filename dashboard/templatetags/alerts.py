@@ -64,7 +64,7 @@ def delivery_badge(notice: Notice) -> SafeString:
 
 @register.simple_tag
 def notice_text(notice: Notice) -> str:
-    """The title of a message, sent or not, in one line."""
+    """The title of a message in one line, sent or not."""
     if notice.message:
         title = str(notice.message["title"])
     else:

@@ -14,10 +14,12 @@ from django.utils.safestring import SafeString
 
 from dashboard.access import registry
 from dashboard.actions import entities
+from dashboard.fleet.outages import AWAY
 from dashboard.fleet.status import MEANINGS, Status
 from dashboard.models import FailoverEvent
 from dashboard.site import charts
 from dashboard.site.menu import Entry
+from pairing.events import KINDS
 
 register = template.Library()
 
@@ -29,25 +31,6 @@ SHAPES = {
     Status.HELD: '<path d="M2 1.5h3v9H2zM7 1.5h3v9H7z"/>',
     Status.UNKNOWN: '<circle cx="6" cy="6" r="4" fill="none"/>',
 }
-EVENTS = {
-    "failing": ("failing", "Failing"),
-    "failed_over": ("failed-over", "Failed over"),
-    "recovered": ("healthy", "Recovered"),
-    "forced": ("failed-over", "Failover forced"),
-    "held": ("held", "Held"),
-    "released": ("draining", "Released"),
-    "queue_pulled": ("failing", "Backlog queue pulled"),
-    "queue_returned": ("healthy", "Backlog queue returned"),
-    "dead_lettered": ("failing", "Dead-lettered"),
-    "set_aside": ("failing", "Set aside"),
-    "syphon_started": ("draining", "Syphon started"),
-    "syphon_paused": ("held", "Syphon paused"),
-    "syphon_resumed": ("draining", "Syphon resumed"),
-    "syphon_stopped": ("unknown", "Syphon stopped"),
-    "capacity_warning": ("failing", "Backlog filling up"),
-    "order_at_risk": ("failing", "Order at risk"),
-    "ledger_unbalanced": ("failed-over", "Ledger unbalanced"),
-}
 
 
 class Incident(Protocol):
@@ -58,9 +41,6 @@ class Incident(Protocol):
 
     @property
     def recovered_at(self) -> datetime | None: ...
-
-
-OF_ENTITIES = ("failing", "failed_over", "recovered", "forced", "held", "released", "order_at_risk")
 
 
 @register.simple_tag
@@ -79,14 +59,8 @@ def badge(status: str, word: str = "", title: str = "") -> SafeString:
 @register.simple_tag
 def event_badge(kind: str) -> SafeString:
     """The label of an event's kind."""
-    status, word = EVENTS.get(kind, ("unknown", kind))
-    return badge(status, word, title=kind)
-
-
-@register.filter
-def event_word(kind: str) -> str:
-    """The label of an event's kind, as on its badge."""
-    return EVENTS.get(kind, ("unknown", kind))[1]
+    known = KINDS.get(kind)
+    return badge(known.tone, known.label, title=kind) if known else badge("unknown", kind, title=kind)
 
 
 @register.simple_tag(takes_context=True)
@@ -104,7 +78,7 @@ def with_query(context: RequestContext, name: str, value: str) -> str:
 def about(event: FailoverEvent) -> str:
     """The page of the entity of an event, or else the events of the same kind of target."""
     try:
-        if event.kind in OF_ENTITIES:
+        if (known := KINDS.get(event.kind)) and known.is_of_entity:
             return reverse("entity-detail", args=[event.pair, event.entity])
     except NoReverseMatch:
         pass  # of a pair that PAIRS_FILE does not name
@@ -114,7 +88,7 @@ def about(event: FailoverEvent) -> str:
 @register.simple_tag
 def incident_of(event: FailoverEvent) -> str:
     """The page of the incident that this event began; empty where it began none."""
-    if event.kind not in ("failed_over", "forced"):
+    if event.kind not in AWAY:
         return ""
     try:
         return reverse("incident", args=[event.pair, event.event_id])

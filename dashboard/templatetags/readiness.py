@@ -23,7 +23,7 @@ MEANINGS = {
     "endangered": "According to the checks, a failover would not work or not complete.",
     "unknown": "Not checked recently.",
 }
-VERDICTS = {"good": "Good", "weak": "Weak", "bad": "Bad", "unknown": "Not known"}
+RESULT_LABELS = {"good": "Good", "weak": "Weak", "bad": "Bad", "unknown": "Not known"}
 
 
 @register.simple_tag
@@ -35,9 +35,9 @@ def score_badge(points: int | None) -> SafeString:
 
 
 @register.simple_tag
-def result_badge(verdict: str) -> SafeString:
+def result_badge(result: str) -> SafeString:
     """The result of a check as shape, colour and word."""
-    return badge(RESULT_BADGES[verdict], VERDICTS[verdict], VERDICTS[verdict])
+    return badge(RESULT_BADGES[result], RESULT_LABELS[result], RESULT_LABELS[result])
 
 
 @register.simple_tag

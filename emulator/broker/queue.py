@@ -2,7 +2,8 @@
 
 Every call takes `now` in unix seconds; nothing here reads a clock, waits or writes to a socket. Each change is made in
 memory and then reported to the journal (`emulator/broker/journal.py`). The stored messages are in `contents.py`,
-receiving and settling in `deliveries.py`, receivers that wait in `receivers.py`.
+receiving and settling in `deliveries.py`, receivers that wait in `receivers.py`, dead-letter queues and forwarding in
+`routing.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from emulator.broker.deliveries import Deliveries
 from emulator.broker.descriptions import QueueDescription
 from emulator.broker.duplicates import DuplicateHistory
 from emulator.broker.errors import (
-    BrokerError,
     EntityDisabled,
     EntityNotFound,
     MessageNotFound,
@@ -29,6 +29,7 @@ from emulator.broker.errors import (
 from emulator.broker.journal import Journal
 from emulator.broker.message import NEVER, Message, MessageState, StoredMessage
 from emulator.broker.receivers import Receivers
+from emulator.broker.routing import Routing
 
 MEGABYTE = 1024 * 1024
 
@@ -60,8 +61,7 @@ class Queue:
         self.is_closed = False
         self.journal = environment.journal
         self._environment = environment
-        self._dead_letters: Queue | None = None
-        self._transfer_dead_letters: Queue | None = None
+        self._routing = Routing(self, environment, self._sub_queue)
         wake = partial(environment.wake, self)
         self.contents = Contents(description.name, description.requires_session, self.journal, wake)
         self.deliveries = Deliveries(self, self.contents)
@@ -91,31 +91,21 @@ class Queue:
     @property
     def dead_letters(self) -> Queue:
         """The dead-letter queue, created on first use."""
-        if self._dead_letters is None:
-            self._dead_letters = self._sub_queue(dead_letter.DEAD_LETTER_SUFFIX)
-        return self._dead_letters
+        return self._routing.dead_letters
 
     @property
     def transfer_dead_letters(self) -> Queue:
         """The queue of messages that could not be forwarded, created on first use."""
-        if self._transfer_dead_letters is None:
-            self._transfer_dead_letters = self._sub_queue(dead_letter.TRANSFER_SUFFIX)
-        return self._transfer_dead_letters
+        return self._routing.transfer_dead_letters
 
     def sub_queues(self) -> Iterator[Queue]:
         """The dead-letter queues that exist so far."""
-        for queue in (self._dead_letters, self._transfer_dead_letters):
-            if queue is not None:
-                yield queue
+        return iter(self._routing)
 
     @property
     def total_size_bytes(self) -> int:
         """The bytes that count against the quota: this queue's and its dead-letter queues'."""
-        size = self.contents.size_bytes
-        for queue in (self._dead_letters, self._transfer_dead_letters):
-            if queue is not None:
-                size += queue.contents.size_bytes
-        return size
+        return self.contents.size_bytes + self._routing.size_bytes
 
     def _sub_queue(self, suffix: str) -> Queue:
         if self.parent is not None:
@@ -204,7 +194,7 @@ class Queue:
             stored.delivery_count = source.delivery_count
         self.counters.enqueued += 1
         if is_due and self.description.forward_to is not None and self.parent is None:
-            self._forward(stored, now)
+            self._routing.forward(stored, now)
             return None
         if is_due:
             stored.expires_at = self._expiry(message, now)
@@ -252,7 +242,7 @@ class Queue:
             return
         self.contents.remove(stored)
         self.counters.dead_lettered += 1
-        self._route_dead_letter(replace(stored, message=message, dead_letter_source=self.path, is_removed=False), now)
+        self._routing.dead_letter(replace(stored, message=message, dead_letter_source=self.path, is_removed=False), now)
 
     def expire(self, stored: StoredMessage, now: float) -> None:
         """Remove a message whose time to live is over, or dead-letter it; it must not be in line."""
@@ -265,31 +255,6 @@ class Queue:
     def add_dead_letter(self, source: StoredMessage, now: float) -> None:
         """Store a copy of a dead-lettered message; no status or quota refuses it."""
         self._store(source.message, now, source)
-
-    def _route_dead_letter(self, copy: StoredMessage, now: float) -> None:
-        target = self.description.forward_dead_lettered_messages_to
-        if target is not None:
-            try:
-                self._environment.forward(target, copy, now)
-                self.counters.forwarded += 1
-                return
-            except BrokerError:
-                pass  # it must not be lost: it stays in the dead-letter queue, as if nothing were forwarded
-        self.dead_letters.add_dead_letter(copy, now)
-
-    def _forward(self, stored: StoredMessage, now: float) -> None:
-        """Forward to the entity in `forward_to`; what it refuses goes to the transfer dead-letter queue."""
-        target = self.description.forward_to
-        self.journal.sequence(self.path, self.last_sequence_number)
-        try:
-            if target is not None:
-                self._environment.forward(target, stored, now)
-            self.counters.forwarded += 1
-        except BrokerError as error:
-            message = dead_letter.with_reason(stored.message, error.reason, str(error))
-            copy = replace(stored, message=message, dead_letter_source=self.path)
-            self.counters.dead_lettered += 1
-            self.transfer_dead_letters.add_dead_letter(copy, now)
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -345,7 +310,7 @@ class Queue:
     def _forward_waiting(self, now: float) -> None:
         while not self.description.requires_session and (stored := self.deliveries.take_ready(now)) is not None:
             self.contents.remove(stored)
-            self._forward(stored, now)
+            self._routing.forward(stored, now)
 
     def close(self) -> None:
         """Detach all receivers, as the entity was deleted."""
@@ -362,7 +327,7 @@ class Queue:
 
     def runtime(self) -> dict[str, Any]:
         """Counts, size and times, for the administration. Deferred messages count as active, as in the service."""
-        dead, transfer = self._dead_letters, self._transfer_dead_letters
+        dead, transfer = self._routing.dead, self._routing.transfer
         return {
             "active": self.contents.active_count + self.contents.deferred_count,
             "scheduled": self.contents.scheduled_count,

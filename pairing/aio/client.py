@@ -1,4 +1,4 @@
-"""The asyncio paired client."""
+"""The paired client for asyncio."""
 
 import asyncio
 import contextlib
@@ -73,7 +73,7 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
             await self.let_go()
 
     def fault(self, error: BaseException) -> None:
-        """Declare this end useless because of ``error``; the pair faults unless the other end is closed within 5 s."""
+        """Declare this end unusable because of ``error``; the pair faults unless the other end is closed within 5 s."""
         if self._fall("faulted", error):
             self._background.start(self.let_go(), "closing")
 
@@ -91,10 +91,10 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
 
 
 class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusReceiver, AsyncItemPaged[str]]):
-    """Sends to a primary namespace and, per entity, to a secondary one while the primary takes nothing.
+    """Sends to a primary namespace, and per entity to a secondary one while the primary accepts nothing.
 
-    ``credential`` is anything ``azure.identity.aio`` offers; ``secondary_credential`` (default: the same) needs the
-    Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening talks to the secondary only.
+    ``credential`` is anything that ``azure.identity.aio`` offers; ``secondary_credential`` (default: the same) needs
+    the Manage claim. ``keywords`` are those of the SDK's ServiceBusClient. Opening accesses the secondary only.
     """
 
     _metered_classes = (MeteredReceiver, MeteredSession, MeteredPages)
@@ -121,9 +121,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     # Life ----------------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Find or create the backlog queues, then allow sends; any failure is raised now, not later.
+        """Find or create the backlog queues, then allow sends. Failures are raised here, not by later sends.
 
-        BacklogCreationError names the namespace where it has no backlog queue and gets none.
+        BacklogCreationError names the namespace if it has no backlog queue and none could be created.
         """
         async with self._opening:
             if self._state == "created":
@@ -269,13 +269,13 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             link.forget()
 
     async def warm_now(self, path: str) -> None:
-        """Open the link to a backlog queue, and learn how large a message it takes."""
+        """Open the link to a backlog queue, and learn its message size limit."""
         await run_async(self._open_backlog_link(path))
 
     # Pings ---------------------------------------------------------------------------------------------------------
 
     async def ping(self, path: str) -> PingResult:
-        """Ask the entity once, now, whether it accepts sends; an accepted ping heals one that is not held."""
+        """Ping the entity now; an accepted ping heals an entity that is not held."""
         self.check_open()
         return await self._pinger.ping(path)
 

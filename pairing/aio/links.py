@@ -1,4 +1,4 @@
-"""AMQP links of the asyncio SDK under deadlines: whatever is overdue is cancelled, and its transport aborted.
+"""AMQP links of the asyncio SDK with deadlines: overdue operations are cancelled, and their transport is aborted.
 
 A cancellation by the caller is raised even where the SDK swallows it (``pairing.aio.cancellation``).
 """
@@ -30,9 +30,9 @@ _CLOSING_S = 2.0
 _LISTENING_S = 1.0
 _SHORT_S = 2.0
 _AHEAD_S = 0.3
-"""How long before a deadline the client cancels a send, because it looks only so often."""
+"""How long before a deadline the client cancels a send, because it checks periodically."""
 _LEAVING_S = 0.5
-"""How long an interrupted operation may take to notice: the SDK swallows a cancellation now and then."""
+"""How long an interrupted operation may take to end: the SDK sometimes swallows a cancellation."""
 
 Operation = Callable[[ServiceBusSender, float], Awaitable[object]]
 _current_task, _monotonic = asyncio.current_task, time.monotonic  # steps that each send is spared
@@ -54,7 +54,7 @@ class Background:
         return task
 
     async def cancel(self, tasks: Iterable["asyncio.Task[Any]"]) -> None:
-        """Cancel these until they have ended, for a second at most: the SDK now and then swallows a cancellation."""
+        """Cancel these until they have ended, for at most a second: the SDK sometimes swallows a cancellation."""
         for _ in range(10):
             left = [task for task in tasks if not task.done() and task is not asyncio.current_task()]
             if not left:
@@ -87,7 +87,7 @@ async def closed(sender: Any) -> None:
 
 
 def abort_transport(sender: Any) -> None:
-    """End the sender's connection at once, without notice to the peer."""
+    """Close the sender's connection immediately, without notice to the peer."""
     _abort(getattr(sender, "_handler", None))
 
 
@@ -99,7 +99,7 @@ def _abort(handler: Any) -> None:
 
 
 def _remember_handlers(sender: Any) -> list[Any]:
-    """What the sender opens from now on: the SDK forgets it, socket and all, where its opening is cancelled."""
+    """Remember what the sender opens: if its opening is cancelled, the SDK loses the reference to the socket."""
     made: list[Any] = []
     create = getattr(sender, "_create_handler", None)
     if create is not None:
@@ -141,9 +141,9 @@ class Link:
         return self._turn.is_taken
 
     async def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
-        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded.
+        """Perform one operation within the timeout, opening the link first if needed; None if it succeeded.
 
-        Half of the time at most goes by waiting for one's turn: with less than the rest of it none could succeed.
+        Waiting for the turn takes at most half of the timeout: less than the rest would not suffice for an operation.
         """
         reused = False
         until = time.monotonic() + timeout_s
@@ -173,9 +173,10 @@ class Link:
             self._turn.leave()
 
     async def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
-        """Send on the link within the timeout; on an open link nobody else uses, in as few steps as there can be.
+        """Send on the link within the timeout; on an open, idle link in as few steps as possible.
 
-        Where the timeout is long, ``interrupt_if_overdue`` guards it: a timer for each send costs ten microseconds.
+        If the timeout is long, ``interrupt_if_overdue`` guards it, because a timer for each send costs ten
+        microseconds.
         """
         sender, turn = self.sender, self._turn
         if sender is None or turn.is_taken or timeout_s < _SHORT_S:
@@ -244,14 +245,14 @@ class Link:
             self._cancel(self._sending, self._until)
 
     def _cancel(self, task: "asyncio.Task[Any]", until: float) -> None:
-        """Cancel the send until it ends: now and then the SDK swallows a cancellation."""
+        """Cancel the send until it ends, because the SDK sometimes swallows a cancellation."""
         if self._sending is task and self._until == until:
             self._cancellations += 1
             task.cancel()
             asyncio.get_running_loop().call_later(CANCEL_AGAIN_S, self._cancel, task, until)
 
     def _take_back(self) -> bool:
-        """Take the cancellations back; whether they, and nobody else, ended the send."""
+        """Revoke our cancellations; whether only they ended the send."""
         cancellations, self._cancellations = self._cancellations, 0
         task = self._sending
         if task is None:
@@ -265,7 +266,7 @@ class Link:
         return None if self.sender is not None else await self.attempt(_nothing, timeout_s)
 
     async def maintain(self, now: float) -> bool:
-        """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
+        """Keep an idle link alive, and detect that the peer has closed it; whether it should be warmed."""
         if self._turn.is_taken:
             return False
         await self._turn.take()
@@ -286,10 +287,10 @@ class Link:
             self._turn.leave()
 
     async def close(self, timeout_s: float) -> None:
-        """Close the link, waiting at most so long for an operation under way, and for it to notice that it was ended.
+        """Close the link, waiting at most this long for an operation in progress to notice its interruption and end.
 
-        The SDK's sender is closed once its operation has left it: an operation that goes on in a closed one fails,
-        loudly, over what is no longer there.
+        The SDK's sender is closed after its operation has ended: an operation on a closed sender fails with noisy
+        errors.
         """
         self._closed = True
         until = time.monotonic() + timeout_s
@@ -308,7 +309,7 @@ class Link:
                 self._turn.leave()
 
     def forget(self) -> None:
-        """After a fork, in the child: use the connection no more, nor close it, for it is the parent's."""
+        """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""
         self._turn = Turn()
         self._closed = True
         self._inherited, self.sender, self._opening = self.sender, None, None

@@ -1,4 +1,4 @@
-"""The maintenance of an asyncio client: one task, off every sender's path."""
+"""The maintenance of an asyncio client: one task, apart from all sends."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from pairing.operations.maintenance import TICK_S, MaintenanceOperations
 
 
 class Maintenance(MaintenanceOperations):
-    """Keeps a client's links alive, reports its usage, watches how full the backlog is."""
+    """Keeps the links of a client alive, reports its usage, and watches the fill level of the backlog."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         super().__init__(client)

@@ -1,4 +1,4 @@
-"""The pings of an asyncio client; each is a task of its own, for an outage may make it slow."""
+"""The pings of an asyncio client, each in its own task, because an outage can make it slow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ class Pinger(PingOperations):
         return [result for result in await asyncio.gather(*pings) if result is not None]
 
     async def ping(self, path: str) -> PingResult:
-        """Ping one entity now; while another ping of it is under way, once that has ended."""
+        """Ping one entity now, after any ping of it that is in progress."""
         async with self._alone.setdefault(path.lower(), asyncio.Lock()):
             return await run_async(self._ping(path))
 

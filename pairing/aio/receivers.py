@@ -1,4 +1,4 @@
-"""The application's receivers in asyncio: the SDK's own, of the primary, with every call counted."""
+"""The application's receivers for asyncio: the SDK's receivers of the primary, with metering."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any

@@ -19,8 +19,8 @@ _LOOK_S = 0.05
 class PairedSender(SendOperations):
     """Sends to one queue or topic: to the primary, or to a backlog queue while the entity is failed over.
 
-    At least once: where the outcome of an attempt is unknown, the message is sent again with the same message_id. A
-    cancelled call may have sent its message or not.
+    At least once: if the result of an attempt is unknown, the message is sent again with the same message_id. After a
+    cancelled call, the message may or may not have been sent.
     """
 
     _link: Link
@@ -33,10 +33,12 @@ class PairedSender(SendOperations):
         await self.close()
 
     async def send_messages(self, message: Messages | ServiceBusMessageBatch, *, timeout: float | None = None) -> None:
-        """Return once a namespace has the message: one, a list, or a batch; within ``timeout`` seconds, or raise.
+        """Return once a namespace has accepted the message: one, a list, or a batch; within ``timeout`` seconds, or
+        raise.
 
-        Raises the SDK's own error while a failure is accepted or the caller's, MessageSizeExceededError also for what
-        could not be failed over, BacklogUnavailableError where the entity is failed over and no backlog queue takes it.
+        Raises the SDK's own error during the failover interval or for errors of the caller, MessageSizeExceededError
+        also for messages that cannot be failed over, BacklogUnavailableError if the entity is failed over and no
+        backlog queue accepts.
         """
         began_at = self._now()
         if not (size := self._plain_size(message, timeout)):
@@ -49,21 +51,21 @@ class PairedSender(SendOperations):
     async def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None
     ) -> list[int]:
-        """The sequence numbers of the scheduled messages; none where they were scheduled in a backlog queue."""
+        """The sequence numbers of the scheduled messages; none if they were scheduled in a backlog queue."""
         return await run_async(self._schedule(messages, schedule_time_utc, timeout))
 
     async def cancel_scheduled_messages(
         self, sequence_numbers: int | list[int], *, timeout: float | None = None
     ) -> None:
-        """Cancel messages scheduled in the primary; ScheduledInBacklogError for those that sit in a backlog queue."""
+        """Cancel messages scheduled in the primary; ScheduledInBacklogError for those in a backlog queue."""
         await run_async(self._cancel(sequence_numbers, timeout))
 
     async def create_message_batch(self, max_size_in_bytes: int | None = None) -> PairedMessageBatch:
-        """An empty batch, which keeps room for the backlog; ValueError where the limit is above the entity's own."""
+        """An empty batch with headroom for the backlog; ValueError if the limit exceeds that of the entity."""
         return await run_async(self._create_batch(max_size_in_bytes))
 
     async def close(self) -> None:
-        """Close the sender, within 5 s whatever a namespace does; a second time does nothing."""
+        """Close the sender within 5 s, regardless of the namespaces; idempotent."""
         await run_async(self._close())
 
     def _drive(self, operation: Operation[T]) -> Awaitable[T]:

@@ -1,4 +1,4 @@
-"""The syphon over the asyncio SDK: the operations of ``pairing.drain``, each backlog queue in a task of its own."""
+"""The syphon on the asyncio SDK: the operations of ``pairing.drain``, with one task per backlog queue."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -25,25 +25,25 @@ class AsyncioHost(SyphonHost, Protocol):
 
 
 class Syphon(SyphonCore):
-    """Drains the backlog queues of an open client's pair into the primary, at least once and never losing a message.
+    """Drains the backlog queues of an open client's pair into the primary: at least once, without loss.
 
-    ``queues`` names the backlog queues where it shall not be all of the client's: orphans, say.
+    ``queues`` restricts it to these backlog queues, for example orphans.
     """
 
     def __init__(self, client: AsyncioHost, *, queues: Iterable[str] | None = None) -> None:
         super().__init__(client, Tasks(client.background), queues=queues)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Moves messages until ``stop``, or until the client is closed; within 2 s no new receive or send begins.
+        """Move messages until ``stop`` or until the client is closed; within 2 s after that no receive or send begins.
 
-        What is in flight gets the close grace. Raises nothing because of an outage: it waits, and says so in
+        Operations in progress get the close grace. Outages raise nothing: the syphon waits and reports them in
         ``progress``.
         """
         await run_async(self._running(stop))
 
 
 class Tasks:
-    """The world of asyncio: what may wait is awaited, and blocking calls go to a thread."""
+    """Execution in asyncio: coroutines are awaited, and blocking calls run in a thread."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
@@ -71,7 +71,7 @@ class Tasks:
         await asyncio.gather(*(cast("Link", link).close(0.5) for link in links))
 
     async def settle(self, receiver: ServiceBusReceiver, action: Settle, outcomes: list[Settled], _: float) -> None:
-        """All at once: the answers overlap, so that a wide-area round trip does not set the pace."""
+        """Settle all messages at once, so that the latency of a wide-area connection does not limit the rate."""
         settle_one = _settler(receiver, action)
 
         async def settle(at: int, message: Any) -> None:
@@ -100,7 +100,7 @@ class Tasks:
 
 
 async def _made(make: Callable[[], Any]) -> Any:
-    """A sender or a receiver; making a sender is awaited, making a receiver is not."""
+    """Create a sender or a receiver; creating a sender is awaited, creating a receiver is not."""
     found = make()
     return await found if asyncio.iscoroutine(found) else found
 

@@ -1,11 +1,11 @@
-"""Whose turn it is among the tasks of one event loop."""
+"""A fair lock for the tasks of one event loop."""
 
 import asyncio
 from collections import deque
 
 
 class Turn:
-    """As ``asyncio.Lock``, first come first served; where it is free it can be had without waiting or a coroutine."""
+    """Like ``asyncio.Lock``, first come first served; a free lock can be taken without waiting or a coroutine."""
 
     __slots__ = ("is_taken", "waiting")
 
@@ -16,7 +16,7 @@ class Turn:
         """Who waits for it. While nobody does, to leave it is to set ``is_taken`` to False."""
 
     async def take(self) -> None:
-        """Wait for the turn and take it; a cancelled wait takes nothing."""
+        """Wait for the lock and take it; a cancelled wait takes nothing."""
         if not self.is_taken:
             self.is_taken = True
             return
@@ -26,7 +26,7 @@ class Turn:
             await mine
         except BaseException:
             if mine.done() and not mine.cancelled():
-                self.leave()  # it was handed over in the very moment of the cancellation
+                self.leave()  # it was handed over at the moment of the cancellation
             raise
 
     def leave(self) -> None:

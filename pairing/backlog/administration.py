@@ -1,7 +1,7 @@
-"""The backlog queues of a secondary namespace: found, created, described; and plain HTTP for emulators.
+"""The backlog queues of a secondary namespace: listing, creation and properties; and plain HTTP for emulators.
 
-Pairing is a flow as sending is (docs/specification.md, section 4): it yields what to ask of the namespace, and the
-clients, blocking or asyncio, ask.
+Pairing is a flow, like sending (docs/specification.md, section 4): it yields requests to the namespace, and the
+clients, blocking or asyncio, perform them.
 """
 
 import binascii
@@ -33,7 +33,7 @@ CREATED_WITH: Mapping[str, Any] = {
     "dead_lettering_on_message_expiration": True,
     "enable_batched_operations": True,
 }
-"""What a backlog queue is created with; everything else is left at its default."""
+"""The properties that a backlog queue is created with; all others have their defaults."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "requires_session": False,
@@ -46,7 +46,7 @@ TRIES = 3
 _FOREVER_DAYS = 10675199
 _PAGE = 100
 MOST_PAGES = 500
-"""Of a list: five times what a namespace may hold."""
+"""The limit of a list: five times the limit of a namespace."""
 _NONSENSE = (
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
     *(RecursionError, SyntaxError),  # XML that cannot be parsed is the latter
@@ -70,7 +70,7 @@ class CreateQueue(Action[Exception | None]):
 
 @dataclass(frozen=True, slots=True)
 class Pause(Action[None]):
-    """Wait before the next try."""
+    """Wait before the next attempt."""
 
     seconds: float
 
@@ -81,22 +81,22 @@ PairingFlow = Generator[AdministrationAction, Reply, "Paired"]
 
 @dataclass(slots=True)
 class Paired:
-    """What pairing found or made."""
+    """The result of pairing."""
 
     paths: list[str] = field(default_factory=list)
     """The backlog queues with an index below the configured count, by index."""
     deviating: dict[str, dict[str, tuple[Any, Any]]] = field(default_factory=dict)
-    """Path → property → (expected, actual) of queues that others made differently."""
+    """Path → property → (expected, actual) of queues with deviating properties."""
     missing: dict[str, Exception] = field(default_factory=dict)
-    """Why a queue is neither there nor could be created."""
+    """Why a queue does not exist and could not be created."""
 
 
 def pairing_flow(
     namespace: str, primary_namespace: str, count: int, *, pause_s: float, tries: int = TRIES
 ) -> PairingFlow:
-    """Find the backlog queues and create the missing ones, in three tries; BacklogCreationError where none is left.
+    """Find the backlog queues and create the missing ones, in three attempts; BacklogCreationError if there is none.
 
-    ``namespace`` is the secondary's name, for the error. ``tries``: one where the caller tries again later.
+    ``namespace`` is the secondary's name, for the error. ``tries``: 1 if the caller tries again later.
     """
     paths = [backlog_path(primary_namespace, index) for index in range(count)]
     found: dict[str, QueueProperties] | None = None
@@ -145,7 +145,7 @@ def _create(missing: Iterable[str], created: set[str]) -> Generator[CreateQueue,
 
 
 def is_unauthorized(error: Exception) -> bool:
-    """Whether trying again cannot help: the key is wrong, or the Manage claim is missing."""
+    """Whether retrying cannot help: the key is wrong, or the Manage claim is missing."""
     return isinstance(error, ClientAuthenticationError) or getattr(error, "status_code", None) in (401, 403)
 
 
@@ -166,7 +166,7 @@ def _refused(namespace: str, error: Exception | None) -> BacklogCreationError:
 
 
 def deviations(queue: QueueProperties) -> dict[str, tuple[Any, Any]]:
-    """Property → (expected, actual) where a backlog queue is not as this library would have made it."""
+    """Property → (expected, actual) if a backlog queue differs from the queues that this library creates."""
     found = {}
     for name, expected in {**CREATED_WITH, **_DEFAULTS}.items():
         actual = getattr(queue, name, None)
@@ -182,7 +182,7 @@ def _equal(expected: Any, actual: Any) -> bool:
 
 
 def is_forever(duration: timedelta | str | None) -> bool:
-    """Whether a duration stands for "never": the service's largest one, which the SDK does not send back exactly."""
+    """Whether a duration means "never": the largest one of the service, which the SDK does not return exactly."""
     if isinstance(duration, timedelta):
         return duration.days >= _FOREVER_DAYS
     return isinstance(duration, str) and duration.startswith(f"P{_FOREVER_DAYS}D")

@@ -1,18 +1,18 @@
-"""How full a backlog queue is, and when it will be, from what was seen of its size. No I/O, no clock of its own."""
+"""The fill level of a backlog queue and its forecast, from observed sizes. No I/O, no clock of its own."""
 
 from dataclasses import dataclass
 
 FULL = 0.8
-"""A queue this full is not chosen as long as another is left."""
+"""A queue this full is not chosen while another one is left."""
 SOON_S = 30 * 60.0
-"""A queue that would be full within so long is warned of."""
+"""A queue that will be full within this time causes a warning."""
 _SHORTEST_S = 5.0
 _SMOOTHING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One queue's size, as last seen."""
+    """The last observed size of one queue."""
 
     size: int
     """Bytes."""
@@ -21,7 +21,7 @@ class Fill:
     at: float
     """When it was seen, in seconds of the observers' common clock."""
     rate: float = 0.0
-    """Bytes a second by which it grows; negative where it drains."""
+    """Growth in bytes per second; negative while it drains."""
 
     @property
     def share(self) -> float:
@@ -30,14 +30,14 @@ class Fill:
 
     @property
     def full_in_s(self) -> float | None:
-        """Seconds until it is full if it goes on like this; None where it does not grow."""
+        """Seconds until it is full at the present rate; None if it does not grow."""
         if self.size >= self.limit:
             return 0.0
         return (self.limit - self.size) / self.rate if self.rate > 0 else None
 
     @property
     def is_worrying(self) -> bool:
-        """Whether operators should know: it is 80 % full, or will be full soon."""
+        """Whether operators should be warned: it is 80 % full, or will be full soon."""
         return self.share >= FULL or (self.full_in_s is not None and self.full_in_s <= SOON_S)
 
     def describe(self) -> str:
@@ -48,14 +48,14 @@ class Fill:
 
 
 def seen(before: Fill | None, size: int, limit: int, at: float) -> Fill:
-    """The queue's fill after one more look; looks closer together than 5 s say nothing of the rate."""
+    """The fill after another observation; observations less than 5 s apart do not change the rate."""
     limit = max(limit, 1)
     if before is None or at <= before.at:
         return Fill(size, limit, at)
     if at - before.at < _SHORTEST_S:
         return Fill(size, limit, before.at, before.rate) if size == before.size else before
     latest = (size - before.size) / (at - before.at)
-    grew_before = before.rate > 0 and latest > 0  # a turn of the tide counts at once
+    grew_before = before.rate > 0 and latest > 0  # a change of direction counts immediately
     rate = before.rate + _SMOOTHING * (latest - before.rate) if grew_before else latest
     return Fill(size, limit, at, rate)
 

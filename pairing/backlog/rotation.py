@@ -1,4 +1,4 @@
-"""Backlog queues: their names, and which of them a sender uses now. No I/O, no clock of its own."""
+"""The names of backlog queues, and the rotation of those that a sender uses. No I/O, no clock of its own."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ def backlog_path(primary_namespace: str, index: int) -> str:
 
 
 def parse_backlog_path(path: str) -> tuple[str, int] | None:
-    """The primary namespace and the index that a backlog queue's path names; None where it is no such path."""
+    """The primary namespace and the index in the path of a backlog queue; None for other paths."""
     match = _PATH.fullmatch(path)
     return (match["namespace"], int(match["index"])) if match else None
 
@@ -31,16 +31,16 @@ class _Queue:
     returns_at: float = 0.0
     fill: float = 0.0
     is_adopted: bool = False
-    """Whether it was pulled because another process said so."""
+    """Whether it was pulled because of a report of another process."""
     is_doubtful: bool = False
-    """Whether it may have been deleted: its namespace is to be asked."""
+    """Whether it may have been deleted, which must be checked with the namespace."""
     is_missing: bool = False
     """Whether it is known to have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RotationEvent:
-    """What happened to one backlog queue of the rotation, with the fields of an event."""
+    """A change of one backlog queue in the rotation, with the fields of an event."""
 
     path: str
     kind: str
@@ -53,8 +53,8 @@ class RotationEvent:
 class Rotation:
     """The backlog queues of one paired client, shared by all of its senders.
 
-    A queue that fails is pulled for a probation, doubled with each further failure up to 30 minutes. One that is 80 %
-    full is not chosen as long as another is left.
+    A queue that fails is pulled for a probation, doubled with each further failure up to 30 minutes. A queue that is 80
+    % full is not chosen while another one is left.
     """
 
     def __init__(self, paths: Iterable[str], *, probation_s: float, random: Random | None = None) -> None:
@@ -68,12 +68,12 @@ class Rotation:
         return tuple(self._queues)
 
     def replace(self, paths: Iterable[str]) -> None:
-        """The backlog queues are these; what is known of those that stay is kept."""
+        """Set the backlog queues; the state of those that remain is kept."""
         self._queues = {path: self._queues.get(path, _Queue()) for path in paths}
 
     @property
     def present(self) -> int:
-        """How many backlog queues there are, as far as is known."""
+        """The number of existing backlog queues, as far as known."""
         return sum(not queue.is_missing for queue in self._queues.values())
 
     @property
@@ -82,12 +82,12 @@ class Rotation:
         return any(queue.is_doubtful for queue in self._queues.values())
 
     def doubt(self, path: str, *, is_missing: bool) -> None:
-        """A queue may have been deleted; ``is_missing``: the namespace says that it is not there."""
+        """Note that a queue may have been deleted; ``is_missing``: the namespace says that it does not exist."""
         if (queue := self._queues.get(path)) is not None:
             queue.is_doubtful, queue.is_missing = True, queue.is_missing or is_missing
 
     def found(self, paths: Collection[str], now: float) -> list[RotationEvent]:
-        """The namespace has these queues: what was doubtful among them is in the rotation again, others are missing."""
+        """The namespace has these queues: doubtful ones among them rejoin the rotation, others are missing."""
         returned = []
         for path, queue in self._queues.items():
             if path not in paths:
@@ -106,14 +106,14 @@ class Rotation:
         return queue is not None and queue.pulled_at is None and queue.fill < FULL
 
     def trusts(self, path: str) -> bool:
-        """Whether the queue is in the rotation and nothing was held against it since it last took a message."""
+        """Whether the queue is in the rotation and has not failed since it last accepted a message."""
         queue = self._queues.get(path)
         return queue is not None and queue.pulled_at is None and queue.failures == 0
 
     def choose(
         self, *, current: str | None = None, session: str | None = None, tried: Collection[str] = ()
     ) -> str | None:
-        """A queue in the rotation that was not tried: the current one, a session's own, or one at random."""
+        """A queue in the rotation that was not tried: the current one, that of the session, or a random one."""
         if current not in tried and session is None and self.usable(current):
             return current
         rotating = [path for path, queue in self._queues.items() if queue.pulled_at is None and path not in tried]
@@ -125,14 +125,14 @@ class Rotation:
         return self._random.choice(open_)
 
     def last_resort(self, *, tried: Collection[str] = ()) -> str | None:
-        """The queue that was pulled the longest ago and was not tried, for a send that has no other left."""
+        """The untried queue that was pulled the longest time ago, for a send without another choice."""
         pulled = {p: q.pulled_at for p, q in self._queues.items() if q.pulled_at is not None and p not in tried}
         return min(pulled, key=pulled.__getitem__, default=None)
 
     def failed(self, path: str, reason: str, now: float, *, began: float) -> list[RotationEvent]:
-        """A send to the queue failed: it is out of the rotation for its probation.
+        """A send to the queue failed: it leaves the rotation for its probation.
 
-        One that ``began`` before the queue was pulled says nothing new: many senders meet the same incident.
+        A send that ``began`` before the queue was pulled is ignored, because many senders meet the same incident.
         """
         queue = self._queues.get(path)
         if queue is None or (queue.pulled_at is not None and began < queue.pulled_at):
@@ -144,7 +144,7 @@ class Rotation:
         return [] if was_pulled else [RotationEvent(path, "queue_pulled", reason, now, queue.returns_at)]
 
     def accepted(self, path: str, now: float) -> list[RotationEvent]:
-        """The queue took a message: it is trusted again."""
+        """The queue accepted a message, so it is trusted again."""
         queue = self._queues.get(path)
         if queue is None or self.trusts(path):
             return []
@@ -156,36 +156,33 @@ class Rotation:
         return [RotationEvent(path, "queue_returned", "a send was accepted", now)]
 
     def expire(self, now: float) -> list[RotationEvent]:
-        """Let the time pass: queues whose probation is over return to the rotation."""
+        """Apply the time: queues whose probation is over return to the rotation."""
         due = [p for p, q in self._queues.items() if q.pulled_at is not None and now >= q.returns_at]
-        # Those of others are reported by their process, and one that was deleted once it is there again.
+        # Queues pulled by others are reported by their processes, and a deleted one once it exists again.
         own = [path for path in due if not (self._queues[path].is_adopted or self._queues[path].is_missing)]
         for path in due:
             self._queues[path].pulled_at, self._queues[path].is_adopted = None, False
         return [RotationEvent(path, "queue_returned", "its probation is over", now) for path in own]
 
     def adopt_pull(self, path: str, returns_at: float, now: float) -> None:
-        """A send of another process to the queue failed: it is out of this rotation, too, until then."""
+        """A send of another process to the queue failed: it leaves this rotation too, until that time."""
         queue = self._queues.get(path)
         if queue is not None and queue.pulled_at is None and returns_at > now:
             queue.pulled_at, queue.returns_at, queue.is_adopted = now, returns_at, True
 
     def adopt_return(self, path: str) -> None:
-        """The queue is back in another process's rotation; what this process saw fail by itself stays out.
-
-        But not where it failed for having been deleted: then it was created again.
-        """
+        """The queue is back in another process's rotation; a queue that failed in this process stays out."""
         queue = self._queues.get(path)
         if queue is not None and (queue.is_adopted or queue.is_doubtful):
             queue.pulled_at, queue.is_adopted = None, False
             queue.is_doubtful, queue.is_missing = False, False
 
     def filled(self, fills: Mapping[str, float]) -> None:
-        """How full the queues are, from 0 to 1."""
+        """Set the fill levels of the queues, from 0 to 1."""
         for path, queue in self._queues.items():
             queue.fill = fills.get(path, queue.fill)
 
 
 def _weight(session: str, path: str) -> bytes:
-    """Every process ranks the queues of a session alike, and a queue that leaves moves only its own sessions."""
+    """All processes rank the queues of a session alike, and a removed queue moves only its own sessions."""
     return hashlib.blake2b(f"{session}\0{path}".encode(), digest_size=8).digest()

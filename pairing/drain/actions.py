@@ -1,4 +1,4 @@
-"""What draining a backlog queue asks to be done, what comes of it, and how far it is.
+"""The actions of draining a backlog queue, their outcomes, and the progress of a drain.
 
 Each action carries the type of its outcome (``pairing.drive``).
 """
@@ -21,7 +21,7 @@ Why = Literal["outage", "busy", "final", "message", "ours", "turn", "lease"]
 
 @dataclass(slots=True)
 class Item:
-    """A message from the backlog, and what it was when it was sent."""
+    """A message from the backlog, and its restored form."""
 
     received: Any
     number: int
@@ -34,14 +34,14 @@ class Item:
 
 @dataclass(slots=True)
 class Failed:
-    """The backlog queue did not do what it was asked; ``text`` for operators."""
+    """The operation on the backlog queue failed; ``text`` for operators."""
 
     text: str
 
 
 @dataclass(slots=True)
 class Sent:
-    """How many of the messages were acknowledged, from the first on; and why not all."""
+    """How many of the messages were acknowledged, from the first on, and why the rest was not."""
 
     count: int
     why: Why | None = None
@@ -50,7 +50,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Receive(Action[list[Any] | Failed]):
-    """Up to so many messages, waiting for the first at most so long."""
+    """Receive up to this many messages, waiting at most this long for the first."""
 
     count: int
     wait_s: float
@@ -58,26 +58,26 @@ class Receive(Action[list[Any] | Failed]):
 
 @dataclass(slots=True)
 class Fetch(Action[list[Any] | Failed]):
-    """Deferred messages by their numbers: those that are still there."""
+    """Receive deferred messages by their numbers; missing ones are omitted."""
 
     numbers: list[int]
 
 
 @dataclass(slots=True)
 class Peek(Action[list[Any] | Failed]):
-    """Messages from this number on."""
+    """Peek messages from this number on."""
 
     number: int
 
 
 @dataclass(slots=True)
 class Count(Action[int | Failed]):
-    """How many active messages the queue holds."""
+    """The number of active messages in the queue."""
 
 
 @dataclass(slots=True)
 class Send(Action[Sent]):
-    """Messages to their entity in the primary, in their order: as many as one transfer takes."""
+    """Send messages to their entity in the primary, in order: as many as fit one transfer."""
 
     path: str
     items: list[Item]
@@ -85,7 +85,7 @@ class Send(Action[Sent]):
 
 @dataclass(slots=True)
 class Settle(Action[list[Settled]]):
-    """Settle messages of the backlog queue; what is known of each, in their order."""
+    """Settle messages of the backlog queue; the outcomes are in the same order."""
 
     verb: Verb
     items: list[Item]
@@ -95,9 +95,9 @@ class Settle(Action[list[Settled]]):
 
 @dataclass(slots=True)
 class Keep(Action[bool]):
-    """Store the ledger where a later syphon of this queue finds it, if there is such a place.
+    """Store the ledger for a later syphon of this queue, if there is a store.
 
-    False where another syphon has taken the queue over since.
+    False if another syphon has taken over the queue.
     """
 
     ledger: Ledger
@@ -123,7 +123,7 @@ Steps = Generator[DrainAction, Reply, None]
 
 @dataclass(slots=True)
 class Progress:
-    """How far the drain of a queue is; read by others while it goes on."""
+    """The progress of a queue's drain, which others may read at any time."""
 
     queue: str
     ledger: Ledger
@@ -135,8 +135,8 @@ class Progress:
     deferred: int = 0
     """Deferred messages this process knows of."""
     locks_lost: int = 0
-    """Messages that were sent and could not be completed: they may be delivered again."""
+    """Messages that were sent but could not be completed, and may be delivered again."""
     last_error: str = ""
     last_moved_at: datetime | None = None
     hindered_since: datetime | None = None
-    """Since when messages come and none leaves, though not all of them are for entities that are failed over."""
+    """Since when messages arrive and none leaves, although not all are for failed-over entities."""

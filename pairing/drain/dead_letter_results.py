@@ -1,8 +1,8 @@
-"""What operators decided about dead letters, reported to whoever keeps the ledger of their queue.
+"""Decisions of operators about dead letters, reported to the syphon that keeps the ledger of the queue.
 
-A worker that sent a dead letter to the primary, or discarded it, reports it here; the syphon of the queue applies the
-report to its ledger and then removes it. Applying twice changes nothing, so a crash in between loses nothing. Blocking;
-every call may raise ``redis.RedisError``.
+A worker that sent a dead letter to the primary, or discarded it, stores the decision here; the syphon of the queue
+applies it to its ledger and then removes it. Applying it twice has no effect, so a crash in between loses nothing.
+Blocking; every call may raise ``redis.RedisError``.
 """
 
 import json
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class SharedDecisions:
-    """Of one backlog queue."""
+    """The decisions for one backlog queue."""
 
     def __init__(self, shared: "SharedState", queue: str) -> None:
         self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:verdicts:{queue}"
 
     def report(self, decision: Decision, numbers: Iterable[int]) -> None:
-        """These dead letters have left the queue for good."""
+        """These dead letters have left the queue permanently."""
         self._redis.rpush(self._key, json.dumps([decision, list(numbers)]))
 
     def apply(self, ledger: Ledger) -> int:
-        """Amend the ledger by what was reported; how many reports these were, to be removed once it is stored."""
+        """Apply the reports to the ledger; returns their number, to be removed after the ledger is stored."""
         reports = cast("list[Any]", self._redis.lrange(self._key, 0, -1))
         for text in reports:
             try:
@@ -40,7 +40,7 @@ class SharedDecisions:
         return len(reports)
 
     def remove(self, reports: int) -> None:
-        """The first so many reports are part of the stored ledger now."""
+        """Remove the first reports, which are part of the stored ledger now."""
         if reports:
             self._redis.ltrim(self._key, reports, -1)
 

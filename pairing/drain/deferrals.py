@@ -1,11 +1,11 @@
-"""The deferred messages a syphon knows of: whose they are, and which of them can be fetched now. Pure."""
+"""The deferred messages known to a syphon: their destinations, and which of them can be fetched now. Pure."""
 
 import heapq
 from collections.abc import Callable
 
 
 class Deferrals:
-    """Sequence numbers of deferred messages, by the entity they are meant for."""
+    """Sequence numbers of deferred messages, by destination."""
 
     def __init__(self) -> None:
         self._paths: dict[int, str] = {}
@@ -18,16 +18,16 @@ class Deferrals:
         return number in self._paths
 
     def paths(self) -> list[str]:
-        """The entities that some are meant for."""
+        """The destinations of deferred messages."""
         return list(self._not_before)
 
     def note(self, number: int, path: str, not_before: float = 0.0) -> None:
-        """A message is deferred, and shall not be fetched before that moment."""
+        """A message is deferred, and must not be fetched before that time."""
         self._paths[number] = path
         self._not_before.setdefault(path, {})[number] = not_before
 
     def forget(self, number: int) -> None:
-        """It is not there any more."""
+        """The message does not exist any more."""
         path = self._paths.pop(number, None)
         if path is not None:
             del self._not_before[path][number]
@@ -35,15 +35,15 @@ class Deferrals:
                 del self._not_before[path]
 
     def waiting(self, path: str, now: float) -> list[int]:
-        """The messages of this entity that could be fetched, had it room: newer ones shall not overtake them."""
+        """The messages for this entity that could be fetched if it had room; newer ones must not overtake them."""
         return [number for number, not_before in self._not_before.get(path, {}).items() if not_before <= now]
 
     def due(
         self, now: float, most: int, room: Callable[[str, int], int], in_turn: Callable[[list[int]], list[int]] = list
     ) -> list[int]:
-        """The oldest that can be sent now; ``room`` is how many of so many an entity takes.
+        """The oldest messages that can be sent now; ``room`` returns how many of a number an entity accepts.
 
-        ``in_turn``: which of them wait for no older message of their session.
+        ``in_turn`` selects those without an older message of their session.
         """
         found: list[int] = []
         for path, numbers in self._not_before.items():

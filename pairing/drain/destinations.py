@@ -1,4 +1,4 @@
-"""Where the syphon may send to now: not to what is failed over or kept back, nor in pauses. No I/O, no clock."""
+"""The destinations that the syphon may send to now: not failed over, held back or paused. No I/O, no clock."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class _Destination:
 
 
 class Destinations:
-    """What the syphon knows of the entities it sends to; shared by its queues."""
+    """The state of the entities that the syphon sends to; shared by its queues."""
 
     def __init__(
         self, is_failed_over: Callable[[str], bool], *, first_pause_s: float = 1.0, pacing: Pacing | None = None
@@ -30,9 +30,9 @@ class Destinations:
         self._known: dict[str, _Destination] = {}
 
     def is_blocked(self, path: str, now: float) -> bool:
-        """Whether nothing shall be sent there now: shut, or pausing after a failure.
+        """Whether nothing may be sent there now: shut, or pausing after a failure.
 
-        That it opens again ends the pause, whatever was left of it.
+        When a shut destination opens again, its pause ends as well.
         """
         known = self._of(path)
         if self.is_shut(path):
@@ -43,15 +43,15 @@ class Destinations:
         return now < known.free_at
 
     def is_shut(self, path: str) -> bool:
-        """Whether nothing is meant to be sent there now: failed over, or kept back by an operator."""
+        """Whether it is failed over, or kept back by an operator."""
         return self._is_failed_over(path) or path.lower() in self._kept_back
 
     def keep_back(self, paths: Iterable[str]) -> None:
-        """Send nothing to these entities, and to these alone, until the next call: operators paused them."""
+        """Send nothing to exactly these entities until the next call, because operators paused them."""
         self._kept_back = frozenset(path.lower() for path in paths)
 
     def failed(self, path: str, now: float, reason: str, *, busy: bool = False) -> None:
-        """A send failed for a reason that concerns the destination: the pause doubles, up to 2 min; busy: 10 s."""
+        """A send failed because of the destination: the pause doubles, up to 2 min; busy: 10 s."""
         known = self._of(path)
         known.pause_s = min(max(2 * known.pause_s, self._first_pause_s), LONGEST_PAUSE_S)
         known.free_at = now + max(known.pause_s, BUSY_PAUSE_S if busy else 0.0)
@@ -64,7 +64,7 @@ class Destinations:
         known.reason = ""
 
     def reason(self, path: str) -> str:
-        """Why the last send there failed; empty where it did not."""
+        """Why the last send there failed; empty if it did not."""
         return self._of(path).reason
 
     def _of(self, path: str) -> _Destination:

@@ -1,72 +1,50 @@
-"""How one backlog queue is drained: the rules of the syphon as a flow that yields an action and gets its outcome.
+"""The drain of one backlog queue: the rules of the syphon as a flow that yields actions and receives their outcomes.
 
 A message is completed in the backlog only after its send to the primary was acknowledged (docs/specification.md,
-section 8; docs/design/at-least-once.md). Messages for a destination that takes none are deferred, so that the others
-pass, and fetched by their sequence numbers when it is back. The flow does no I/O; both worlds drive it.
+section 8; docs/design/at-least-once.md). Messages for a destination that accepts none are deferred, so that others can
+pass, and fetched by their sequence numbers when it accepts sends again. The flow does no I/O; a blocking and an asyncio
+driver perform its actions.
 """
 
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Protocol
 
 from pairing.drain.actions import (
     BATCH,
-    Count,
-    DrainAction,
     Failed,
     Fetch,
     Item,
     Keep,
-    Peek,
     Progress,
     Receive,
     Renew,
     Rest,
     Send,
     Sent,
-    Settle,
     Steps,
 )
-from pairing.drain.deferrals import Deferrals
 from pairing.drain.destinations import LONGEST_PAUSE_S, Destinations
 from pairing.drain.ledger import Fate
-from pairing.drain.sorting import Sorted, groups, path_of, sort
-from pairing.drive import Reply
+from pairing.drain.queue_state import QueueState
+from pairing.drain.search import Search
+from pairing.drain.settling import Round, Settling
+from pairing.drain.sorting import Sorted, groups, sort
 
 _SLICE_S = 1.0
 _REST_S = 0.25
-_RENEW_AFTER_S = 20.0  # of a lock that lasts 60
+_RENEW_AFTER_S = 20.0  # of a lock of 60 s
 _FIRST_PAGES = 10
-_RESCAN_S = 600.0
-_ASK_AGAIN_S = 5.0
-_EMPTY_S = 900.0  # a sent message may take that long to appear
 
 
 class Listener(Protocol):
-    """Who is notified of what happens."""
+    """Receives events of the drain."""
 
     def report(self, kind: str, entity: str, reason: str) -> None: ...
 
 
-@dataclass(slots=True)
-class _Round:
-    """What becomes of the messages of one receive."""
-
-    ahead: list[Item] = field(default_factory=list)
-    """Those of the groups that come later."""
-    done: list[Item] = field(default_factory=list)
-    postponed: list[Item] = field(default_factory=list)
-    not_before: dict[int, float] = field(default_factory=dict)
-    moved: int = 0
-    is_mixed: bool = False
-    """Whether it has messages for several destinations."""
-    is_out_of_turn: bool = False
-    """Whether it has messages that wait for an older one of their session, which may come next."""
-
-
 class DrainFlow:
-    """Drains one backlog queue into the primary, as long as ``may_work`` says so."""
+    """Drains one backlog queue into the primary while ``may_work`` allows it."""
 
     def __init__(
         self,
@@ -83,33 +61,35 @@ class DrainFlow:
     ) -> None:
         self.progress = progress
         self.in_turn: Callable[[list[int]], list[int]] = lambda numbers: numbers
-        """Which of these deferred messages wait for no older one of their session."""
+        """Selects the deferred messages without an older message of their session."""
         self._ledger = progress.ledger
+        self._queue = QueueState(progress)
+        self._settling = Settling(self._queue, self._report, self._may_work, utc_now)
+        self._search = Search(self._queue, self._report, self._may_work, now, utc_now)
         self._destinations = destinations
         self._listener = listener
         self._has_leave, self._now, self._utc_now = may_work, now, utc_now
-        self._is_fenced = False
-        self._is_paced = False
         self._first_pause_s = first_pause_s
         self._pauses = {"failing": 0.0, "waiting": 0.0}
         self._max_attempts = max_attempts
         self._remaining_ttl = remaining_ttl
-        self._deferred = Deferrals()
         self._receive_at = 0.0
         self._waits_for: set[str] = set()
-        self._peek_from = 1
-        self._scanned_at: float | None = None
         self._locked_at = 0.0
-        self._asked_at = 0.0
-        self._empty_since: float | None = None
-        self._unnumbered = 0
 
     def _may_work(self) -> bool:
-        return not self._is_fenced and self._has_leave()
+        return not self._settling.is_fenced and self._has_leave()
+
+    def _report(self, kind: str, entity: str, reason: str) -> None:
+        self._listener.report(kind, entity, reason)
+
+    def note_deferred(self, found: Iterable[Any]) -> None:
+        """Note which of these messages, seen in the queue, are deferred."""
+        self._search.note_deferred(found)
 
     def run(self) -> Steps:
-        """The flow: ends when ``may_work`` ends, with nothing half done that it could finish."""
-        yield from self._find_deferred(_FIRST_PAGES)
+        """The flow: it ends after ``may_work`` ends, and finishes what it has started if possible."""
+        yield from self._search.find_deferred(_FIRST_PAGES)
         while self._may_work():
             if numbers := self._due():
                 yield from self._fetch(numbers)
@@ -122,50 +102,26 @@ class DrainFlow:
 
     def _receive(self) -> Steps:
         self._state("receiving")
-        received = yield from Receive(BATCH, _REST_S if self._is_paced else _SLICE_S)
+        received = yield from Receive(BATCH, _REST_S if self._queue.is_paced else _SLICE_S)
         if isinstance(received, Failed):
             yield from self._wait_after(received.text)
             return
         self._pauses["failing"] = 0.0
         if received:
-            self._empty_since = None
+            self._search.empty_since = None
             yield from self._move(self._sort(received, fetched=False))
         else:
-            yield from self._idle()
-
-    # What was deferred ---------------------------------------------------------------------------------------------
-
-    def _find_deferred(self, pages: int) -> Steps:
-        """Looks for messages that another process has deferred."""
-        for _ in range(pages):
-            if not self._may_work():
-                return
-            found = yield from Peek(self._peek_from)
-            if isinstance(found, Failed):  # it may hold a message that cannot be decoded: first that is set aside
-                self.progress.last_error = found.text
-                self._scanned_at = self._now()
-                return
-            if not found:
-                self._peek_from, self._scanned_at = 1, self._now()
-                return
-            self.note_deferred(found)
-            self._peek_from = found[-1].sequence_number + 1
-
-    def note_deferred(self, found: Iterable[Any]) -> None:
-        """Take in which of these messages, seen in the queue, are deferred."""
-        for message in found:
-            self._ledger.see(message.sequence_number, message.enqueued_time_utc)
-            if getattr(message.state, "name", "") == "DEFERRED" and message.sequence_number not in self._deferred:
-                self._deferred.note(message.sequence_number, path_of(message))
-        self.progress.deferred = len(self._deferred)
+            if self.progress.hindered_since is not None:
+                self._note_hindered(False, self._queue.deferred.paths())
+            yield from self._search.idle()
 
     def _due(self) -> list[int]:
         """The oldest deferred messages that can be sent now."""
         now = self._now()
-        return self._deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now), self.in_turn)
+        return self._queue.deferred.due(now, BATCH, lambda path, wanted: self._room(path, wanted, now), self.in_turn)
 
     def _room(self, path: str, wanted: int, now: float) -> int:
-        """How many of so many messages this entity takes now."""
+        """How many of this number of messages the entity accepts now."""
         if self._destinations.is_blocked(path, now):
             return 0
         return self._destinations.pacing.allowance(path, self.progress.queue, wanted, now).count
@@ -176,56 +132,9 @@ class DrainFlow:
             yield from self._wait_after(received.text)
             return
         for gone in set(numbers) - {message.sequence_number for message in received}:
-            self._forget(gone)
+            self._queue.forget(gone)
         if received:
             yield from self._move(self._sort(received, fetched=True))
-
-    def _idle(self) -> Steps:
-        """The queue gave nothing: what is left in it may have been deferred by others, or be of no use to the SDK."""
-        now = self._now()
-        self._empty_since = self._empty_since or now
-        if self.progress.hindered_since is not None:
-            self._note_hindered(False, self._deferred.paths())
-        if self._scanned_at is None or self._peek_from > 1 or now - self._scanned_at > _RESCAN_S:
-            yield from self._find_deferred(1)
-        elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
-            self._asked_at = now
-            yield from self._settle_doubts()
-        elif self._unnumbered:
-            self._number_the_rest()
-        elif now - self._empty_since > _EMPTY_S:
-            self._empty_since = now
-            yield from self._doubt_emptiness()
-        elif not self._deferred and not self._ledger.pending and self._ledger.drained(self._utc_now()):
-            yield from Keep(self._ledger)
-
-    def _settle_doubts(self) -> Steps:
-        """What was settled, though no answer said so, is not in the queue any more."""
-        pending = self._ledger.pending
-        found = yield from Peek(min(pending))
-        if isinstance(found, Failed):
-            return
-        present = {message.sequence_number for message in found}
-        seen_up_to = max(present) if len(found) >= BATCH else max(pending)
-        for number, fate in list(pending.items()):
-            if number <= seen_up_to and number not in present:
-                self._ledger.close(number, fate)
-                self._forget(number)
-
-    def _number_the_rest(self) -> None:
-        """What could not be decoded had numbers, too: those that nothing else explains, where they are as many."""
-        gaps = [number for number in self._ledger.gaps() if number not in self._deferred]
-        if len(gaps) == self._unnumbered:
-            for number in gaps:
-                self._ledger.close(number, "set_aside")
-        self._unnumbered = 0
-
-    def _doubt_emptiness(self) -> Steps:
-        """An empty receive is no proof: the counts may know of messages that never come."""
-        waiting = yield from Count()
-        if not isinstance(waiting, Failed) and waiting > len(self._deferred):
-            self.progress.last_error = f"receives nothing, {waiting - len(self._deferred)} waiting"
-            self._listener.report("set_aside", self.progress.queue, self.progress.last_error)
 
     # One receive ---------------------------------------------------------------------------------------------------
 
@@ -239,18 +148,18 @@ class DrainFlow:
     def _move(self, sorted_: Sorted) -> Steps:
         items, refused = sorted_
         for item, fate, reason in refused:
-            yield from self._dead_letter([item], fate, reason)
+            yield from self._settling.dead_letter([item], fate, reason)
         self._state("moving")
         parts = groups(items)
-        round_ = _Round([item for _, group in parts for item in group], is_mixed=len({path for path, _ in parts}) > 1)
+        round_ = Round([item for _, group in parts for item in group], is_mixed=len({path for path, _ in parts}) > 1)
         for path, group in parts:
             del round_.ahead[: len(group)]
             if self._destinations.is_blocked(path, self._now()) or not self._may_work() or self._is_behind(path, group):
                 round_.postponed += group
             else:
                 yield from self._send(path, group, round_)
-        yield from self._complete(round_)
-        yield from self._postpone(round_)
+        yield from self._settling.complete(round_)
+        yield from self._settling.postpone(round_)
         self._note_hindered(bool(round_.moved or refused), {item.path for item in round_.postponed})
         if round_.moved or refused:
             self._pauses["waiting"] = 0.0
@@ -258,21 +167,21 @@ class DrainFlow:
             self._wait_for({item.path for item in round_.postponed})
 
     def _note_hindered(self, has_delivered: bool, waiting: Iterable[str]) -> None:
-        """Takes note whether what could leave does; what waits for entities that are failed over waits rightly."""
+        """Note whether deliverable messages are delivered; messages for failed-over entities do not count."""
         if has_delivered or all(map(self._destinations.is_shut, waiting)):
             self.progress.hindered_since = None
         else:
             self.progress.hindered_since = self.progress.hindered_since or self._utc_now()
 
     def _is_behind(self, path: str, group: list[Item]) -> bool:
-        """Whether older messages of the entity wait deferred, for room: these shall not overtake them."""
+        """Whether older messages of the entity are deferred for lack of room, which the group must not overtake."""
         return not group[0].fetched and self._has_waiting(path, self._now())
 
     def _has_waiting(self, path: str, now: float) -> bool:
-        return bool(self.in_turn(self._deferred.waiting(path, now)))
+        return bool(self.in_turn(self._queue.deferred.waiting(path, now)))
 
-    def _send(self, path: str, group: list[Item], round_: _Round) -> Steps:
-        """Sends one group in its order; singly from the first message on that is refused for its own sake."""
+    def _send(self, path: str, group: list[Item], round_: Round) -> Steps:
+        """Send one group in order; after a message that is refused for its own sake, one by one."""
         at, singly = 0, False
         while at < len(group):
             yield from self._keep_locks(round_, group[at:])
@@ -282,8 +191,8 @@ class DrainFlow:
             wanted = 1 if singly else len(group) - at
             allowance = self._destinations.pacing.take(path, self.progress.queue, wanted, self._now())
             allowed = allowance.count
-            if not allowed and allowance.is_own and round_.is_mixed:  # the other destinations shall not wait for it
-                self._is_paced = True
+            if not allowed and allowance.is_own and round_.is_mixed:  # the other destinations must not wait for it
+                self._queue.is_paced = True
                 round_.postponed += group[at:]
                 return
             if not allowed:
@@ -305,131 +214,49 @@ class DrainFlow:
                 round_.not_before |= {item.number: self._now() + self._first_pause_s for item in group[at:]}
                 round_.postponed += group[at:]
                 return
-            elif sent.why == "lease":  # it ended meanwhile, which is nobody's fault
+            elif sent.why == "lease":  # the drain ended meanwhile, which is no failure of the destination
                 round_.postponed += group[at:]
                 return
             else:
                 yield from self._destination_failed(path, group[at:], sent, round_)
                 return
 
-    def _destination_failed(self, path: str, rest: list[Item], sent: Sent, round_: _Round) -> Steps:
+    def _destination_failed(self, path: str, rest: list[Item], sent: Sent, round_: Round) -> Steps:
         self.progress.last_error = f"{path}: {sent.text}"
         self._destinations.failed(path, self._now(), sent.text, busy=sent.why == "busy")
         if sent.why != "final":
             round_.postponed += rest
             return
-        given_up = [item for item in rest if self._attempt(item) >= self._max_attempts]
+        given_up = [item for item in rest if self._queue.attempt(item) >= self._max_attempts]
         round_.postponed += [item for item in rest if self._ledger.attempts[item.number] < self._max_attempts]
         if not given_up:
-            yield from Keep(self._ledger)  # attempts are counted through restarts
+            yield from Keep(self._ledger)  # attempts are counted across restarts
         else:
-            yield from self._dead_letter(given_up, "dead_lettered", self._gave_up(sent))
+            yield from self._settling.dead_letter(given_up, "dead_lettered", self._gave_up(sent))
 
-    def _refused(self, item: Item, sent: Sent, round_: _Round) -> Steps:
-        """The destination refuses this message and may take others."""
+    def _refused(self, item: Item, sent: Sent, round_: Round) -> Steps:
+        """The destination refuses this message, and may accept others."""
         self.progress.last_error = f"{item.path}: {sent.text}"
-        attempts = self._attempt(item)
+        attempts = self._queue.attempt(item)
         if attempts >= self._max_attempts:
             fate: Fate = "set_aside" if sent.why == "ours" else "dead_lettered"
-            yield from self._dead_letter([item], fate, self._gave_up(sent))
+            yield from self._settling.dead_letter([item], fate, self._gave_up(sent))
         else:
             pause_s = min(self._first_pause_s * 2 ** (attempts - 1), LONGEST_PAUSE_S)
             round_.not_before[item.number] = self._now() + pause_s
             round_.postponed.append(item)
             yield from Keep(self._ledger)
 
-    def _attempt(self, item: Item) -> int:
-        attempts = self._ledger.attempts[item.number] = self._ledger.attempts.get(item.number, 0) + 1
-        return attempts
-
     def _gave_up(self, sent: Sent) -> str:
         return f"refused {self._max_attempts} times: {sent.text}"
 
-    # Settling ------------------------------------------------------------------------------------------------------
-
-    def _complete(self, round_: _Round) -> Steps:
-        if not round_.done:
-            return
-        done, round_.done = round_.done, []
-        self._ledger.used((item.path for item in done), self._utc_now())
-        is_ours = yield from self._intend(done, "restored")
-        if not is_ours:
-            self.progress.locks_lost += len(done)
-            return
-        outcomes = yield from Settle("complete", done)
-        for item, outcome in zip(done, outcomes, strict=True):
-            if outcome == "done":
-                self._ledger.close(item.number, "restored")
-                self._forget(item.number)
-            else:  # it may be delivered again, under the same message_id
-                self.progress.locks_lost += 1
-        round_.moved += len(done)
-        self.progress.moved += len(done)
-        self.progress.last_moved_at = self._utc_now()
-
-    def _intend(self, items: list[Item], fate: Fate) -> Generator[DrainAction, Reply, bool]:
-        """Writes down what is about to be settled; False where another syphon has taken the queue over since."""
-        for item in items:
-            if item.number:
-                self._ledger.intend(item.number, fate)
-        is_kept = yield from Keep(self._ledger)
-        self._is_fenced = is_kept is False
-        return not self._is_fenced
-
-    def _postpone(self, round_: _Round) -> Steps:
-        """Makes way for others: what comes from the queue is deferred, what was deferred stays so."""
-        fresh = [item for item in round_.postponed if not item.fetched]
-        fetched = [item for item in round_.postponed if item.fetched]
-        for item in fetched:
-            self._deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
-        if fetched:
-            yield from Settle("abandon", fetched)
-        if fresh and not self._may_work():
-            yield from Settle("abandon", fresh)  # stopping: the next syphon gets them at once, in their order
-        elif fresh:
-            outcomes = yield from Settle("defer", fresh)
-            for item, outcome in zip(fresh, outcomes, strict=True):
-                if outcome == "done":
-                    self._deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
-                else:  # it may be deferred all the same: to be looked for as soon as there is time
-                    self._scanned_at = None
-        self.progress.deferred = len(self._deferred)
-
-    def _dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Steps:
-        is_ours = yield from self._intend(items, fate)
-        if not is_ours:
-            return
-        outcomes = yield from Settle("dead_letter", items, _REASONS[fate], reason)
-        gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
-        for item in gone:
-            if item.number:
-                self._ledger.close(item.number, fate)
-            else:
-                self._unnumbered += 1
-            self._forget(item.number)
-        if not gone:
-            return
-        is_aside = fate == "set_aside"
-        if is_aside:
-            self._scanned_at = None
-        self.progress.set_aside += len(gone) if is_aside else 0
-        self.progress.dead_lettered += 0 if is_aside else len(gone)
-        text = f"{len(gone)} message{'s' if len(gone) > 1 else ''} in {self.progress.queue}: {reason}"
-        self._listener.report("set_aside" if is_aside else "dead_lettered", gone[0].path or self.progress.queue, text)
-
-    def _keep_locks(self, round_: _Round, rest: list[Item]) -> Steps:
-        """Where the destinations are slow: settle what was sent, renew the locks of what was not."""
+    def _keep_locks(self, round_: Round, rest: list[Item]) -> Steps:
+        """If destinations are slow: settle what was sent, and renew the locks of the rest."""
         if self._now() - self._locked_at < _RENEW_AFTER_S:
             return
-        yield from self._complete(round_)
+        yield from self._settling.complete(round_)
         yield from Renew(rest + round_.ahead + round_.postponed)
         self._locked_at = self._now()
-
-    def _forget(self, number: int) -> None:
-        self._deferred.forget(number)
-        self._ledger.attempts.pop(number, None)
-        self._is_paced = self._is_paced and len(self._deferred) > 0
-        self.progress.deferred = len(self._deferred)
 
     # Waiting -------------------------------------------------------------------------------------------------------
 
@@ -441,7 +268,7 @@ class DrainFlow:
             yield from Rest(_REST_S)
 
     def _wait_for(self, paths: set[str]) -> None:
-        """Everything received was for these: no further receive before one has room, or a pause that grows is over."""
+        """All received messages were for these: wait until one has room or an increasing pause is over."""
         self._state("waiting")
         self._waits_for = paths
         self._receive_at = self._now() + self._longer("waiting")
@@ -461,10 +288,3 @@ class DrainFlow:
 
     def _state(self, state: str) -> None:
         self.progress.state = state
-
-
-_REASONS = {
-    "dead_lettered": "CannotBeRestored",
-    "set_aside": "SetAside",
-    "expired": "TTLExpiredException",
-}

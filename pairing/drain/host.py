@@ -1,4 +1,4 @@
-"""What a syphon needs: of the client whose backlog it drains, and of the world, threads or asyncio, that it runs in."""
+"""The environment of a syphon: the client whose backlog it drains, and its execution by threads or asyncio."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 ASK_S = 5.0
-"""How long an answer of an administration is waited for."""
+"""The timeout of a request to the administration."""
 
 
 class Namespace(Protocol):
@@ -66,7 +66,7 @@ class SyphonHost(Protocol):
 
 
 class SyphonLink(Protocol):
-    """A link to a queue or an entity, as ``pairing.links`` and ``pairing.aio.links`` have it."""
+    """A link to a queue or an entity, of ``pairing.links`` or ``pairing.aio.links``."""
 
     @property
     def sender(self) -> Any: ...
@@ -85,18 +85,18 @@ class StopEvent(Protocol):
 
 
 class World(Protocol):
-    """What threads and asyncio do differently; where a method may return an awaitable, asyncio's does."""
+    """The differences between threads and asyncio; a method may return an awaitable in asyncio."""
 
     def run(self, operation: Operation[R]) -> R | Awaitable[R]:
-        """What the operation returns."""
+        """Run an operation and return its result."""
         ...
 
     def block(self, function: Callable[[], R]) -> R | Awaitable[R]:
-        """Call a function that may wait for Redis."""
+        """Call a function that may block on Redis."""
         ...
 
     def ask(self, look: Callable[..., Any], path: str) -> Any:
-        """Call a method of the administration, which must answer soon."""
+        """Call a method of the administration, with a timeout."""
         ...
 
     def rest(self, stop: Any, seconds: float) -> object:
@@ -104,29 +104,29 @@ class World(Protocol):
         ...
 
     def link(self, make: Callable[[], Any]) -> SyphonLink:
-        """A link that opens what ``make`` returns."""
+        """A link that opens the result of ``make``."""
         ...
 
     def close_links(self, links: Iterable[SyphonLink]) -> object:
-        """Close links on which nothing is under way any more."""
+        """Close links without operations in progress."""
         ...
 
     def settle(self, receiver: Any, action: Settle, outcomes: list[Settled], timeout_s: float) -> object:
-        """Settle the messages, overlapped; each outcome is written down as it becomes known."""
+        """Settle the messages, overlapped; each outcome is recorded as it becomes known."""
         ...
 
     def spawn(self, operation: Operation[None], name: str) -> Any:
-        """Run an operation beside the caller; what ``is_busy``, ``wait`` and ``cancel`` take."""
+        """Run an operation concurrently; returns a worker for ``is_busy``, ``wait`` and ``cancel``."""
         ...
 
     def is_busy(self, worker: Any) -> bool:
-        """Whether it has not ended yet."""
+        """Whether it is still running."""
         ...
 
     def wait(self, workers: list[Any], seconds: float) -> object:
-        """Wait until they have ended, or until the time is over."""
+        """Wait until they have ended, or for this time."""
         ...
 
     def cancel(self, workers: list[Any]) -> object:
-        """End those that can be ended from outside."""
+        """Cancel those that can be cancelled from outside."""
         ...

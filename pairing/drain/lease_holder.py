@@ -1,7 +1,7 @@
-"""Which backlog queues this process may serve now: those it holds the lease of, and that nobody has paused.
+"""The backlog queues that this process may serve now: those whose lease it holds, unless they are paused.
 
-Without coordination it may serve all. With Redis away nobody's lease can be checked: who served goes on at once, the
-others begin a little later, for peek-lock keeps two syphons on one queue from doing harm
+Without coordination it may serve all. While Redis is unavailable, leases cannot be checked: a process that served a
+queue continues, and others begin a little later, because peek-lock prevents harm from two syphons on one queue
 (docs/design/leases-and-fencing.md).
 """
 
@@ -38,7 +38,7 @@ class _QueueLease:
 
 
 class LeaseHolder:
-    """Knows which queues are this process's to serve; whoever serves them asks before each step."""
+    """Knows which queues this process may serve; checked before each step."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class LeaseHolder:
         self._looked_at = float("inf")
 
     def look(self, *, leaving: bool = False) -> None:
-        """Reads pauses, renews and takes leases: blocking, two seconds at most. Keeps what it has if Redis is away.
+        """Read pauses, renew and take leases; blocks for at most two seconds. If Redis is unavailable, leases are kept.
 
-        Who is leaving takes none, and keeps the one of each queue it still serves: else what was sent in its last
-        moments could not be completed, and would be delivered twice.
+        A stopping process takes no leases, and keeps those of the queues it still serves: otherwise messages sent at
+        the end could not be completed and would be delivered twice.
         """
         self._notice_a_freeze()
         for queue in self._queues():  # a client that was opened without its backlog finds it later
@@ -82,7 +82,7 @@ class LeaseHolder:
             self._looked_at = self._now()
 
     def _notice_a_freeze(self) -> None:
-        """Who has not looked for a lease's time was frozen: nothing is its own before Redis says so again."""
+        """A process that has not looked for the time of a lease was frozen: it owns nothing until Redis confirms it."""
         if not self._is_awake():
             self._alone_since = None
             for lease in self._leases.values():
@@ -95,16 +95,17 @@ class LeaseHolder:
         return self._now() - lease.renewed_at < LEASE_S
 
     def _stay_alone(self) -> None:
-        """Redis does not answer: whose lease still stands when that begins goes on."""
+        """Redis does not answer: a process whose lease is valid at that moment continues."""
         if self._alone_since is None:
             self._alone_since = self._now()
             for lease in self._leases.values():
                 lease.is_held = lease.is_held and self._is_fresh(lease)
 
     def may_serve(self, queue: str, token: int | None = None) -> bool:
-        """Whether the next receive or send of this queue may begin: asked before each, and costs nothing.
+        """Whether the next receive or send of this queue may begin; checked before each, without cost.
 
-        ``token`` is what ``begin`` gave: a lease that was lost and taken again is another, and its ledger is.
+        ``token`` is the result of ``begin``: a lease that was lost and taken again is a different one, and so is its
+        ledger.
         """
         if self._shared is None:
             return True
@@ -117,9 +118,9 @@ class LeaseHolder:
         return lease.is_held and self._is_fresh(lease)
 
     def holds(self, queue: str, token: int | None) -> bool:
-        """Whether the lease with this token still stands, as far as can be known without asking Redis.
+        """Whether the lease with this token is still valid, as far as known without querying Redis.
 
-        Asked right before a message is handed to the SDK, and before one is completed. It costs nothing.
+        Checked right before a message is handed to the SDK, and before one is completed. Without cost.
         """
         if self._shared is None or token is None:
             return True
@@ -132,20 +133,20 @@ class LeaseHolder:
         return [queue for queue, lease in self._leases.items() if not lease.is_served and self.may_serve(queue)]
 
     def begin(self, queue: str) -> int | None:
-        """Somebody serves this queue from now on, under the lease with this token; None where there is no lease."""
+        """Serve this queue from now on, under the lease with the returned token; None if there is no lease."""
         lease = self._leases[queue]
         lease.is_served = True
         return lease.token if lease.is_held else None
 
     def end(self, queue: str, *, leaving: bool = False) -> None:
-        """Nobody serves it any more; who is leaving gives the lease up at once, so that another need not wait."""
+        """Stop serving the queue; a stopping process releases the lease immediately, so that others need not wait."""
         lease = self._leases[queue]
         lease.is_served = False
         if leaving:
             self._give_up(queue, lease)
 
     def give_up(self) -> None:
-        """Gives all leases up, so that others need not wait for their end."""
+        """Release all leases, so that others need not wait until they expire."""
         for queue, lease in self._leases.items():
             self._give_up(queue, lease)
 
@@ -156,7 +157,7 @@ class LeaseHolder:
                 self._shared.release_lease(queue, self._owner)
 
     def _read_paces(self, shared: "SharedState") -> None:
-        """What operators want, and this process's share of it: that of its queues of all that are being served."""
+        """Read the limits of operators, and compute this process's share by its part of the queues that are served."""
         rates = {target: pace.rate for target, pace in shared.paces().items()}
         share = 1.0
         if rates or self._pacing.is_limited:
@@ -166,7 +167,7 @@ class LeaseHolder:
 
     def _read_pauses(self, shared: "SharedState") -> None:
         paused = shared.paused()
-        self._keep_back(paused)  # an entity among them is a destination that nothing shall be sent to
+        self._keep_back(paused)  # a paused entity is a destination that must not be sent to
         for queue, lease in self._leases.items():
             pause = paused.get("*") or paused.get(queue)
             if (pause is not None) is not lease.is_paused:

@@ -1,7 +1,7 @@
-"""What became of every message of a backlog queue, by the broker's own sequence numbers: the proof that none was lost.
+"""The ledger of a backlog queue by sequence numbers: the outcome of every message, and the proof that none was lost.
 
-Sequence numbers rise without gaps (docs/specification.md, section 8), of a partitioned queue within each partition,
-which the upper 16 bits name. So of all numbers from the first seen to the highest each must be accounted for.
+Sequence numbers increase without gaps (docs/specification.md, section 8), within each partition of a partitioned queue,
+which is in their upper 16 bits. So every number from the first to the highest one seen must be accounted for.
 """
 
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 Fate = Literal["restored", "dead_lettered", "expired", "discarded", "set_aside"]
 Decision = Literal["restored", "discarded"]
-"""What an operator decides about a dead letter."""
+"""The decisions of operators about a dead letter."""
 FATES: tuple[Fate, ...] = ("restored", "dead_lettered", "expired", "discarded", "set_aside")
 
 _REVISABLE: tuple[Fate, ...] = ("dead_lettered", "expired", "set_aside")
@@ -21,7 +21,7 @@ _MOST_INCIDENTS = 50
 
 
 class Ranges:
-    """A set of numbers, kept as ranges: small where they are dense."""
+    """A set of numbers, stored as ranges: small if they are dense."""
 
     __slots__ = ("_ends", "_starts")
 
@@ -89,18 +89,18 @@ class Balance:
 
     @property
     def missing(self) -> int:
-        """0 where every message is accounted for; any difference is shown as such."""
+        """0 if every message is accounted for; any difference is shown."""
         return self.enqueued - sum(self.fates.values()) - self.still_there
 
 
 @dataclass(slots=True)
 class Incident:
-    """What came into a backlog queue from the first message until the queue was drained again."""
+    """One filling of a backlog queue, from the first message until the queue was drained."""
 
     began_at: str
-    """When its first message was enqueued, by the broker; ISO 8601, empty where it is unknown."""
+    """The enqueue time of its first message, of the broker; ISO 8601, empty if unknown."""
     ended_at: str | None = None
-    """When the syphon found the queue drained; None while there is something left."""
+    """When the syphon found the queue empty; None until then."""
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
     """First and last sequence number, by partition."""
 
@@ -111,15 +111,15 @@ class Incident:
         self.bounds[partition] = min(low, first), max(high, last)
 
     def holds(self, number: int) -> bool:
-        """Whether a message belongs to it, as far as it goes."""
+        """Whether a message belongs to it, as far as known."""
         low, high = self.bounds.get(number >> _PARTITION_BITS, (1, 0))
         return low <= number <= high
 
 
 class Ledger:
-    """The fates of one backlog queue's messages, from the first sequence number seen on.
+    """The outcomes of one backlog queue's messages, from the first sequence number seen on.
 
-    ``queue`` and ``created_at`` identify it: a queue that was created anew counts from 1 again.
+    ``queue`` and ``created_at`` identify it: a queue that was deleted and created again starts at 1.
     """
 
     def __init__(self, queue: str, created_at: str = "") -> None:
@@ -127,20 +127,20 @@ class Ledger:
         self._first: dict[int, int] = {}
         self._highest: dict[int, int] = {}
         self._ranges: dict[Fate, Ranges] = {fate: Ranges() for fate in FATES}
-        self._revised = Ranges()  # whose fate an operator decided, and not the syphon
+        self._revised = Ranges()  # messages whose outcome was decided by an operator, not by the syphon
         self.pending: dict[int, Fate] = {}
-        """What is about to leave the queue, or was and no answer said so: settled by looking whether it is there."""
+        """Messages being settled without a known answer: resolved by checking whether they are still there."""
         self.attempts: dict[int, int] = {}
-        """How often each message was refused for good, as long as it is still there: kept through restarts."""
+        """How often each present message was rejected permanently; kept across restarts."""
         self.incidents: list[Incident] = []
         """The last fifty, the oldest first."""
         self.reporter = ""
         """The process that stored this ledger last."""
         self.recent: dict[str, dict[str, int]] = {}
-        """Messages it moved in its last two minutes, by minute and entity: should it die, their usage is estimated."""
+        """Messages moved in the last two minutes, by minute and entity, to estimate usage if the process dies."""
 
     def intend(self, number: int, fate: Fate) -> None:
-        """A message is about to be settled: known before it is, so that a crash in between leaves no riddle."""
+        """A message is about to be settled; recorded first, so that its outcome can be determined after a crash."""
         self.pending[number] = fate
 
     def see(self, number: int, enqueued_at: datetime | None = None) -> None:
@@ -151,10 +151,10 @@ class Ledger:
             last = Incident(enqueued_at.isoformat(timespec="milliseconds") if enqueued_at else "")
             self.incidents = [*self.incidents, last][-_MOST_INCIDENTS:]
         last.extend(number, number)
-        last.ended_at = None  # what somebody else had locked looked as if it was gone
+        last.ended_at = None  # a message locked by another receiver looked as if it was gone
 
     def drained(self, at: datetime) -> bool:
-        """Nothing is left in the queue: the incident is over. False where none went on."""
+        """The queue is empty, so the filling ends. False if there was none."""
         if not self.incidents or self.incidents[-1].ended_at is not None:
             return False
         self.incidents[-1].ended_at = at.isoformat(timespec="milliseconds")
@@ -175,7 +175,7 @@ class Ledger:
         self._highest[partition] = max(number, self._highest.get(partition, number))
 
     def close(self, number: int, fate: Fate) -> None:
-        """A message has left the queue for good; of two fates the first stands (a lock may be lost in between)."""
+        """A message has left the queue permanently; of two outcomes the first is kept (locks may be lost)."""
         self._span(number)
         self.pending.pop(number, None)
         self.attempts.pop(number, None)
@@ -183,7 +183,7 @@ class Ledger:
             self._ranges[fate].add(number)
 
     def amend(self, number: int, decision: Decision) -> None:
-        """A dead letter was sent to the primary after all, or discarded; ignored of a message that is none."""
+        """A dead letter was sent to the primary after all, or discarded; ignored for other messages."""
         for fate in _REVISABLE:
             if number in self._ranges[fate]:
                 self._ranges[fate].remove(number)
@@ -196,7 +196,7 @@ class Ledger:
                 self.amend(number, "restored" if number in other._ranges["restored"] else "discarded")
 
     def absorb(self, other: "Ledger") -> None:
-        """Takes over what another syphon of the queue stored; what both know stays, but for an operator's decision."""
+        """Merge another syphon's ledger of the queue; common entries stay, except for decisions of operators."""
         self._amend_as(other)
         for number in (*other._first.values(), *other._highest.values()):
             self._span(number)
@@ -225,11 +225,11 @@ class Ledger:
         return Ranges(pair for ranges in self._ranges.values() for pair in ranges)
 
     def count(self, fate: Fate) -> int:
-        """How many messages met this fate."""
+        """The number of messages with this outcome."""
         return len(self._ranges[fate])
 
     def gaps(self, most: int = 1000) -> list[int]:
-        """The numbers between the first and the highest that are of no fate yet; the first so many of them."""
+        """The first numbers between the lowest and the highest one that have no outcome yet."""
         found: list[int] = []
         for partition, first in self._first.items():
             at = first
@@ -241,12 +241,12 @@ class Ledger:
         return found[:most]
 
     def balance(self, still_there: int) -> Balance:
-        """The sums, given how many messages the broker says are still there."""
+        """The sums, given the broker's count of messages that are still there."""
         enqueued = sum(self._highest[partition] - first + 1 for partition, first in self._first.items())
         return Balance(enqueued, {fate: len(ranges) for fate, ranges in self._ranges.items()}, still_there)
 
     def balance_of(self, incident: Incident, still_there: int = 0) -> Balance:
-        """The sums of one incident; of one that is over, nothing is still there."""
+        """The sums of one filling; of a past one, nothing is still there."""
         bounds = incident.bounds.values()
         fates = {fate: sum(ranges.within(*pair) for pair in bounds) for fate, ranges in self._ranges.items()}
         return Balance(sum(last - first + 1 for first, last in bounds), fates, still_there)

@@ -1,7 +1,7 @@
-"""What a syphon that died had used and not yet reported, estimated from the ledger it stored. Pure.
+"""An estimate of the unreported usage of a syphon that died, from the ledger it stored. Pure.
 
-An estimate carries the identity that the dead process's own record has, with ``seq`` 0: where that record was reported
-after all, it counts, and the estimate does not.
+An estimate has the identity of the dead process's own record, with ``seq`` 0: if that record was reported after all, it
+counts, and the estimate does not.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from pairing.telemetry.metering import UsageRecord
 
 
 def estimated(ledger: Ledger, pair: str, primary: str, secondary: str) -> list[UsageRecord]:
-    """The usage of the last two minutes in which this ledger was stored; a message counts as one of 64 KB at most."""
+    """The usage of the last two minutes in which this ledger was stored; a message counts as one of at most 64 KB."""
     return [
         record
         for minute, counts in ledger.recent.items()
@@ -22,7 +22,7 @@ def estimated(ledger: Ledger, pair: str, primary: str, secondary: str) -> list[U
 
 
 def messages(ledger: Ledger) -> int:
-    """How many messages that estimate is about."""
+    """The number of messages in that estimate."""
     return sum(sum(counts.values()) for counts in ledger.recent.values())
 
 

@@ -1,22 +1,19 @@
-"""The operations of a syphon on the two namespaces, written once; ``World`` carries them out blocking or in asyncio.
+"""The operations of a syphon on the two namespaces, shared by threads and asyncio, which ``World`` executes.
 
-What happens to a message is decided in ``pairing.drain.flow``. Here its actions are performed, on links that never
-hang, and metered.
+``pairing.drain.flow`` decides what happens to a message. This module performs its actions on links that never hang, and
+meters them.
 """
 
 import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import (
     MessageLockLostError,
     MessageNotFoundError,
-    MessageSizeExceededError,
-    ServiceBusAuthenticationError,
-    ServiceBusError,
 )
 
 from pairing.drain.actions import (
@@ -32,29 +29,28 @@ from pairing.drain.actions import (
     Renew,
     Rest,
     Send,
-    Sent,
     Settle,
     Settled,
-    Why,
 )
 from pairing.drain.host import SyphonHost, SyphonLink, World
-from pairing.drain.refusals import require_lease, why_refused
-from pairing.drain.session_order import Bar, Barred, Lift, SessionAction
+from pairing.drain.link_attempts import attempt
+from pairing.drain.primary_operations import PrimaryOperations
+from pairing.drain.refusals import require_lease
+from pairing.drain.session_order import Bar, Barred, Hold, Lift, SessionAction
 from pairing.drain.shared_sessions import session_outcome
 from pairing.drain.stored_ledger import StoredLedger, same_queue
 from pairing.drain.usage import Tally
 from pairing.drive import Operation, Reply, call
-from pairing.health.faults import describe, is_ambiguous, is_gone, may_be_gone
-from pairing.links import LinkFailure
+from pairing.health.faults import describe, is_gone, may_be_gone
 from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
 
 R = TypeVar("R")
 PAGE = 100
-OPEN_S, SEND_S, SETTLE_S = 10.0, 10.0, 15.0
+OPEN_S, SETTLE_S = 10.0, 15.0
 
 
 class DrainOperations:
-    """Performs the actions of one queue's drain, and meters them."""
+    """Performs and meters the actions of one queue's drain."""
 
     def __init__(
         self,
@@ -66,22 +62,23 @@ class DrainOperations:
         holds: Callable[[], bool],
     ) -> None:
         self._host, self._world, self._queue = host, world, queue
-        self._sender, self._rest, self._holds = sender, rest, holds
+        self._rest, self._holds = rest, holds
         self.stored: StoredLedger | None = None
         self.is_deleted = False
-        """Whether the queue is no more: of one that is created again in its place, the messages are no concern here."""
+        """Whether the queue was deleted; messages of a new queue in its place are not handled here."""
         self._created_at = ""
         self._must_identify = False
         self._tally = Tally(host, queue)
+        self._primary = PrimaryOperations(host, world, queue, sender, holds, self._tally)
         self._link = self._new_link()
 
     def perform(self, action: DrainAction | SessionAction) -> Operation[Reply]:
-        """The outcome of one action; nothing is raised but cancellation."""
+        """The outcome of one action; only cancellation is raised."""
         match action:
             case Receive():
                 return action.reply((yield from self._receive(action)))
             case Send():
-                return action.reply((yield from self._send(action)))
+                return action.reply((yield from self._primary.send(action)))
             case Settle():
                 return action.reply((yield from self._settle(action)))
             case Fetch():
@@ -98,11 +95,11 @@ class DrainOperations:
             case Rest():
                 yield from call(self._rest, action.seconds)
                 return action.reply(None)
-            case Barred() | Bar() | Lift():
+            case Barred() | Bar() | Lift() | Hold():
                 return (yield from call(self._world.block, partial(session_outcome, self._host, self._queue, action)))
 
     def created_at(self) -> Operation[str]:
-        """When the queue was created, which with its path is its identity; empty where the namespace does not say."""
+        """The creation time of the queue, its identity together with its path; empty if unknown."""
         self._created_at = yield from self._identity()
         return self._created_at
 
@@ -115,7 +112,7 @@ class DrainOperations:
             return ""
 
     def close(self) -> Operation[None]:
-        """Gives the link up: what was granted and not delivered goes back to the queue."""
+        """Close the link: granted but undelivered messages return to the queue."""
         self._tally.grant_ended()
         yield from call(self._link.close, 1.0)
 
@@ -130,17 +127,17 @@ class DrainOperations:
         return self._world.link(self._make_receiver)
 
     def _make_receiver(self) -> Any:
-        """With prefetch the SDK grants credit once, for a whole batch, and waits for it without sending anything."""
+        """With prefetch, the SDK grants credit once for a whole batch, and then waits without sending anything."""
         return self._host.secondary.sdk.get_queue_receiver(self._queue, prefetch_count=BATCH - 1, keep_alive=0)
 
     def _with_receiver(
         self, operation: Callable[[Any, float], Operation[R]], timeout_s: float
     ) -> Operation[R | Failed]:
-        """What the operation, given the receiver and the time that is left, returns; or Failed."""
+        """Call the operation with the receiver and the remaining time; returns its result, or Failed."""
         if self._must_identify and (yield from self._finds_another()):
             return Failed("the queue was created again")
         opening_s = 0.0 if self._link.sender is not None else OPEN_S
-        answers, failure = yield from self._attempt(self._link, operation, timeout_s + opening_s)
+        answers, failure = yield from attempt(self._world, self._link, operation, timeout_s + opening_s)
         if failure is None:
             return answers[0]
         self._note_refusal(failure.error)
@@ -152,26 +149,11 @@ class DrainOperations:
             self._host.backlog_refused(self._queue, error)
 
     def _finds_another(self) -> Operation[bool]:
-        """Whether the queue, which may have been deleted, is another one now; as long as nobody knows, it is not."""
+        """Whether the queue was deleted and created again; False as long as that is unknown."""
         found = yield from self._identity()
         self.is_deleted = self.is_deleted or not same_queue(found, self._created_at)
         self._must_identify = not found
         return self.is_deleted
-
-    def _attempt(
-        self, link: SyphonLink, operation: Callable[[Any, float], Operation[R]], timeout_s: float
-    ) -> Operation[tuple[list[R], LinkFailure | None]]:
-        """What the operation returned on the link, in a list, and why it failed, where it did."""
-        answers: list[R] = []
-
-        def answered(sdk: Any, left_s: float) -> Operation[None]:
-            answers.append((yield from operation(sdk, left_s)))
-
-        def attempt(sdk: Any, left_s: float) -> Any:
-            return self._world.run(answered(sdk, left_s))
-
-        failure = yield from call(cast("Callable[..., LinkFailure | None]", link.attempt), attempt, timeout_s)
-        return answers, failure
 
     def _receive(self, action: Receive) -> Operation[list[Any] | Failed]:
         if self._tally.grant_is_over:
@@ -226,7 +208,9 @@ class DrainOperations:
         outcomes: list[Settled] = ["unknown"] * len(action.items)
 
         def settle(receiver: Any, left_s: float) -> Operation[None]:
-            if action.verb != "abandon":  # what takes messages away, or aside; giving them back is always right
+            if (
+                action.verb != "abandon"
+            ):  # operations that remove messages or set them aside; releasing them is always allowed
                 require_lease(self._holds)
             if isinstance(action.items[0].received, Undecoded):
                 yield from _set_aside(receiver, action)
@@ -250,81 +234,21 @@ class DrainOperations:
         look = self._host.secondary.administration.get_queue_runtime_properties
         return (yield from call(self._world.ask, look, self._queue))
 
-    # The primary ---------------------------------------------------------------------------------------------------
-
-    def _send(self, action: Send) -> Operation[Sent]:
-        tracing = self._host.tracing
-        if tracing is None:
-            return (yield from self._transfer(action))
-        with tracing.moving(self._queue, action.path, action.items) as ended:
-            sent = yield from self._transfer(action)
-            ended(sent)
-            return sent
-
-    def _transfer(self, action: Send) -> Operation[Sent]:
-        link = self._sender(action.path)
-        counts, failure = yield from self._send_some(link, action.items)
-        if failure is not None and failure.reused and is_ambiguous(failure.error):  # a stale link says nothing of it
-            counts, failure = yield from self._send_some(link, action.items)
-        if failure is not None:
-            self._tally.refused(action.path)
-            why = yield from self._why(failure.error, action.path)
-            return Sent(0, why, describe(failure.error))
-        self._tally.sent(action.path, action.items[: counts[0]])
-        return Sent(counts[0])
-
-    def _send_some(self, link: SyphonLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:
-        """As many as one transfer takes, from the first on: how many these were, or why they failed."""
-
-        def send(sender: Any, left_s: float) -> Operation[int]:
-            outgoing, count = items[0].message, 1
-            if len(items) > 1:
-                outgoing, count = filled((yield from call(sender.create_message_batch)), items)
-            require_lease(self._holds)
-            yield from call(sender.send_messages, outgoing, timeout=left_s)
-            return count
-
-        return self._attempt(link, send, SEND_S)
-
-    def _why(self, error: Exception, path: str) -> Operation[Why]:
-        """Whose fault it is; the service refuses the token for an entity that is gone as it refuses a wrong key."""
-        why = why_refused(error)
-        if isinstance(error, ServiceBusAuthenticationError) and (yield from self._is_gone(path)):
-            return "final"
-        return why
-
-    def _is_gone(self, path: str) -> Operation[bool]:
-        """Whether the primary's administration says that there is no such entity; False where it says nothing."""
-        self._tally.asked(path, 2)
-        try:
-            administration = self._host.primary.administration
-        except ServiceBusError:  # that end is closed
-            return False
-        for look in (administration.get_queue, administration.get_topic):
-            try:
-                yield from call(self._world.ask, look, path)
-            except ResourceNotFoundError:
-                continue
-            except Exception:
-                return False
-            return False
-        return True
-
 
 def _set_aside(receiver: Any, action: Settle) -> Operation[None]:
-    """Dead-letters, by its lock, what could not be decoded."""
+    """Dead-letter an undecodable message by its lock."""
     found: Undecoded = action.items[0].received
     arguments = dead_lettering(found, action.reason, action.description)
     yield from call(receiver._settle_message_via_mgmt_link, **arguments)
 
 
 def _renew(receiver: Any, timeout_s: float, *, message: Any) -> Operation[None]:
-    with contextlib.suppress(MessageLockLostError):  # the others' locks may still stand
+    with contextlib.suppress(MessageLockLostError):  # the locks of the others may still be valid
         yield from call(receiver.renew_message_lock, message, timeout=timeout_s)
 
 
 def _fetch_all(receiver: Any, timeout_s: float, *, numbers: list[int]) -> Operation[list[Any]]:
-    """Those deferred messages that are still there: one that is gone makes the service refuse them all."""
+    """The deferred messages that still exist; a missing one makes the service refuse all of them."""
     try:
         fetched: list[Any] = yield from call(receiver.receive_deferred_messages, numbers, timeout=timeout_s)
     except MessageNotFoundError:
@@ -337,18 +261,8 @@ def _fetch_all(receiver: Any, timeout_s: float, *, numbers: list[int]) -> Operat
 
 
 def by_partition(numbers: list[int]) -> list[list[int]]:
-    """Sequence numbers in lists of one partition each, as a fetch takes them."""
+    """Sequence numbers in lists of one partition each, as a fetch requires."""
     parts: dict[int, list[int]] = {}
     for number in numbers:
         parts.setdefault(number >> 48, []).append(number)
     return list(parts.values())
-
-
-def filled(batch: Any, items: list[Item]) -> tuple[Any, int]:
-    """What one transfer takes of these messages, from the first on, and how many they are."""
-    for item in items:
-        try:
-            batch.add_message(item.message)
-        except MessageSizeExceededError:
-            break
-    return (batch, len(batch)) if len(batch) else (items[0].message, 1)

@@ -1,7 +1,7 @@
-"""How fast the syphon may go: to each entity, out of each backlog queue, and the pair's as a whole. No I/O, no clock.
+"""The rate limits of the syphon: per entity, per backlog queue, and for the whole pair. No I/O, no clock.
 
-Limits are the fleet's: a process takes the share that its backlog queues are of all that are being served. The limit
-of one backlog queue is whole, for it is served by one process.
+Limits apply to the fleet: a process gets a share in proportion to its backlog queues among all that are served. The
+limit of one backlog queue is not divided, because one process serves it.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Why a transfer to the primary failed, or was not to begin."""
+"""Why a transfer to the primary failed, or must not begin."""
 
 from collections.abc import Callable
 

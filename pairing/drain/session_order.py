@@ -1,8 +1,8 @@
-"""The drain of a queue in the order of its sessions: a flow around the flow, that does no I/O either.
+"""The drain of a queue in the order of its sessions: a flow that wraps the plain drain flow, without I/O.
 
 It holds back a message as long as the queue holds an older one of its session, for whatever reason: refused, deferred,
-or locked by a syphon that died. And it lifts the barrier of a session once it has proved, by peeking to the end of the
-queue, that nothing of it is left there. A pair none of whose processes keeps the order costs one look a second.
+or locked by a syphon that died. It lifts the barrier of a session after it has proved, by peeking to the end of the
+queue, that no message of the session is left. If no process of a pair keeps the order, it costs one check per second.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -14,12 +14,15 @@ from pairing.drain.actions import DrainAction, Failed, Fetch, Peek, Receive, Sen
 from pairing.drain.sorting import path_of
 from pairing.drive import Action, Reply
 from pairing.messages.rewriting import SCHEDULED_ENQUEUE_TIME, SESSION_ID
+from pairing.sessions.holds import Holds
 from pairing.sessions.rulings import session_key
 from pairing.sessions.turns import Turns
 
 _LOOK_S = 1.0
 _DOUBT_S, _LONGEST_DOUBT_S = 5.0, 600.0
 _PAGES = 10
+_FEW = 32
+_SHORTEST_HOLD_S, _LONGEST_HOLD_S = 2.0, 5.0
 
 T = TypeVar("T")
 
@@ -43,7 +46,15 @@ class Lift(Action[int | Failed | None]):
     drained: dict[str, int]
 
 
-SessionAction = Barred | Bar | Lift
+@dataclass(slots=True)
+class Hold(Action[Failed | None]):
+    """Let the next sends of these sessions wait for a moment."""
+
+    keys: list[str]
+    seconds: float
+
+
+SessionAction = Barred | Bar | Lift | Hold
 OrderedSteps = Generator[DrainAction | SessionAction, Reply, T]
 
 
@@ -55,6 +66,9 @@ class InTurn:
     ) -> None:
         self._may_work, self._now, self._note = may_work, now, note
         self._turns = Turns()
+        self._holds = Holds()
+        self._sent_since = set[str]()
+        self._held, self._held_until = frozenset[str](), float("-inf")
         self._is_kept = False
         self._has_begun = False
         self._look_at = float("-inf")
@@ -113,6 +127,7 @@ class InTurn:
             self._turns.sent(item.number)
         if sent.count:
             self._doubt_s = _DOUBT_S
+            self._sent_since.add(key_of(action.items[0].received) or "")
         return sent
 
     def in_turn(self, numbers: list[int]) -> list[int]:
@@ -129,7 +144,24 @@ class InTurn:
         if isinstance(barred, dict) and (barred or self._turns.sessions() or not self._has_begun):
             yield from self._survey(barred)
         took = self._now() - began
-        self._look_at = self._now() + max(_LOOK_S, 5 * took)
+        is_holding = self._now() < self._held_until and isinstance(barred, dict) and not self._held.isdisjoint(barred)
+        self._look_at = self._now() + (0 if is_holding else max(_LOOK_S, 5 * took))
+        if isinstance(barred, dict) and not is_holding:
+            yield from self._hold(barred, min(max(_SHORTEST_HOLD_S, 5 * took), _LONGEST_HOLD_S))
+
+    def _hold(self, barred: dict[str, int], seconds: float) -> OrderedSteps[None]:
+        """Hold back the sends of sessions that cannot be lifted; until then, look again at once and at each receive."""
+        keys = self._holds.due(self._nearly_drained(barred), barred)
+        self._sent_since.clear()
+        if keys:
+            yield from Hold(keys, seconds)
+            self._held, self._held_until = frozenset(keys), self._now() + seconds
+            yield from self._look()
+
+    def _nearly_drained(self, barred: Iterable[str]) -> list[str]:
+        """The sessions of which little is left, and less would be if nothing came."""
+        counts = {key: self._turns.count(key) for key in barred}
+        return [key for key, count in counts.items() if not count or (count <= _FEW and key in self._sent_since)]
 
     def _survey(self, barred: dict[str, int]) -> OrderedSteps[None]:
         """Peek to the end of the queue; all of it before the first message under a lease is sent."""

@@ -1,8 +1,8 @@
-"""Settling many messages of a backlog queue: the public way, one by one, and an overlapped one where the SDK allows it.
+"""Settles many messages of a backlog queue: one by one with the public API, or overlapped if the SDK allows it.
 
 Both do the same and pass the same tests. The overlapped way sends one disposition for each run of neighbouring
-deliveries and waits for all answers together, so that a wide-area round trip does not set the pace. The SDK has what
-that takes, but does not publish it: it is used only where ``fits`` finds all of it.
+deliveries and waits for all answers together, so that network latency does not limit the rate. It uses unpublished
+parts of the SDK, and only if ``fits`` finds all of them.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _LOCK_LOST = b"com.microsoft:message-lock-lost"
 
 
 class Settlement(Protocol):
-    """A way to settle. Outcomes come in the order of the messages; where they end early, the link broke."""
+    """A way to settle. Outcomes are in the order of the messages; if they end early, the link broke."""
 
     def settle(
         self,
@@ -37,12 +37,12 @@ class Settlement(Protocol):
 
 
 def choose(receiver: ServiceBusReceiver) -> Settlement:
-    """The fastest way that this receiver's SDK offers."""
+    """The fastest way that the SDK of this receiver supports."""
     return Overlapped() if Overlapped.fits(receiver) else OneByOne()
 
 
 class OneByOne:
-    """The public way: a round trip for each message."""
+    """The public way: one round trip per message."""
 
     def settle(
         self,
@@ -53,7 +53,7 @@ class OneByOne:
         description: str,
         timeout_s: float,
     ) -> Iterator[Settled]:
-        """Settles each message; yields as it goes, so that what was done is known where the link breaks."""
+        """Settle each message; yields each outcome immediately, so that it is known if the link breaks."""
         settle = _public(receiver, verb, reason, description)
         for message in messages:
             try:
@@ -67,11 +67,11 @@ class OneByOne:
 
 
 class Overlapped:
-    """All dispositions at once, then one wait for all answers; the public way for what came by another link."""
+    """All dispositions at once, then one wait for all answers; the public way for messages of another link."""
 
     @staticmethod
     def fits(receiver: Any) -> bool:
-        """Whether this SDK has all that is needed: nothing is assumed of another version."""
+        """Whether this SDK has everything that is needed, whatever its version."""
         try:
             link = receiver._handler._link
             takes = inspect.signature(link._outgoing_disposition).parameters
@@ -94,7 +94,7 @@ class Overlapped:
         description: str,
         timeout_s: float,
     ) -> Iterator[Settled]:
-        """Settles all messages; yields once the answers are in, or as far as they came in time."""
+        """Settle all messages; yields when the answers have arrived, or those that arrived in time."""
         link = receiver._handler._link
         direct = [message for message in messages if message._delivery_tag in link._received_delivery_tags]
         outcomes = _settle_overlapped(link, direct, _state(verb, reason, description), _ECHO[verb], timeout_s)
@@ -113,7 +113,7 @@ class Overlapped:
 
     @staticmethod
     def _settled_by_request(receiver: Any, verb: Verb, messages: list[Any]) -> bool:
-        """Whether one request settled all of these; where one lock is lost, the service refuses them all."""
+        """Whether one request settled all of these; if one lock is lost, the service refuses them all."""
         try:
             receiver._settle_message_via_mgmt_link(_REQUESTED[verb], [message.lock_token for message in messages])
         except _LOST:
@@ -126,7 +126,7 @@ class Overlapped:
 def _settle_overlapped(
     link: Any, messages: list[Any], state: Any, echo: str, timeout_s: float
 ) -> dict[int, Settled | None]:
-    """The outcome of each message by its id(); None where no answer came."""
+    """The outcome of each message by its id(); None without an answer."""
     pending = link._pending_dispositions
     answers = {message._delivery_id: {"settled": False, "outcome": None} for message in messages}
     pending.update(answers)
@@ -151,7 +151,7 @@ def _settle_overlapped(
 
 
 def _runs(messages: list[Any]) -> Iterator[list[Any]]:
-    """The messages by runs of neighbouring deliveries."""
+    """The messages grouped into runs of neighbouring deliveries."""
     run: list[Any] = []
     for message in sorted(messages, key=lambda message: message._delivery_id):
         if run and message._delivery_id != run[-1]._delivery_id + 1:

@@ -1,4 +1,4 @@
-"""The messages of one receive: which of them can be restored, by destination, and which cannot, and why. Pure."""
+"""Sorts the messages of one receive: restored messages by destination, and those that cannot be restored. Pure."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ Sorted = tuple[list[Item], list[Refused]]
 
 
 def sort(received: list[Any], *, fetched: bool, now: datetime | None) -> Sorted:
-    """Restores each message; ``now`` only where the time in the backlog counts against the time-to-live."""
+    """Restores each message; ``now`` is given only if the time in the backlog counts against the time-to-live."""
     items, refused = list[Item](), list[Refused]()
     for message in received:
         found = _restored(message, fetched)
@@ -44,7 +44,7 @@ def _restored(message: Any, fetched: bool) -> Item | tuple[Fate, str]:
 
 
 def _expired(item: Item, now: datetime) -> str:
-    """Takes the time in the backlog off what the message has to live; says so where nothing is left."""
+    """Reduce the time-to-live by the time in the backlog; returns a reason if nothing is left."""
     lives = item.message.time_to_live
     if lives is None:
         return ""
@@ -67,6 +67,6 @@ def groups(items: list[Item]) -> list[tuple[str, list[Item]]]:
 
 
 def path_of(message: Any) -> str:
-    """The entity a message from the backlog is meant for; empty where it does not say."""
+    """The destination of a message from the backlog; empty if it has none."""
     value = (message.application_properties or {}).get(b"x-ms-path", b"")
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,7 +1,8 @@
-"""The ledger of one backlog queue in Redis: read when a syphon begins, stored as it goes, fenced against predecessors.
+"""The ledger of one backlog queue in Redis: read when a syphon begins, stored periodically, fenced against
+predecessors.
 
-Without coordination it is in memory only. With Redis away it stays there until Redis answers; what was stored in Redis
-meanwhile is then added, never overwritten.
+Without coordination it is in memory only. If Redis is unavailable, it remains in memory until Redis answers; a ledger
+that was stored in Redis meanwhile is then merged, never overwritten.
 """
 
 import json
@@ -15,7 +16,7 @@ from pairing.drain.ledger import Ledger
 from pairing.stored_json import reading, record
 
 _DECISIONS_S = 5.0
-"""How often operators' decisions are looked for while the ledger is stored."""
+"""How often the decisions of operators are read while the ledger is stored."""
 
 _LOGGER = logging.getLogger("pairing")
 

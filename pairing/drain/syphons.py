@@ -1,4 +1,4 @@
-"""What the syphons of both worlds share: which queues they serve, under which lease, and how each is drained."""
+"""Shared by the syphons for threads and asyncio: the queues they serve, the leases, and the drain of each queue."""
 
 import threading
 import time
@@ -23,11 +23,11 @@ from pairing.drive import Operation, call, nested
 from pairing.health.availability import State
 
 _MISSING_S = 2.0
-"""How often a queue that does not exist is looked for."""
+"""How often a missing queue is checked."""
 
 
 class SyphonCore:
-    """One syphon of a client, whichever its world."""
+    """One syphon of a client, for threads or asyncio."""
 
     def __init__(self, host: SyphonHost, world: World, *, queues: Iterable[str] | None = None) -> None:
         options = host.options
@@ -40,15 +40,15 @@ class SyphonCore:
         self._senders: dict[str, SyphonLink] = {}
         self._senders_lock = threading.Lock()
         self.progress: dict[str, Progress] = {}
-        """How far the drain of each backlog queue is, by path; read it while ``run`` goes on."""
+        """The progress of each queue's drain, by path; may be read while ``run`` is running."""
 
     def report(self, kind: str, entity: str, reason: str) -> None:
-        """Notifies callbacks and the fleet of an event."""
+        """Report an event to callbacks and the fleet."""
         self._host.emit(kind, entity, reason)
 
     @property
     def _is_over(self) -> bool:
-        """Whether the client is closed or faulted: nothing is left to drain with."""
+        """Whether the client is closed or faulted, so that draining is impossible."""
         return self._host.state in ("closing", "closed", "faulted")
 
     def _is_failed_over(self, path: str) -> bool:
@@ -57,7 +57,7 @@ class SyphonCore:
     # The queues ----------------------------------------------------------------------------------------------------
 
     def _running(self, stop: StopEvent) -> Operation[None]:
-        """Serves each queue that is this process's to serve in a worker of its own, until ``stop``."""
+        """Serve each queue that belongs to this process in its own worker, until ``stop``."""
         world, holder = self._world, self._lease_holder()
         workers, ending = list[Any](), threading.Event()
         self.report("syphon_started", "*", f"at {self._host.process}")
@@ -73,7 +73,7 @@ class SyphonCore:
             self.report("syphon_stopped", "*", f"at {self._host.process}")
 
     def _end(self, workers: list[Any], holder: LeaseHolder) -> Operation[None]:
-        """Wait as long as the close grace for what is in flight, then give everything up."""
+        """Wait up to the close grace for operations in progress, then release everything."""
         world, until = self._world, time.monotonic() + seconds(self._host.options.close_grace)
         busy = list(filter(world.is_busy, workers))
         while busy and (left := until - time.monotonic()) > 0:
@@ -101,7 +101,7 @@ class SyphonCore:
         )
 
     def _begin(self, queue: str, holder: LeaseHolder, stop: StopEvent, ending: threading.Event) -> Any:
-        """A worker that serves the queue under the lease that was taken for it."""
+        """Start a worker that serves the queue under its lease."""
         token = holder.begin(queue)
 
         def is_leaving() -> bool:
@@ -123,7 +123,7 @@ class SyphonCore:
     def _serve(
         self, queue: str, token: int | None, holds: Callable[[], bool], may_work: Callable[[], bool], stop: StopEvent
     ) -> Operation[None]:
-        """One backlog queue, as long as it is this process's to serve."""
+        """Serve one backlog queue while it belongs to this process."""
         world, host = self._world, self._host
         operations = DrainOperations(host, world, queue, self._sender, partial(world.rest, stop), holds)
 
@@ -157,7 +157,7 @@ class SyphonCore:
         self._report_loss(queue, kept)
         if progress is None or not same_queue(progress.ledger.created_at, kept.created_at):
             progress = self.progress[queue] = Progress(queue, kept)
-        else:  # another process may have served the queue since
+        else:  # another process may have served the queue meanwhile
             progress.ledger.absorb(kept)
         return DrainFlow(
             progress,
@@ -172,7 +172,7 @@ class SyphonCore:
         )
 
     def _in_turn(self, flow: DrainFlow, may_work: Callable[[], bool]) -> OrderedSteps[None]:
-        """The flow's steps; where the fleet may keep the order of sessions, in that order."""
+        """The steps of the flow; in the order of sessions if the fleet may keep it."""
         if self._host.coordination is None:
             return (yield from flow.run())
         order = InTurn(may_work=may_work, now=time.monotonic, note=flow.note_deferred)
@@ -180,7 +180,7 @@ class SyphonCore:
         yield from order.run(flow.run())
 
     def _report_loss(self, queue: str, kept: Ledger) -> None:
-        """Who kept this ledger last and did not close it has died, and its last usage records with it."""
+        """The last keeper of an unclosed ledger has died, and its last usage records are lost."""
         host = self._host
         lost = estimated(kept, host.pair, host.primary.namespace, host.secondary.namespace)
         if lost and host.coordination is not None and kept.reporter not in ("", host.process):

@@ -1,4 +1,4 @@
-"""What draining a backlog queue uses of both namespaces, for the bill."""
+"""The usage of both namespaces by draining a backlog queue, for the bill."""
 
 import time
 from collections import Counter, defaultdict
@@ -11,12 +11,12 @@ from pairing.messages.sizes import STEP, received_size
 from pairing.telemetry.metering import billing_units
 
 GRANT_S = 900.0
-"""How long one grant of link credit lasts while nothing comes."""
-_REWRITING = 1024  # bytes that the rewriting for the backlog adds, or less
+"""How long one grant of link credit lasts without a message."""
+_REWRITING = 1024  # the maximum number of bytes that rewriting for the backlog adds
 
 
 class Tally:
-    """Meters what is done for one backlog queue; knows when a grant of link credit has ended without a delivery."""
+    """Meters the operations of one backlog queue; knows when a grant of link credit has ended without a delivery."""
 
     def __init__(self, client: SyphonHost, queue: str) -> None:
         self._count = client.meter.count
@@ -29,17 +29,17 @@ class Tally:
 
     @property
     def grant_is_over(self) -> bool:
-        """Whether the grant has lasted its time: then the link is opened anew."""
+        """Whether the grant has expired, so that the link must be opened again."""
         return self._granted_by is not None and time.monotonic() - self._granted_at > GRANT_S
 
     def granted(self, receiver: Any) -> None:
-        """A receive begins; credit is granted once by each receiver."""
+        """A receive starts; each receiver grants credit once."""
         if receiver is not self._granted_by:
             self.grant_ended()
             self._granted_by, self._granted_at, self._is_empty = receiver, time.monotonic(), True
 
     def grant_ended(self) -> None:
-        """The link is gone; a grant that brought nothing is an empty receive."""
+        """The link is closed; a grant without messages is an empty receive."""
         if self._granted_by is not None and self._is_empty:
             self._count("syphon_receive_empty", self._secondary, self._queue, billing_units=1)
         self._granted_by = None
@@ -74,7 +74,7 @@ class Tally:
         self._add("syphon_send", self._primary, path, [self._restored_size(item) for item in items], operations=1)
 
     def _restored_size(self, item: Item) -> int:
-        """At most what the message takes; as it came, unless that is so little over a billing step that it matters."""
+        """An upper bound of the restored size; the received size, unless it is just above a billing step."""
         size = self._sizes.get(item.number, STEP)
         return size if size < STEP or size % STEP > _REWRITING else received_size(item.message)
 

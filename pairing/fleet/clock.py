@@ -1,7 +1,7 @@
-"""The clock of a fleet is Redis's, because the clocks of its machines may differ by seconds.
+"""The clock of a fleet is that of Redis, because the clocks of its hosts may differ by seconds.
 
-Each process looks at it every few seconds and knows from that how far its own is off; so events of several machines are
-in their true order in the control plane, also those that waited while Redis was away.
+Each process reads it every few seconds and computes the offset of its own clock, so events of several hosts are in
+their true order in the control plane, even those that waited while Redis was unavailable.
 """
 
 import time
@@ -20,13 +20,13 @@ class _Look:
 
     ahead_s: float
     within_s: float
-    """By how much that may be wrong: half of the time the answer took."""
+    """The uncertainty: half of the response time."""
     offset_s: float
-    """The wall's time less the steady one's: a different one later means that the clock was set since."""
+    """Wall clock minus monotonic clock: a different value later means that the wall clock was set."""
 
 
 class FleetClock:
-    """How far this machine's clock is ahead of the fleet's; safe to read from any thread, ``look`` is for one."""
+    """The offset of this host's clock from the fleet's; readable from any thread, ``look`` is for one thread."""
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._steady = wall, steady
@@ -34,7 +34,7 @@ class FleetClock:
         self._latest: dict[str, datetime] = {}
 
     def look(self, ask: Callable[[], datetime]) -> None:
-        """Asks for the fleet's time; raises what ``ask`` raises."""
+        """Read the fleet's time; raises what ``ask`` raises."""
         began = self._steady()
         answer = ask()
         ended = self._steady()
@@ -44,14 +44,14 @@ class FleetClock:
 
     @property
     def ahead_s(self) -> float:
-        """Seconds, by the quickest of the recent answers; 0 where that is no more than it may be wrong by."""
+        """The offset in seconds, by the fastest of the recent responses; 0 if it is within the uncertainty."""
         offset = self._wall() - self._steady()
         looks = [look for look in tuple(self._looks) if abs(look.offset_s - offset) < _SET_S]
         best = min(looks, key=lambda look: look.within_s, default=None)
         return best.ahead_s if best is not None and abs(best.ahead_s) > best.within_s else 0.0
 
     def fleet_time(self, when: datetime, entity: str) -> datetime:
-        """A time of this machine's clock by the fleet's; later than those of the entity before, if barely."""
+        """A time of this host's clock in the fleet's time; later than earlier times of the entity, if only slightly."""
         moment, before = when - timedelta(seconds=self.ahead_s), self._latest.get(entity)
         if before is not None and timedelta() <= before - moment < timedelta(seconds=1):
             moment = before + timedelta(microseconds=1)

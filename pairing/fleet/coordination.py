@@ -1,8 +1,8 @@
-"""How a process takes part in its fleet through Redis, without a sender ever waiting for Redis.
+"""The participation of a process in its fleet through Redis, without blocking senders.
 
-What a process reports goes into a bounded outbox that one thread empties; what others report arrives on another
-thread, by push, with a reconciling read behind it. With Redis away each process decides alone and reports later; a
-Redis that comes back empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
+Reports go into a bounded outbox that one thread empties; reports of others arrive on another thread by push, with a
+periodic read as a fallback. While Redis is unavailable each process decides alone and reports later; a Redis that was
+restarted empty is filled again (docs/specification.md, section 11; docs/design/coordination.md).
 """
 
 import logging
@@ -10,22 +10,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
-import redis
 from redis.backoff import NoBackoff
-from redis.client import PubSub
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from pairing.events import Event
+from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.clock import FleetClock
+from pairing.fleet.facts import Facts
+from pairing.fleet.known_health import KnownHealth, has_forgotten
 from pairing.fleet.presence import Heard, Presence, Presences
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
+from pairing.fleet.subscription import Subscription
 from pairing.stored_json import readable, skipped
 from pairing.telemetry.metering import UsageRecord
 
@@ -48,13 +49,10 @@ _MOST_HEARD = 16
 _ANSWER_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _CLOSING_S = 2.0
-_MOST_FACTS = 20_000
-_IN_ONE_GO = 500
-_SLICE_S = 0.5
 
 
 class Coordination(Protocol):
-    """What a paired client talks to. No call blocks or raises, except ``claim_ping``, which may take two seconds."""
+    """The interface of coordination. No call blocks or raises, except ``claim_ping``, which may take two seconds."""
 
     shared: SharedState | None
 
@@ -74,12 +72,12 @@ class Coordination(Protocol):
 class RedisCoordination:
     """Coordination over one Redis.
 
-    ``start`` begins two daemon threads and returns at once; ``on_change`` is then called, on those threads, with what
-    other processes and operators did. Survives Redis killed, frozen or restarted empty, at any time.
+    ``start`` starts two daemon threads and returns immediately; they call ``on_change`` with the changes of other
+    processes and operators. Redis may be killed, frozen or restarted empty at any time.
     """
 
     def __init__(self, url: str, pair: str, process: str) -> None:
-        client = redis.Redis.from_url(
+        client = CheckedRedis.from_url(
             url,
             decode_responses=True,
             encoding_errors="replace",  # what is no text makes no sense, but stops nothing
@@ -89,17 +87,15 @@ class RedisCoordination:
         )
         self.shared: SharedState = SharedState(client, pair)
         self.is_connected = False
-        """Whether Redis answered last time; while it does not, usage is better left in its meter."""
+        """Whether Redis answered last time; while it does not, usage should stay in its meter."""
         self.rotation: Callable[[], Iterable[str]] = tuple
-        """The backlog queues this process uses, reported every few seconds: none of them is an orphan."""
+        """The backlog queues of this process, reported every few seconds, so that they are not orphans."""
         self.presence: Callable[[], Presence] = lambda: Presence(sends=False)
-        """What this process reports of itself every few seconds."""
+        """The state of this process, reported every few seconds."""
         self.on_queue: Callable[[QueueNews], None] = lambda news: None
-        """Told of backlog queues that left another process's rotation or came back; must neither block nor raise."""
+        """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
-        """Told, in lower case, of the entities that the control plane knows; must neither block nor raise."""
-        self.dropped = 0
-        """Facts that the full outbox had no room for."""
+        """Called with the entities that the control plane knows, in lower case; must neither block nor raise."""
         self._redis = client
         self._clock = FleetClock()
         self._presences = Presences(self.shared)
@@ -109,32 +105,43 @@ class RedisCoordination:
         self._lock = threading.Condition()
         self._changes: dict[str, tuple[SharedHealth, bool]] = {}
         self._queues: dict[str, QueueNews] = {}
-        self._events: deque[Event] = deque()
-        self._usage: deque[UsageRecord] = deque()
-        self._known: dict[str, SharedHealth] = {}
+        self._facts = Facts(self._lock)
+        self._known = KnownHealth(process)
         self._heard: deque[Heard] = deque(maxlen=_MOST_HEARD)
-        self._withheld: set[str] = set()  # known here, and not passed on: what was to be reported came first
         self._seen: Seen | None = None
         self._number_known = 0
         self._must_read = True
         self._must_listen_anew = threading.Event()
         self._is_closing = False
+        subscription = Subscription(
+            client,
+            {self.shared.channel: self._read, self._backlog.channel: self._read_queue},
+            on_gap=self._ask_for_a_read,
+            is_cut=self._must_listen_anew,
+            is_closing=lambda: self._is_closing,
+            rest=self._rest,
+        )
         self._threads = [
             threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
-            for name, run in (("outbox", self._write), ("news", self._listen))
+            for name, run in (("outbox", self._write), ("news", subscription.run))
         ]
 
+    @property
+    def dropped(self) -> int:
+        """How many events and usage records the full outbox had no room for."""
+        return self._facts.dropped
+
     def start(self, on_change: Callable[[SharedHealth], None]) -> None:
-        """Begins to listen and to report; ``on_change`` must neither block nor raise."""
+        """Start to listen and to report; ``on_change`` must neither block nor raise."""
         self._on_change = on_change
         for thread in self._threads:
             thread.start()
 
     def publish(self, change: SharedHealth, *, recovers: bool = True) -> None:
-        """Tells the fleet of a transition of this process; a later one of the same entity replaces it in the outbox.
+        """Report a transition of this process; a later one of the same entity replaces it in the outbox.
 
-        But no recovery is lost there: ``failing``, which ends no failover, does not replace one.
-        ``change.version`` is the last one the process took in; ``recovers`` as in ``SharedState.publish``.
+        No recovery is lost: ``failing``, which ends no failover, does not replace one. ``change.version`` is the last
+        version that the process adopted; ``recovers`` as in ``SharedState.publish``.
         """
         with self._lock:
             waiting, waiting_recovers = self._changes.get(change.path, (None, False))
@@ -145,26 +152,21 @@ class RedisCoordination:
             self._lock.notify_all()
 
     def publish_queue(self, news: QueueNews) -> None:
-        """Tells the fleet that a backlog queue left this process's rotation, or came back."""
+        """Report that a backlog queue left this process's rotation, or returned."""
         with self._lock:
             self._queues[news.path] = news
             self._lock.notify_all()
 
     def report(self, event: Event) -> None:
-        """Tells the control plane of an event, once Redis is there."""
-        with self._lock:
-            self._append(self._events, event)
-            self._lock.notify_all()
+        """Report an event to the control plane when Redis is available."""
+        self._facts.add_event(event)
 
     def record_usage(self, records: Iterable[UsageRecord]) -> None:
-        """Tells the cost pipeline what was used, once Redis is there."""
-        with self._lock:
-            for record in records:
-                self._append(self._usage, record)
-            self._lock.notify_all()
+        """Report usage to the cost pipeline when Redis is available."""
+        self._facts.add_usage(records)
 
     def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None:
-        """Whether this process shall ping now; None where Redis does not answer and the process decides alone."""
+        """Whether this process should ping now; None if Redis does not answer and the process decides alone."""
         if not self.is_connected:
             return None
         try:
@@ -173,7 +175,7 @@ class RedisCoordination:
             return None
 
     def close(self) -> None:
-        """Tells what is left, for at most two seconds, and ends the threads; three seconds at most."""
+        """Report what is left for at most two seconds, and end the threads; at most three seconds in total."""
         with self._lock:
             self._is_closing = True
             self._lock.notify_all()
@@ -184,16 +186,6 @@ class RedisCoordination:
         self._redis.close()
 
     # The outbox ----------------------------------------------------------------------------------------------------
-
-    def _append(self, facts: deque[Any], fact: Event | UsageRecord) -> None:
-        if len(facts) >= _MOST_FACTS:
-            facts.popleft()
-            self.dropped += 1
-            if self.dropped % _MOST_FACTS == 1:
-                _LOGGER.error(
-                    "pairing: Redis was away so long that the oldest of %d events or records are lost", len(facts)
-                )
-        facts.append(fact)
 
     def _write(self) -> None:
         pause = _FIRST_PAUSE_S
@@ -207,7 +199,7 @@ class RedisCoordination:
                 self._rest(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
             except Exception:
-                _LOGGER.exception("pairing: the outbox to Redis stumbled; it goes on")
+                _LOGGER.exception("pairing: the outbox to Redis failed; it continues")
                 self._rest(_LONGEST_PAUSE_S)
         self._report_the_rest(time.monotonic() + _CLOSING_S)
 
@@ -229,15 +221,16 @@ class RedisCoordination:
             self._cut_off(error)
 
     def _has_facts(self) -> bool:
-        return bool(self._changes or self._queues or self._events or self._usage)
+        return bool(self._changes or self._queues or self._facts)
 
     def _report_all(self) -> None:
         for path in list(self._changes):
             self._report_change(path)
         for path in list(self._queues):
             self._report_queue(path)
-        self._report_batch(self._events, lambda events: self.shared.report(*map(self._by_fleet_time, events)))
-        self._report_batch(self._usage, self.shared.record_usage)
+        self._facts.deliver(
+            lambda events: self.shared.report(*map(self._by_fleet_time, events)), self.shared.record_usage
+        )
 
     def _by_fleet_time(self, event: Event) -> Event:
         return replace(event, time=self._clock.fleet_time(event.time, event.entity))
@@ -254,20 +247,10 @@ class RedisCoordination:
         knew = 0 if known is None or known.state == "failed_over" else known.version
         applied, now = self.shared.exchange(replace(pending[0], knew=knew), recovers=pending[1])
         with self._lock:
-            if self._changes[path] is pending:  # else it was replaced by a later one, which is reported next
+            if self._changes[path] is pending:  # otherwise a later one replaced it, which is reported next
                 del self._changes[path]
         if now is not None:
             self._learn(now, is_answer=not applied, is_reported=applied)
-
-    def _report_batch(self, facts: deque[Any], report: Callable[[list[Any]], None]) -> None:
-        with self._lock:
-            batch = [facts.popleft() for _ in range(min(len(facts), _IN_ONE_GO))]
-        try:
-            report(batch)
-        except BaseException:
-            with self._lock:  # reported again: each fact has an identity by which a second delivery is known
-                facts.extendleft(reversed(batch))
-            raise
 
     def _cut_off(self, error: Exception) -> None:
         if self.is_connected:
@@ -282,7 +265,7 @@ class RedisCoordination:
     # The news ------------------------------------------------------------------------------------------------------
 
     def _reconcile(self) -> None:
-        """Reads what was missed, and restores what Redis has forgotten."""
+        """Read missed changes, and restore what Redis has lost."""
         with self._lock:
             self._must_read = False
         self._clock.look(self.shared.now)
@@ -294,11 +277,11 @@ class RedisCoordination:
             self._number_known = len(paths)
             self.on_known(paths)
         news = self.shared.news(self._seen)
-        remembered = list(self._known.values()) if news.has_forgotten else []
+        remembered = list(self._known) if news.has_forgotten else []
         for health in readable(self.shared.channel, news.texts, SharedHealth.from_json).values():
             self._learn(health, is_read=not news.has_forgotten)
         for known in remembered:
-            if known.state != "failing" and _has_forgotten(news.texts.get(known.path), known):
+            if known.state != "failing" and has_forgotten(news.texts.get(known.path), known):
                 self.shared.restore(known)
         self._seen = news.seen
 
@@ -306,37 +289,10 @@ class RedisCoordination:
         if paths := list(self.rotation()):
             self.shared.report_rotation(self._process, paths)
 
-    def _listen(self) -> None:
-        while not self._is_closing:
-            self._must_listen_anew.clear()
-            try:
-                self._listen_on(self._pubsub())
-            except (RedisError, OSError):
-                self._ask_for_a_read()
-                self._rest(_FIRST_PAUSE_S)
-            except Exception:
-                _LOGGER.exception("pairing: listening to Redis stumbled; it goes on")
-                self._rest(_LONGEST_PAUSE_S)
-
-    def _listen_on(self, pubsub: PubSub) -> None:
-        with closing(pubsub):
-            pubsub.subscribe(self.shared.channel, self._backlog.channel)
-            self._ask_for_a_read()  # for what was said before this process listened
-            while not self._is_closing and not self._must_listen_anew.is_set():
-                message = pubsub.get_message(timeout=_SLICE_S)
-                if message is not None and message["channel"] == self._backlog.channel:
-                    self._read_queue(message["data"])
-                elif message is not None:
-                    self._read(message["data"])
-
     def _ask_for_a_read(self) -> None:
         with self._lock:
             self._must_read = True
             self._lock.notify_all()
-
-    def _pubsub(self) -> PubSub:
-        pubsub: PubSub = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-        return pubsub
 
     def _read(self, text: str) -> None:
         try:
@@ -361,64 +317,25 @@ class RedisCoordination:
     def _learn(
         self, health: SharedHealth, *, is_answer: bool = False, is_read: bool = False, is_reported: bool = False
     ) -> None:
-        """Passes on what others did. What this process is about to report is first decided in Redis; what it
-        has just reported (``is_reported``) is no news to it.
-
-        ``failing`` ends no failover: where it follows one, a recovery was missed, or Redis has forgotten the failover.
-        Which of them, ``knew`` shows where its author knew of the failover, and else a read does (``is_read``: Redis
-        has forgotten nothing since the last one); until then neither is true.
-        """
+        """Pass on changes of others; requests a read if only that can show the meaning of a report."""
         with self._lock:
-            known = self._known.get(health.path)
-            if known is not None and (known.state, health.state) == ("failed_over", "failing"):
-                if not (is_read or health.knew >= known.version):
-                    self._must_read = True
-                    self._lock.notify_all()
-                    return
-                health = replace(health, state="healthy", reason="it recovered, and failed again")
-            is_own = is_reported or (health.process == self._process and not _is_news_to_itself(health, known))
-            is_new = known is None or health.version > known.version or _gives_way(known, health)
-            if is_new:
-                self._known[health.path] = health
-            is_pending, is_withheld = health.path in self._changes, health.path in self._withheld
-            is_due = is_new or is_answer or (is_withheld and health.version == self._known[health.path].version)
-            if is_due:
-                (self._withheld.add if is_pending else self._withheld.discard)(health.path)
-        if is_own or health.state == "failing" or is_pending:
+            if self._known.is_unclear(health, is_read=is_read):
+                self._must_read = True
+                self._lock.notify_all()
+                return
+            is_pending = health.path in self._changes
+            change = self._known.take(health, is_pending=is_pending, is_answer=is_answer, is_reported=is_reported)
+        if change is None:
             return
-        if is_due:
-            try:
-                self._on_change(health)
-            except Exception:
-                _LOGGER.exception("pairing: a change of %s was not taken in", health.path)
-            else:
-                self._note(health)
+        try:
+            self._on_change(change)
+        except Exception:
+            _LOGGER.exception("pairing: a change of %s was not adopted", change.path)
+        else:
+            self._note(change)
 
     def _note(self, health: SharedHealth) -> None:
-        """How soon an operator's failover was taken over; its version is Redis's time in milliseconds."""
+        """Note how fast an operator's failover was adopted; its version is Redis's time in milliseconds."""
         if health.state == "failed_over" and health.origin == "forced":
             after_s = time.time() - self._clock.ahead_s - health.version / 1000
             self._heard.append(Heard(health.path, health.version, round(max(0.0, after_s), 3)))
-
-
-def _gives_way(known: SharedHealth, health: SharedHealth) -> bool:
-    """Whether what is known is only ``failing``, which a failover of whatever age ends."""
-    return known.state == "failing" and health.state == "failed_over"
-
-
-def _is_news_to_itself(health: SharedHealth, known: SharedHealth | None) -> bool:
-    """Whether a process's own report is news to it: another's failover arrived after the report that had ended it."""
-    return known is not None and known.state == "failed_over" and known.process != health.process
-
-
-def _has_forgotten(text: str | None, known: SharedHealth) -> bool:
-    """Whether Redis says nothing of the entity, or something older, or ``failing`` by who knew of no failover."""
-    if text is None:
-        return True
-    try:
-        stands = SharedHealth.from_json(text)
-    except ValueError:
-        return False
-    if stands.state == "failing" and known.state == "failed_over":
-        return stands.knew < known.version
-    return stands.version < known.version

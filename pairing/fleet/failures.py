@@ -1,8 +1,8 @@
-"""What is raised where Redis does not answer, for who has coordination only as an option."""
+"""Errors of an unavailable Redis, for callers to which coordination is optional."""
 
 
 def redis_errors() -> tuple[type[Exception], ...]:
-    """The errors of a call that did not reach Redis; to be asked for where there is coordination."""
-    from redis.exceptions import RedisError  # redis is an extra of the package; with coordination it is there
+    """The errors of a call that did not reach Redis; call it only with coordination."""
+    from redis.exceptions import RedisError  # redis is an extra of the package, and installed with coordination
 
     return (RedisError, OSError)

@@ -1,7 +1,7 @@
-"""Who takes part in a fleet now, and which failovers each disputes: what "failed over in 1 of N" is counted from.
+"""The live processes of a fleet and the failovers that each disputes: the source of "failed over in 1 of N".
 
-An organic failover is adopted by processes that have had no accepted send to the entity since it began; the others
-dispute it and go on sending to the primary (docs/specification.md, section 11). N are the living processes that send.
+An organic failover is adopted by processes without an accepted send to the entity since it began; the others dispute it
+and continue to send to the primary (docs/specification.md, section 11). N is the number of live processes that send.
 """
 
 import json
@@ -16,7 +16,7 @@ from pairing.fleet.shared_state import SharedState
 from pairing.stored_json import hash_of, number, readable, reading, record, text, texts, whole
 
 ALIVE_S = 15.0
-"""How long a process that reports nothing is taken for alive; it reports itself every few seconds."""
+"""How long a process without reports counts as alive; processes report every few seconds."""
 
 FORGOTTEN_S = 3600.0
 _REPORT = script("pairing.fleet", "clock", "report_presence")
@@ -24,52 +24,52 @@ _REPORT = script("pairing.fleet", "clock", "report_presence")
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """That a process has taken over a failover which an operator forced, and how soon."""
+    """A process's adoption of a failover that an operator forced, and its delay."""
 
     path: str
     version: int
-    """Of the change, as ``SharedHealth`` has it."""
+    """The version of the change in ``SharedHealth``."""
     after_s: float
-    """By Redis's clock, from the moment it was reported."""
+    """The delay by Redis's clock, since the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What a process reports of itself."""
+    """The state that a process reports about itself."""
 
     sends: bool
     """Whether it has senders; workers, which have none, are not counted."""
     disputed: tuple[str, ...] = ()
-    """The entities which the fleet calls failed over and this process does not."""
+    """The entities whose failover this process disputes."""
     ahead_s: float | None = field(default=None, compare=False)
-    """How far its clock is ahead of Redis's, as far as it reports; known to those who read it."""
+    """The offset of its clock from that of Redis, if reported."""
     heard: tuple[Heard, ...] = field(default=(), compare=False)
-    """The forced failovers it took over last, the latest at the end: how fast an operator's action reached it."""
+    """The last forced failovers that it adopted, latest at the end, with their delays."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedStates:
-    """How far the processes of a fleet agree."""
+    """The agreement of the processes of a fleet."""
 
     processes: int
-    """How many send."""
+    """The number of sending processes."""
     disputes: Mapping[str, int]
     """How many of them dispute the failover of an entity, by path."""
 
     def failed_over_in(self, path: str) -> int:
-        """In how many processes an entity is failed over, where the fleet calls it so."""
+        """In how many processes an entity is failed over, if the fleet reports it so."""
         return max(0, self.processes - self.disputes.get(path, 0))
 
 
 class Presences:
-    """The processes of one pair, in Redis. Blocking; every call may raise what redis-py raises."""
+    """The processes of one pair in Redis. Blocking; every call may raise the errors of redis-py."""
 
     def __init__(self, shared: SharedState) -> None:
         self._redis, self._key = shared.redis, f"pairing:{{{shared.pair}}}:processes"
         self._report = self._redis.register_script(_REPORT)
 
     def report(self, process: str, presence: Presence) -> None:
-        """Reports that a process is there; to be repeated every few seconds."""
+        """Report that a process is alive; repeat every few seconds."""
         heard = [[one.path, one.version, one.after_s] for one in presence.heard]
         text = json.dumps(
             {"sends": presence.sends, "disputed": presence.disputed, "clock": time.time(), "heard": heard}
@@ -77,13 +77,13 @@ class Presences:
         self._report(keys=[self._key], args=[process, text])
 
     def leave(self, process: str) -> None:
-        """Reports that a process is there no more."""
+        """Report that a process has ended."""
         self._redis.hdel(self._key, process)
 
     def living(self, *, within_s: float = ALIVE_S) -> dict[str, Presence]:
-        """The processes that reported in the last ``within_s`` seconds by Redis's clock; the long silent are forgotten.
+        """The processes that reported in the last ``within_s`` seconds by Redis's clock; old entries are deleted.
 
-        What cannot be read is left out.
+        Unreadable entries are omitted.
         """
         now_s, microseconds = self._redis.time()
         found = readable(self._key, hash_of(self._redis, self._key), _reported)
@@ -94,7 +94,7 @@ class Presences:
 
 
 def _reported(written: str) -> tuple[float, Presence]:
-    """When a process reported itself, in seconds of Redis's clock, and what."""
+    """When a process reported, in seconds of Redis's clock, and its state."""
     with reading("the presence of a process"):
         fields = record(written)
         at, report = number(fields, "at") / 1000, fields["told"]
@@ -109,6 +109,6 @@ def _heard(path: Any, version: Any, after_s: Any) -> Heard:
 
 
 def reported_states(living: Iterable[Presence]) -> ReportedStates:
-    """How far the living agree."""
+    """The agreement of the live processes."""
     senders = [presence for presence in living if presence.sends]
     return ReportedStates(len(senders), Counter(path for presence in senders for path in presence.disputed))

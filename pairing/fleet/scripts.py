@@ -1,4 +1,4 @@
-"""The scripts that Redis runs for the fleet: files of Lua beside the module that registers them, each read once."""
+"""Lua scripts for Redis: files beside the module that registers them, each read once."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,9 +6,9 @@ from importlib.resources import files
 
 @cache
 def script(package: str, *names: str) -> str:
-    """The text of a script made of these parts, in their order: ``lua/<name>.lua`` in the package.
+    """The text of a script made of these parts, in order: ``lua/<name>.lua`` in the package.
 
-    A file is no script by itself where it uses what another one defines, such as ``now`` of ``clock``.
+    A file that uses definitions of another one, such as ``now`` of ``clock``, is not a script on its own.
     """
     folder = files(package) / "lua"
     return "\n".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)

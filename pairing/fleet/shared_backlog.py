@@ -1,7 +1,7 @@
-"""How full the backlog queues are, and which of them are out of order, as the processes of a fleet share it.
+"""The shared state of backlog queues: their fill levels, and which of them are out of the rotation.
 
-One process looks at the queues for all, at most so often; a warning is given to exactly one of them to report.
-Blocking; every call may raise ``redis.RedisError``.
+One process per interval reads the queues for all, and exactly one process gets each warning to report. Blocking; every
+call may raise ``redis.RedisError``.
 """
 
 import json
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pairing.backlog.capacity import Fill, seen
+from pairing.fleet.checked_redis import claimed
 from pairing.stored_json import hash_of, moment_or_none, number, readable, reading, record, text, whole
 
 if TYPE_CHECKING:
@@ -19,21 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueueNews:
-    """A backlog queue left the rotation of a process, or came back to it."""
+    """A backlog queue left the rotation of a process, or returned."""
 
     path: str
     reason: str
     process: str
     until: datetime | None
-    """When its probation ends; None: it is back."""
+    """When its probation ends; None: it has returned."""
 
     def to_json(self) -> str:
-        """The record as hash and channel carry it."""
+        """The record as stored in hash and channel."""
         return json.dumps(asdict(self) | {"until": self.until and self.until.isoformat()})
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "QueueNews":
-        """The record that ``to_json`` wrote; ValueError where the text is none."""
+        """Parse the output of ``to_json``; ValueError for other texts."""
         with reading("news of a backlog queue"):
             fields = record(written)
             until = moment_or_none(fields, "until")
@@ -41,7 +42,7 @@ class QueueNews:
 
 
 class SharedBacklog:
-    """What a fleet knows of a pair's backlog queues."""
+    """The state of a pair's backlog queues, shared by a fleet."""
 
     def __init__(self, shared: "SharedState") -> None:
         self._redis, prefix = shared.redis, f"pairing:{{{shared.pair}}}:"
@@ -52,17 +53,17 @@ class SharedBacklog:
     # Capacity ------------------------------------------------------------------------------------------------------
 
     def claim_look(self, every_s: float) -> bool:
-        """Whether the caller shall look at the queues now: of a fleet one process, once per interval."""
-        return bool(self._redis.set(self._look, "1", nx=True, px=max(int(every_s * 1000), 1)))
+        """Whether the caller should read the queues now: one process of a fleet, once per interval."""
+        return claimed(self._redis, self._look, every_s)
 
     def claim_repair(self, every_s: float) -> bool:
-        """Whether the caller shall create deleted queues again now: of a fleet one process, once per interval."""
-        return bool(self._redis.set(self._repair, "1", nx=True, px=max(int(every_s * 1000), 1)))
+        """Whether the caller should create deleted queues again now: one process of a fleet, once per interval."""
+        return claimed(self._redis, self._repair, every_s)
 
     def record(self, sizes: Mapping[str, tuple[int, int]], at: float) -> dict[str, Fill]:
-        """Keep what was seen: size and limit in bytes by path, ``at`` in seconds of Unix time.
+        """Store observed sizes: size and limit in bytes by path, ``at`` in seconds of Unix time.
 
-        Returns the queues that the caller, and nobody else, shall warn of now.
+        Returns the queues for which the caller, and no other process, should report a warning.
         """
         before, warnings = self.fills(), dict[str, Fill]()
         for path, (size, limit) in sizes.items():
@@ -75,13 +76,13 @@ class SharedBacklog:
         return warnings
 
     def fills(self) -> dict[str, Fill]:
-        """How full each queue is, by path; what cannot be read hides no other queue."""
+        """The fill level of each queue, by path; unreadable values are omitted."""
         return readable(self._fills, hash_of(self._redis, self._fills), _fill)
 
     # The rotation --------------------------------------------------------------------------------------------------
 
     def report(self, news: QueueNews) -> None:
-        """Report to the fleet that a queue left a rotation, or came back."""
+        """Report to the fleet that a queue left a rotation, or returned."""
         with self._redis.pipeline(transaction=True) as pipeline:
             if news.until is None:
                 pipeline.hdel(self._pulled, news.path)
@@ -91,7 +92,7 @@ class SharedBacklog:
             pipeline.execute()
 
     def pulled(self) -> list[QueueNews]:
-        """The queues that are out of some process's rotation now; what cannot be read hides no other queue."""
+        """The queues that are out of some process's rotation now; unreadable values are omitted."""
         found, now = readable(self._pulled, hash_of(self._redis, self._pulled), QueueNews.from_json), datetime.now(UTC)
         return [news for news in found.values() if news.until is not None and news.until > now]
 

@@ -1,4 +1,4 @@
-"""What the processes of a fleet report to each other of an entity, its pings and the syphon: records and their JSON."""
+"""The records that processes of a fleet exchange about an entity, its pings and the syphon, and their JSON."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ _ORIGINS = ("organic", "forced")
 
 @dataclass(frozen=True, slots=True)
 class SharedHealth:
-    """The state of one entity as the fleet knows it."""
+    """The state of one entity in the fleet."""
 
     path: str
     state: str
@@ -23,23 +23,23 @@ class SharedHealth:
     reason: str
     held_by: str | None
     expires: datetime | None
-    """When the hold ends by itself."""
+    """When the hold expires."""
     origin: Origin
-    """``forced``: an operator's decision, also where it says healthy."""
+    """``forced``: an operator's decision, which includes healthy."""
     version: int
-    """Rises with every change, also over a Redis that was restarted empty."""
+    """Increases with every change, even after Redis was restarted empty."""
     process: str
     knew: int = 0
-    """The last version that stood when this was reported, or that its author knew of and left behind."""
+    """The last version at the time of this report, or that its author knew and superseded."""
 
     def to_json(self) -> str:
-        """The record as the hash and the channel carry it."""
+        """The record as stored in hash and channel."""
         expires = _iso(self.expires) if self.expires else None
         return json.dumps(asdict(self) | {"since": _iso(self.since), "expires": expires})
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "SharedHealth":
-        """The record that ``to_json`` wrote; ValueError where the text is none, or of a state nobody here knows."""
+        """Parse the output of ``to_json``; ValueError for other texts and unknown states."""
         with reading("the health of an entity"):
             fields = record(written)
             state, origin = text(fields, "state"), text(fields, "origin")
@@ -61,7 +61,7 @@ class SharedHealth:
 
 @dataclass(frozen=True, slots=True)
 class PingRecord:
-    """The last ping of an entity, by whichever process."""
+    """The last ping of an entity, by any process."""
 
     at: datetime
     accepted: bool
@@ -71,13 +71,13 @@ class PingRecord:
     next_due: datetime | None
 
     def to_json(self) -> str:
-        """The record as the hash carries it."""
+        """The record as stored in the hash."""
         due = _iso(self.next_due) if self.next_due else None
         return json.dumps(asdict(self) | {"at": _iso(self.at), "next_due": due})
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "PingRecord":
-        """The record that ``to_json`` wrote; ValueError where the text is none."""
+        """Parse the output of ``to_json``; ValueError for other texts."""
         with reading("a ping"):
             fields = record(written)
             at, next_due = moment(fields, "at"), moment_or_none(fields, "next_due")
@@ -86,19 +86,19 @@ class PingRecord:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Who paused the syphon, why and when."""
+    """The operator, the reason and the time of a pause of the syphon."""
 
     by: str
     reason: str
     at: datetime
 
     def to_json(self) -> str:
-        """The record as the hash carries it."""
+        """The record as stored in the hash."""
         return json.dumps({"by": self.by, "reason": self.reason, "at": _iso(self.at)})
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Pause":
-        """The record that ``to_json`` wrote; ValueError where the text is none."""
+        """Parse the output of ``to_json``; ValueError for other texts."""
         with reading("a pause"):
             fields = record(written)
             return cls(text(fields, "by"), text(fields, "reason"), moment(fields, "at"))
@@ -106,23 +106,23 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast an operator lets the syphon go, why and since when."""
+    """An operator's rate limit of the syphon, with its reason and time."""
 
     rate: float
-    """Messages a second, at most; over all processes of the fleet together."""
+    """Maximum messages per second, over all processes of the fleet together."""
     by: str
     reason: str
     at: datetime
 
     def to_json(self) -> str:
-        """The record as the hash carries it."""
+        """The record as stored in the hash."""
         return json.dumps(asdict(self) | {"at": _iso(self.at)})
 
     @classmethod
     def from_json(cls, written: str | bytes) -> "Pace":
-        """The record that ``to_json`` wrote; ValueError where the text is none, or the rate stands for standing still.
+        """Parse the output of ``to_json``; ValueError for other texts, or a rate that is not above 0.
 
-        To stop is ``Pause``.
+        ``Pause`` stops the syphon.
         """
         with reading("a pace"):
             fields = record(written)
@@ -133,5 +133,5 @@ class Pace:
 
 
 def _iso(when: datetime) -> str:
-    """Always of one form, so that texts compare as times do."""
+    """A fixed format, so that texts sort like times."""
     return when.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,11 +1,11 @@
 """Whether sends to an entity go to the primary: the state machine of one entity path. No I/O, no clock of its own.
 
-``TRANSITIONS`` is the machine (docs/specification.md, section 5); the methods decide when a trigger counts. Time, not
-the next failure, engages a failover: whoever asks the machine passes the time first. An operator's hold is not a state
-but a note on one: a held entity is pinged and stays failed over. What another process saw arrives as ``News`` and is
-adopted or disputed (section 11); forced beats organic, and a higher version beats a lower one.
+``TRANSITIONS`` is the machine (docs/specification.md, section 5); the methods decide when a trigger applies. Time, not
+the next failure, engages a failover, so callers pass the time before they read the state. An operator's hold is not a
+state but an attribute: a held entity is pinged and stays failed over. Observations of other processes arrive as
+``News`` and are adopted or disputed (section 11); forced beats organic, and a higher version beats a lower one.
 
-Every method that changes something returns the transitions in their order, for the caller to report.
+Every method that changes something returns the transitions in order, for the caller to report.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _BUSY_S = 10.0
 
 
 class State(StrEnum):
-    """Where an entity stands; a ``str`` equal to its name in lower case."""
+    """The state of an entity; a ``str`` equal to its name in lower case."""
 
     HEALTHY = "healthy"
     FAILING = "failing"
@@ -32,7 +32,7 @@ HEALTHY, FAILING, FAILED_OVER = State.HEALTHY, State.FAILING, State.FAILED_OVER
 
 
 class Trigger(StrEnum):
-    """What can change the state of an entity."""
+    """A cause of a state change."""
 
     SEND_ACCEPTED = "the primary accepted a send"
     SEND_FAILED = "a send failed in a way that qualifies"
@@ -82,14 +82,14 @@ class Transition:
     state: State
     operator: str | None = None
     adopted: bool = False
-    """Whether another process had it first, and has reported it."""
+    """Whether another process has reported it first."""
     everywhere: bool = False
-    """Whether every process of the fleet sees it by itself, at this same time: one fact, however many report it."""
+    """Whether all processes of the fleet observe it themselves at the same time, so that it is one fact."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What another process or an operator says of an entity; times on this machine's clock."""
+    """A report of another process or an operator about an entity, with times of this process's clock."""
 
     state: State
     since: float
@@ -101,7 +101,7 @@ class News:
 
 
 class PathAvailability:
-    """The state machine of one entity path, with the notes that its pings and the fleet need."""
+    """The state machine of one entity path, with the data for its pings and the fleet."""
 
     __slots__ = (
         "_damping",
@@ -144,10 +144,10 @@ class PathAvailability:
         self.known = False
         """Whether the entity is known to have existed."""
         self.disputed = False
-        """Whether the fleet calls the entity failed over while this process's sends were accepted."""
+        """Whether the fleet reports a failover while sends of this process were accepted."""
         self.last_sent_at: float | None = None
         self.refused_since: float | None = None
-        """Since when the credentials are refused, which never fails over by itself."""
+        """Since when the credentials are refused, which causes no organic failover."""
         self.refusal = ""
         self.ping_at: float | None = None
         self.last_ping_reason = ""
@@ -155,13 +155,13 @@ class PathAvailability:
 
     @property
     def ping_interval_s(self) -> float:
-        """Seconds between two pings: the configured interval, stretched where the entity flaps."""
+        """Seconds between two pings: the configured interval, increased if the entity flaps."""
         return self._ping_interval_s * min(1 << self._relapses, _MOST_DAMPING)
 
     # What time does ------------------------------------------------------------------------------------------------
 
     def expire(self, now: float) -> list[Transition]:
-        """Let the time pass: an overdue failing entity fails over, an expired hold is released."""
+        """Apply the time: an overdue failing entity fails over, an expired hold is released."""
         if self.state is FAILING and now >= self.since + self._interval_s:
             return self._on(Trigger.INTERVAL_PASSED, self.since + self._interval_s, self.reason)
         if self.expires is not None and now >= self.expires:
@@ -178,16 +178,16 @@ class PathAvailability:
         return self._on(Trigger.SEND_ACCEPTED, now, "a send was accepted before the failover interval was over")
 
     def accepted(self, now: float) -> None:
-        """Note that a message was accepted, whatever the state: it stays what it is."""
+        """Note that a message was accepted, without changing the state."""
         self.known = True
         self.last_sent_at = now
         self.refused_since = None
 
     def failed(self, now: float, reason: str, *, began: float) -> list[Transition]:
-        """A send that began at ``began`` failed in a way that qualifies."""
+        """A send that began at ``began`` failed with a qualifying error."""
         steps = self.expire(now)
         if self._recovered_at is not None and began < self._recovered_at:
-            return steps  # it began before the recovery, and says nothing of the time after
+            return steps  # it began before the recovery, and is not evidence for the time after it
         trigger = Trigger.SEND_FAILED if self._interval_s else Trigger.SEND_FAILED_WITHOUT_INTERVAL
         return steps + self._on(trigger, now, reason)
 
@@ -204,7 +204,7 @@ class PathAvailability:
         return self.state is FAILED_OVER and self.ping_at is not None and now >= self.ping_at
 
     def pinged(self, accepted: bool, reason: str, now: float, *, busy: bool = False) -> list[Transition]:
-        """A ping was answered; a held entity only notes it. Server busy keeps the next ping 10 s away at least."""
+        """Apply the result of a ping; a held entity only notes it. A busy server is pinged again after 10 s or more."""
         if self.state is not FAILED_OVER:
             return []
         self.last_ping_reason = reason
@@ -221,32 +221,32 @@ class PathAvailability:
     def force(
         self, reason: str, now: float, *, operator: str, hold: bool = True, expires: float | None = None
     ) -> list[Transition]:
-        """Fail over by hand; ``hold`` keeps it so until released, marked healthy or ``expires``."""
+        """Fail over manually; ``hold`` keeps the failover until it is released, marked healthy or ``expires``."""
         steps = self._on(Trigger.FORCED, now, reason, origin="forced", operator=operator)
         self.held_by, self.expires = (operator, expires) if hold else (None, None)
         return steps
 
     def hold(self, now: float, *, operator: str) -> list[Transition]:
-        """Keep a failed-over entity from returning by itself; nothing where it is not failed over."""
+        """Keep a failed-over entity from recovering automatically; no effect in other states."""
         if self.state is not FAILED_OVER or (self.held_by, self.expires) == (operator, None):
             return []
         self.held_by, self.expires = operator, None
         return [self._step("held", now, operator=operator)]
 
     def release(self, now: float, *, operator: str | None) -> list[Transition]:
-        """End the hold: the entity stays failed over and a ping is due at once."""
+        """End the hold: the entity stays failed over and a ping is due immediately."""
         if self.state is not FAILED_OVER:
             return []
         return self._released("released", operator, now)
 
     def mark_healthy(self, now: float, *, operator: str) -> list[Transition]:
-        """End hold and failover together. A failing entity stays failing: nobody can forbid an organic failover."""
+        """End hold and failover together. A failing entity stays failing: an organic failover cannot be prevented."""
         return self._on(Trigger.MARKED_HEALTHY, now, "marked healthy by hand", operator=operator)
 
     # What the fleet reports -------------------------------------------------------------------------------------------
 
     def adopt(self, news: News, now: float) -> list[Transition]:
-        """Take over what another process saw, unless it is old, weaker, or this process knows better."""
+        """Adopt a report of another process, unless it is old, weaker, or contradicted by this process."""
         if not self._outranks(news):
             return []
         self.version = news.version
@@ -285,7 +285,7 @@ class PathAvailability:
         return []
 
     def _knows_better(self, news: News) -> bool:
-        """An organic failover began one interval before it engaged; a send accepted since then speaks against it."""
+        """Whether a send was accepted since one interval before an organic failover engaged, which contradicts it."""
         return self.last_sent_at is not None and self.last_sent_at > news.since - self._interval_s
 
     # The steps -----------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ class PathAvailability:
         operator: str | None = None,
         adopted: bool = False,
     ) -> list[Transition]:
-        """Take the step that ``TRANSITIONS`` has for the trigger, where it has one."""
+        """Take the step of ``TRANSITIONS`` for the trigger, if there is one."""
         if trigger not in TRANSITIONS[self.state]:
             return []
         state, kind = TRANSITIONS[self.state][trigger]

@@ -1,6 +1,6 @@
-"""Which errors of azure-servicebus mean an outage, and which are the caller's own: one table.
+"""Which errors of azure-servicebus indicate an outage, and which are errors of the caller: one table.
 
-docs/specification.md, section 5, decides; docs/wire.md, section 8, describes what the SDK raises when.
+docs/specification.md, section 5, defines it; docs/wire.md, section 8, describes when the SDK raises them.
 """
 
 import re
@@ -37,7 +37,7 @@ TABLE: dict[type[BaseException], Fault] = {
     TimeoutError: Fault.OUTAGE,
     OSError: Fault.OUTAGE,  # ConnectionError is one
 }
-"""By class, the most derived first; the missing entity and the nameless error are decided below."""
+"""By class, most derived first; missing entities and unspecific errors are decided below."""
 
 CALLERS_CONDITIONS = frozenset(
     {
@@ -53,7 +53,7 @@ CALLERS_CONDITIONS = frozenset(
         "com.microsoft:precondition-failed",
     }
 )
-"""AMQP conditions that blame the caller in an error without a class of its own."""
+"""AMQP conditions that indicate an error of the caller, in errors without a specific class."""
 
 _GONE = "amqp:resource-deleted"
 CANNOT_ENCODE = (ValueError, TypeError, struct.error)
@@ -64,7 +64,7 @@ _URL_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 
 
 def classify(error: BaseException, *, known: bool) -> Fault:
-    """What a failed send means. ``known``: the entity is known to have existed, so that its absence is an outage."""
+    """The meaning of a failed send. ``known``: the entity is known to have existed, so its absence is an outage."""
     if isinstance(error, sdk.MessagingEntityNotFoundError) or condition(error) == _GONE:
         return Fault.OUTAGE if known else Fault.CALLER
     if type(error) is ServiceBusError:
@@ -91,7 +91,7 @@ def cannot_encode(error: BaseException) -> bool:
 
 
 def is_ambiguous(error: BaseException) -> bool:
-    """Whether the error hides its cause: a torn or silent link, which one attempt on a new link distinguishes."""
+    """Whether the error hides its cause: a broken or silent link, which one attempt on a new link can resolve."""
     if type(error) is ServiceBusError:
         return condition(error) is None and not cannot_encode(error)
     torn = (sdk.ServiceBusConnectionError, sdk.ServiceBusCommunicationError, sdk.OperationTimeoutError, OSError)
@@ -99,25 +99,25 @@ def is_ambiguous(error: BaseException) -> bool:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Whether the entity is no more, and with it whatever it held."""
+    """Whether the entity was deleted, including its messages."""
     absent = (sdk.MessagingEntityNotFoundError, ResourceNotFoundError)
     return isinstance(error, absent) or condition(error) == _GONE
 
 
 def may_be_gone(error: BaseException) -> bool:
-    """Whether the entity may be no more: the service refuses the token for one that is gone like a wrong key."""
+    """Whether the entity may have been deleted: the service refuses its token like a wrong key."""
     return is_gone(error) or isinstance(error, sdk.ServiceBusAuthenticationError)
 
 
 def condition(error: BaseException) -> str | None:
-    """The AMQP condition of an error of the SDK, where it has one."""
+    """The AMQP condition of an error of the SDK, if it has one."""
     found = getattr(error, "_condition", None)
     value = getattr(found, "value", found)
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def describe(error: BaseException) -> str:
-    """The error for an operator: its class and its text, without anything secret."""
+    """The error for an operator: its class and its text, without secrets."""
     if isinstance(error, sdk.ServiceBusAuthenticationError):
         return "refused: wrong key, or no such entity"
     if isinstance(error, sdk.ServiceBusAuthorizationError):

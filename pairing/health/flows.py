@@ -1,6 +1,6 @@
-"""The rules of sending and pinging, written once: flows that yield actions and receive their outcomes.
+"""The rules of sending and pinging: flows that yield actions and receive their outcomes.
 
-They know neither the SDK nor an event loop; ``pairing.drive`` performs their actions, blocking or awaited
+They depend neither on the SDK nor on an event loop; ``pairing.drive`` performs their actions, blocking or awaited
 (docs/specification.md, sections 5 to 7).
 """
 
@@ -12,7 +12,7 @@ from pairing.drive import Action, Reply
 from pairing.errors import RETRY_AFTER_S, TOO_LITTLE_TIME, BacklogUnavailableError, Fault
 
 LONGEST_ATTEMPT_S = 10.0
-"""No single attempt takes longer, however generous the caller is."""
+"""The time limit of a single attempt, regardless of the timeout."""
 _TOO_SHORT_S = 0.001
 
 
@@ -23,11 +23,11 @@ class Failed:
     fault: Fault
     error: BaseException
     repeatable: bool = False
-    """Whether the link had been open before and the failure hides its cause: a new link may reveal it."""
+    """Whether the link was open before and the failure hides its cause, which a new link may reveal."""
     is_unknown: bool = False
-    """Whether the message may have been stored all the same."""
+    """Whether the message may have been stored nevertheless."""
     is_crowded: bool = False
-    """Whether nothing was sent because other sends held the link all the time: it says nothing about the entity."""
+    """Whether nothing was sent because other sends occupied the link, which is no evidence about the entity."""
 
 
 Outcome = Literal["done"] | Failed
@@ -40,7 +40,7 @@ class ToPrimary(Action[Outcome]):
 
     timeout_s: float
     part: Any = None
-    """What to send, where that is not all of the call's messages."""
+    """What to send, if not all messages of the call."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class ToBacklog(Action[Outcome]):
     queue: str
     timeout_s: float
     part: Any = None
-    """What to send, where that is not all of the call's messages."""
+    """What to send, if not all messages of the call."""
 
 
 @dataclass(slots=True)
@@ -62,14 +62,14 @@ class Wait(Action[None]):
 
 @dataclass(slots=True)
 class OpenFresh(Action[Outcome]):
-    """Open a link of its own to the entity in the primary."""
+    """Open a separate link to the entity in the primary."""
 
     timeout_s: float
 
 
 @dataclass(slots=True)
 class SendPing(Action[Outcome]):
-    """Send a ping on the link just opened."""
+    """Send a ping on the link that was just opened."""
 
     timeout_s: float
 
@@ -87,14 +87,14 @@ class Redirected:
 
     deadline: float
     cause: BaseException | None = None
-    """The primary's error; None where the primary was not tried."""
+    """The primary's error; None if the primary was not tried."""
     is_unknown: bool = False
-    """Whether the primary may have stored the message all the same."""
+    """Whether the primary may have stored the message nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)
 class PingResult:
-    """What a ping learnt of an entity."""
+    """The result of a ping."""
 
     path: str
     accepted: bool
@@ -103,7 +103,7 @@ class PingResult:
 
 
 class Entity(Protocol):
-    """The availability of the entity that is sent to."""
+    """The availability of the destination entity."""
 
     path: str
 
@@ -112,14 +112,14 @@ class Entity(Protocol):
     def sent(self, now: float) -> None: ...
 
     def failed(self, now: float, error: BaseException, began: float) -> bool:
-        """Record a qualifying failure; whether the entity is failed over now."""
+        """Record a qualifying failure; returns whether the entity is failed over now."""
         ...
 
     def refused(self, now: float, error: BaseException) -> None: ...
 
 
 class Backlog(Protocol):
-    """The rotation of backlog queues, as one sender sees it."""
+    """The rotation of backlog queues, from the view of one sender."""
 
     def choose(self, tried: Collection[str]) -> str | None: ...
 
@@ -131,7 +131,7 @@ class Backlog(Protocol):
 
 
 def first_timeout_s(timeout_s: float) -> float:
-    """What the first attempt on the primary gets of a send's timeout."""
+    """The share of a send's timeout for the first attempt on the primary."""
     return min(LONGEST_ATTEMPT_S, timeout_s / 2)
 
 
@@ -146,9 +146,9 @@ def send_flow(
 ) -> SendFlow:
     """Send once, within the timeout: to the primary, or to a backlog queue while the entity is failed over.
 
-    ``began_at``: when the timeout began, where that was not now.
-    Returns the backlog queue it went to, None for the primary. Raises the primary's own error while its failure is
-    accepted or the caller's fault, BacklogUnavailableError where no backlog queue takes the message either.
+    ``began_at``: the start of the timeout, if it was earlier. Returns the used backlog queue, None for the primary.
+    Raises the primary's own error during the failover interval or for errors of the caller, BacklogUnavailableError if
+    no backlog queue accepts the message either.
     """
     redirected = yield from primary_flow(
         entity, now, timeout_s=timeout_s, wait_when_busy=wait_when_busy, began_at=began_at
@@ -167,7 +167,9 @@ def primary_flow(
     began_at: float | None = None,
     part: Any = None,
 ) -> Generator[SendAction, Reply, Redirected | None]:
-    """Send to the primary; None once it has the message, or how the message is redirected. Raises as ``send_flow``."""
+    """Send to the primary; None if it accepted the message, or how the message is redirected. Raises like
+    ``send_flow``.
+    """
     at = now() if began_at is None else began_at
     deadline = at + timeout_s
     primary_until = at + timeout_s / 2
@@ -205,7 +207,7 @@ def primary_flow(
 def backlog_flow(
     path: str, backlog: Backlog, now: Callable[[], float], redirected: Redirected, part: Any = None
 ) -> SendFlow:
-    """Send to the backlog queues of the rotation, one after the other, until one accepts or the time is over."""
+    """Send to the backlog queues of the rotation one after the other, until one accepts or the time is over."""
     errors: dict[str, BaseException] = {}
     deadline, cause = redirected.deadline, redirected.cause
     is_last_resort = False
@@ -234,7 +236,7 @@ def backlog_flow(
 def ping_flow(
     path: str, now: Callable[[], float], describe: Callable[[BaseException], str], *, timeout_s: float
 ) -> PingFlow:
-    """Ask once whether the entity accepts sends: a fresh link first, the message only where that opens."""
+    """Test once whether the entity accepts sends: open a fresh link first, then send the message."""
     deadline = now() + timeout_s
     outcome = yield from OpenFresh(timeout_s)
     if outcome == DONE:

@@ -1,4 +1,4 @@
-"""What one call to send carries, made ready for either namespace; the same for blocking and asyncio senders."""
+"""The messages of one send call, prepared for either namespace; shared by blocking and asyncio senders."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,12 +12,11 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, Amq
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from pairing.messages.rewriting import PATH, SESSION_ID, as_message, check_reserved, ensure_message_id, to_backlog
-from pairing.messages.sizes import EMPTY_BATCH, STEP, backlog_overhead, backlog_size, envelope_size, message_size
+from pairing.messages.sizes import EMPTY_BATCH, ENTRY, STEP, backlog_overhead, backlog_size, envelope_size, message_size
 from pairing.telemetry.metering import billing_units
 
 STANDARD_LIMIT = 262_144
 """Bytes of the largest message in the Standard tier, assumed until a link to the backlog reports the real limit."""
-_BATCH_ENTRY = 8
 REWRITTEN_AT_ONCE = 50
 """Messages of a batch, which take some milliseconds."""
 _AT_ONCE = 64
@@ -107,7 +106,7 @@ class Payload:
     def _check_headroom(self, limit: int) -> None:
         needed = self.size + sum(backlog_overhead(message, self.path) for message in self.messages)
         if isinstance(self.outgoing, list):
-            needed += EMPTY_BATCH + envelope_size(self.messages[0]) + _BATCH_ENTRY * len(self.messages)
+            needed += EMPTY_BATCH + envelope_size(self.messages[0]) + ENTRY * len(self.messages)
             if needed > limit:  # a bound, which is far from the size of many small messages
                 needed = backlog_size(self.messages, self.path)
         if needed > limit:

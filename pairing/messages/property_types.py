@@ -1,9 +1,9 @@
-"""The AMQP types that a decoded message no longer shows, as a compact text beside it, and back again.
+"""The AMQP types that decoding loses, as a compact text stored with the message, and their restoration.
 
-The SDK decodes timestamp and long alike to ``int``, symbol, binary and string to ``bytes``, and cannot decode decimals.
-``describe`` says of what the sender is about to encode which types a receiver would guess wrongly; ``retype`` gives a
-decoded value these types back. Without a description values are retyped by what they look like: text stays text, a
-number beyond 32 bits becomes a long. A type is one letter; of a list or a map there is an object, by position.
+The SDK decodes timestamp and long to ``int``, symbol, binary and string to ``bytes``, and cannot decode decimals.
+``describe`` lists the types in an outgoing message that a receiver would guess wrongly; ``retype`` restores them in a
+decoded value. Without a description, types are guessed: text stays text, a number beyond 32 bits becomes a long. A type
+is one letter; for a list or a map there is an object, by position.
 """
 
 import calendar

@@ -1,7 +1,7 @@
-"""How a message carries its path, session, times and types into a backlog queue, and how it gets them back.
+"""Rewrites a message for a backlog queue, with its path, session, times and types, and restores it.
 
-Many entities and sessions share one backlog queue without sessions; so what the broker would act upon there is moved
-into application properties (docs/specification.md, section 6). ``to_backlog`` and ``restore`` are each other's inverse.
+Many entities and sessions share one backlog queue without sessions, so properties that the broker would act upon are
+moved into application properties (docs/specification.md, section 6). ``restore`` is the inverse of ``to_backlog``.
 """
 
 import json

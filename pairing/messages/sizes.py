@@ -1,4 +1,4 @@
-"""How large a message is on the wire: a cheap bound, and the exact size where a step or a limit is near."""
+"""The size of a message on the wire: a cheap bound, and the exact size near a billing step or a limit."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -19,6 +19,9 @@ NEAR = 4_096
 _DATA = AmqpMessageBodyType.DATA
 EMPTY_BATCH = ServiceBusMessageBatch().size_in_bytes
 """Bytes of a batch without messages."""
+ENTRY = 8
+"""Bytes that a batch adds to a message of 256 bytes or more, as the SDK counts."""
+_SMALL, _SMALL_ENTRY = 256, 5
 _SECTIONS = 96  # descriptors and lengths of all sections, the header, two times
 _VALUE = 5  # the longest constructor and length
 _MANY = 200  # properties beyond which the bound would be too loose
@@ -35,7 +38,7 @@ def encoded_size(message: ServiceBusMessage) -> int:
     batch = ServiceBusMessageBatch(max_size_in_bytes=2**62)
     batch.add_message(message)
     added = batch.size_in_bytes - EMPTY_BATCH
-    return added - 5 if added - 5 < 256 else added - 8  # what one message costs a batch, as the SDK counts
+    return added - _SMALL_ENTRY if added - _SMALL_ENTRY < _SMALL else added - ENTRY
 
 
 def message_size(message: ServiceBusMessage, limit: int | None = None) -> int:
@@ -76,10 +79,11 @@ def size_bound(message: ServiceBusMessage) -> int | None:
 
 
 def backlog_overhead(message: ServiceBusMessage, path: str) -> int:
-    """How many bytes at most the rewriting for the backlog of the entity ``path`` adds to ``message``."""
+    """How many bytes at most the rewriting for the backlog of the entity ``path`` adds to ``message`` in a batch."""
     raw = message.raw_amqp_message
     if not _is_plain(message):
-        return max(0, encoded_size(to_backlog(message, path)) - encoded_size(message))
+        before, after = encoded_size(message), encoded_size(to_backlog(message, path))
+        return max(0, after - before + (ENTRY - _SMALL_ENTRY if before < _SMALL <= after else 0))
     overhead = _LARGER_MAP + _PATH + 4 * len(path)
     if raw.properties is not None and raw.properties.group_id is not None:
         overhead += _SESSION

@@ -1,7 +1,7 @@
-"""Messages that the SDK cannot decode: it drops them, and may receive nothing more by that link.
+"""Messages that the SDK cannot decode: it drops them, and the link may not receive anything afterwards.
 
-What is known of such a message, its lock and perhaps its number, is read from what the SDK keeps but does not publish;
-where that is missing, nothing is found and the message waits for its lock to end (docs/wire.md, section 4).
+The lock and, if possible, the sequence number of such a message are read from unpublished attributes of the SDK. If
+those are missing, nothing is found, and the message waits until its lock expires (docs/wire.md, section 4).
 """
 
 import contextlib

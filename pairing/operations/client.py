@@ -1,4 +1,4 @@
-"""What a paired client does over the network, written once: operations that the clients of both worlds run."""
+"""The network operations of a paired client, shared by the blocking and the asyncio client."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""What a client does in the background: keeps its links alive, reports usage, watches how full the backlog is."""
+"""The background work of a client: keeps its links alive, reports usage, watches the fill level of the backlog."""
 
 import contextlib
 import logging

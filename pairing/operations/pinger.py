@@ -1,6 +1,6 @@
-"""Asks failed-over entities whether they accept sends again: one ping per entity and interval, none overlapping.
+"""Pings failed-over entities: one ping per entity and interval, without overlap.
 
-Written once; the pingers of both worlds add the threads, or the tasks.
+The pingers for threads and asyncio share this code and add the concurrency.
 """
 
 import threading

@@ -1,6 +1,6 @@
-"""How the application's receivers are metered: the SDK's own, of the primary, with every call counted.
+"""The metering of the application's receivers: the SDK's receivers of the primary, with every call counted.
 
-Which method is counted as what stands in two tables; the receivers of both worlds wrap the SDK's methods by them.
+Two tables say which method counts as what; the receivers for threads and asyncio wrap the SDK's methods accordingly.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What a sender does, written once: operations that ``PairedSender`` runs, blocking or in asyncio."""
+"""The operations of a sender, shared by the blocking and the asyncio ``PairedSender``."""
 
 from abc import abstractmethod
 from collections.abc import Callable

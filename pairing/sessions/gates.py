@@ -1,8 +1,8 @@
-"""What one process knows of the fleet's barriers, and its thread that keeps the knowledge fresh.
+"""This process's copy of the fleet's session barriers, and the thread that keeps it current.
 
-While a gate is down and that knowledge is fresh, a send asks nobody. Otherwise it asks Redis, which is then in the path
-of sends of sessions, and of those only; where Redis does not answer the process keeps its own sessions together, and an
-event reports that the order of the fleet's sessions is at risk (docs/design/session-order.md).
+While no gate is up and the copy is current, a send does not access Redis. Otherwise sends of sessions, and only those,
+query Redis. If Redis does not answer, the process keeps the order of its own sessions, and an event reports that the
+order across the fleet is at risk (docs/design/session-order.md).
 """
 
 import contextlib
@@ -31,7 +31,7 @@ AtRisk = Callable[[str, str], None]
 
 
 class SessionGates:
-    """The order of sessions as one process keeps it. ``start`` begins a daemon thread; safe to share by threads."""
+    """The order of sessions in one process. ``start`` starts a daemon thread; thread-safe."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class SessionGates:
         self._sessions = SharedSessions(shared)
         self._process, self._endangered, self._now = process, endangered, now
         self.at_risk = at_risk
-        """Called with an entity and with what may have broken the order of its sessions."""
+        """Called with an entity and the reason why the order of its sessions is at risk."""
         self._up: frozenset[str] = frozenset()
         self._fresh_until = float("-inf")
         self._epoch = ""
@@ -58,11 +58,11 @@ class SessionGates:
         self._thread = threading.Thread(target=self._run, name="pairing-sessions", daemon=True)
 
     def start(self) -> None:
-        """Begin to keep the knowledge fresh."""
+        """Start to keep the copy current."""
         self._thread.start()
 
     def close(self) -> None:
-        """Report what ended, for at most a second."""
+        """Report ended sends, for at most a second."""
         self._is_closing = True
         self._wake.set()
         if self._thread.is_alive():
@@ -71,11 +71,11 @@ class SessionGates:
     # What a send asks ----------------------------------------------------------------------------------------------
 
     def is_free(self, entity: str) -> bool:
-        """Whether it is certain that no session of the entity has a barrier; asks nobody."""
+        """Whether it is certain that no session of the entity has a barrier; does not access Redis."""
         return self._now() < self._fresh_until and entity.lower() not in self._up
 
     def consult(self, key: str, candidate: str | None, token: str, within_s: float) -> Ruling | None:
-        """Where a message of the session must go; blocks for 2 s at most. None where Redis does not answer."""
+        """The queue for a message of the session; blocks for at most 2 s. None if Redis does not answer."""
         if self.is_away:
             return None
         try:
@@ -93,7 +93,7 @@ class SessionGates:
         return ruling
 
     def move(self, key: str, token: str, queue: str, *, is_gone: bool) -> bool:
-        """Whether the barrier names the other queue now; blocks for 2 s at most."""
+        """Whether the barrier names the other queue now; blocks for at most 2 s."""
         try:
             return self._sessions.move(key, token, queue, is_gone=is_gone)
         except Exception as error:
@@ -110,20 +110,20 @@ class SessionGates:
         assert_never(action)
 
     def token(self) -> str:
-        """The name of one send, for the others to see."""
+        """The token of one send, for other processes."""
         return f"{self._process}:{uuid4().hex[:12]}"
 
     def left(self, key: str, token: str, *, stored: bool) -> None:
-        """A send has ended, and it is known how; reported by the thread."""
+        """A send has ended with a known result; the thread reports it."""
         self._ended.append((key, token, stored))
         self._wake.set()
 
     def remember(self, key: str, queue: str) -> None:
-        """The session's messages are in this queue, for when Redis does not answer or has forgotten."""
+        """Note that messages of the session are in this queue, in case Redis does not answer or has lost its data."""
         self._remembered[key] = queue
 
     def remembered(self, key: str) -> str | None:
-        """The queue that this process sent messages of the session to."""
+        """The queue to which this process sent messages of the session."""
         return self._remembered.get(key)
 
     # The thread ----------------------------------------------------------------------------------------------------

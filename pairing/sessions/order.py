@@ -1,8 +1,8 @@
-"""Sending while sessions are kept in order: a flow around the plain one. It does no I/O and knows no clock.
+"""Sending with the order of sessions preserved: a flow that wraps the plain one. No I/O, no clock.
 
-While a session has messages in the backlog, its new ones join them, in the same queue, whichever process sends them and
-however healthy the entity looks. So that nothing overtakes, what decides is written down, and confirmed, before a
-message goes to the backlog (docs/design/session-order.md).
+While a session has messages in the backlog, its new messages go to the same queue, from all processes and even if the
+entity is healthy again. So that nothing overtakes, the decision is stored and confirmed before a message goes to the
+backlog (docs/design/session-order.md).
 """
 
 from collections.abc import Callable, Collection, Generator
@@ -32,7 +32,7 @@ Part = tuple[str | None, Any]
 
 @dataclass(slots=True)
 class Consult(Action[Ruling | None]):
-    """Ask where a message of the session must go. Outcome: a Ruling, or None where Redis does not answer."""
+    """Request the queue for a message of the session. Outcome: a Ruling, or None if Redis does not answer."""
 
     key: str
     candidate: str | None
@@ -52,7 +52,7 @@ class Move(Action[bool]):
 
 @dataclass(slots=True)
 class Pause(Action[None]):
-    """Wait so long."""
+    """Wait for this time."""
 
     seconds: float
 
@@ -62,7 +62,7 @@ OrderedFlow = Generator[SendAction | OrderAction, Reply, str | None]
 
 
 class Order(Protocol):
-    """What the process knows of barriers by itself; nothing here waits."""
+    """The process's own knowledge of barriers; nothing here waits."""
 
     def is_free(self, entity: str) -> bool:
         """Whether it is certain that no session of the entity has a barrier."""
@@ -81,7 +81,7 @@ class Order(Protocol):
 
 @dataclass(slots=True)
 class SessionSend:
-    """One call to send with messages of one or more sessions; ``run`` is its flow."""
+    """One send call with messages of one or more sessions; ``run`` is its flow."""
 
     entity: Entity
     order: Order
@@ -94,10 +94,10 @@ class SessionSend:
     """When the timeout began."""
 
     def run(self, parts: list[Part]) -> OrderedFlow:
-        """All parts in their order; those of an entity that certainly has no barrier go to the primary in one send.
+        """Send all parts in order; parts of an entity that certainly has no barrier go to the primary in one send.
 
-        Returns the backlog queue of the last part, None for the primary. What was accepted before another part failed
-        stays so, and a note on the error says so.
+        Returns the backlog queue of the last part, None for the primary. If a part fails, the accepted parts remain
+        accepted, and a note on the error says so.
         """
         if not self.order.is_free(self.entity.path):
             return (yield from self._each(parts, self._part))
@@ -129,11 +129,11 @@ class SessionSend:
         return queue
 
     def _part(self, part: Part) -> OrderedFlow:
-        """One session, while it is not certain that it has no barrier."""
+        """Send one session, if it may have a barrier."""
         session, work = part
         if session is not None:
             key, token = session_key(self.entity.path, session), self.order.token()
-            ruling = yield from Consult(key, None, token, self.deadline - self.now())
+            ruling = yield from self._ruling(key, token)
             if ruling is None and (queue := self.order.remembered(key)) is not None:
                 return (yield from self._alone(part, queue, Redirected(self.deadline)))
             if ruling is not None and ruling.queue:
@@ -141,8 +141,16 @@ class SessionSend:
         redirected = yield from self._primary(work, self.now())
         return None if redirected is None else (yield from self._redirect(part, redirected))
 
+    def _ruling(self, key: str, token: str) -> Generator[OrderAction, Reply, Ruling | None]:
+        """The answer of Redis, once sends of the session are not held back."""
+        while True:
+            ruling = yield from Consult(key, None, token, self.deadline - self.now())
+            if ruling is None or ruling.queue or not ruling.wait_s:
+                return ruling
+            yield from Pause(ruling.wait_s)
+
     def _redirect(self, part: Part, redirected: Redirected) -> OrderedFlow:
-        """The entity is failed over: the session's messages go to the backlog from now on."""
+        """The entity is failed over: messages of the session go to the backlog from now on."""
         session, work = part
         if session is None:
             return (yield from backlog_flow(self.entity.path, self.backlog_of(None), self.now, redirected, work))
@@ -166,7 +174,7 @@ class SessionSend:
         return backlog.choose(tried) or backlog.last_resort(tried)
 
     def _behind(self, part: Part, key: str, token: str, ruling: Ruling, cause: BaseException | None) -> OrderedFlow:
-        """To the queue that the barrier names, and to no other; one that nobody used yet may be moved."""
+        """Send to the queue of the barrier only; a barrier whose queue is unused yet may be moved."""
         session, work = part
         assert session is not None
         if ruling.others:
@@ -205,7 +213,7 @@ class SessionSend:
     def _moved(
         self, session: str, key: str, token: str, ruling: Ruling, tried: Collection[str], *, is_gone: bool
     ) -> Generator[Move, Reply, str | None]:
-        """Another queue for the session, where it may have one; None where it must stay."""
+        """Another queue for the session, if it may have one; None if it must stay."""
         if not (ruling.is_new or is_gone):
             return None
         candidate = self._candidate(session, tried)
@@ -214,12 +222,12 @@ class SessionSend:
         return candidate if (yield from Move(key, token, candidate, is_gone)) else None
 
     def _left(self, key: str, token: str, *, stored: bool, may_be_stored: bool) -> None:
-        """Tell that the send has ended; one that may still arrive is left to end by itself."""
+        """Report that the send has ended; a send that may still arrive is left to expire."""
         if not may_be_stored:
             self.order.left(key, token, stored=stored)
 
     def _alone(self, part: Part, queue: str | None, redirected: Redirected) -> OrderedFlow:
-        """Redis does not answer: this process keeps its own sessions together, as well as it can."""
+        """Redis does not answer: keep the order of the process's own sessions as far as possible."""
         session, work = part
         assert session is not None
         backlog = self.backlog_of(session) if queue is None else _Stays(self.backlog_of(session), queue)
@@ -234,7 +242,7 @@ class SessionSend:
 
 
 class _Stays:
-    """A rotation that begins with one queue."""
+    """A rotation that starts with a given queue."""
 
     def __init__(self, backlog: Backlog, first: str) -> None:
         self._backlog, self._first = backlog, first

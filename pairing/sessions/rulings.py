@@ -1,24 +1,24 @@
-"""Where the messages of a session must go, and what the session is called."""
+"""The queue for the messages of a session, and the name of a session."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Where a message of a session must go."""
+    """The decision about the queue for a message of a session."""
 
     queue: str
     """The backlog queue that the session's messages go to; empty: there is no barrier."""
     wait_s: float = 0.0
-    """The gate is not up long enough for every process to know: ask again after so long."""
+    """Retry after this time: not every process knows the gate yet, or the syphon holds sends back."""
     is_new: bool = False
-    """Whether nothing but this send is behind the barrier, so that it may still take another queue."""
+    """Whether this send is the only one behind the barrier, so that it may still use another queue."""
     others: str = ""
-    """Another send of the session that may be under way, by its token; empty where there is none."""
+    """The token of another send of the session that may be in progress; empty if there is none."""
 
 
 def session_key(entity: str, session: str) -> str:
-    """What a session is called in Redis; an entity's name has no blank."""
+    """The name of a session in Redis; the name of an entity contains no blank."""
     return f"{entity.lower()} {session}"
 
 

@@ -1,10 +1,10 @@
-"""Which sessions have messages in the backlog, as the processes of a fleet share it through Redis. Thin and blocking.
+"""The sessions with messages in the backlog, shared by the processes of a fleet through Redis. Thin and blocking.
 
-A *gate* stands before an entity whose sessions may have to go to the backlog: while it is up, every send of a session
-asks here first. A *barrier* stands before one session: it names the backlog queue that all its messages go to, counts
-each send before it is made (``generation``), and knows the sends whose end nobody has reported yet (``intents``, which
-end by themselves). It is lifted only by who can prove that the queue holds no message of the session, and only if
-nobody sent in the meantime (docs/design/session-order.md). Every step is one script; times are Redis's own.
+A *gate* marks an entity whose sessions may have to go to the backlog: while it is up, every send of a session checks it
+first. A *barrier* belongs to one session: it names the backlog queue for all of its messages, counts each send before
+it is made (``generation``), and lists sends without a reported result (``intents``, which expire). A barrier is lifted
+only by a process that can prove that the queue holds no message of the session, and only if there was no send in the
+meantime (docs/design/session-order.md). Every step is one script, with the time of Redis.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,31 +20,34 @@ if TYPE_CHECKING:
 FRESH_S = 2.0
 """How long a process may trust its copy of the gates."""
 RAISING_S = FRESH_S + 0.5
-"""How long a gate must have been up before a session is redirected: then every process knows of it, or asks."""
+"""How long a gate must be up before a session is redirected, so that every process knows it or checks."""
 _Arguments = list[bytes | bytearray | memoryview | str | int | float]
 _LOWERED_AFTER_S = 10.0
 _INTENT_MARGIN_S = 30.0
+_ASK_AGAIN_S = 0.1
 
 _ROOM = "pairing.sessions"
 _CLOCK = script("pairing.fleet", "clock")
-_GATES = _CLOCK + script(_ROOM, "gates")
+_BASE = _CLOCK + script("pairing.fleet", "whole", "record")
+_GATES = _BASE + script(_ROOM, "barriers", "gates")
 _SYNC = _GATES + script(_ROOM, "sync_gates")
 _ENTER = _GATES + script(_ROOM, "enter")
 _LEAVE = _GATES + script(_ROOM, "leave")
-_MOVE = script(_ROOM, "move")
+_MOVE = script("pairing.fleet", "whole", "record") + script(_ROOM, "barriers", "move")
 _BAR = _GATES + script(_ROOM, "bar")
-_BARRED = _CLOCK + script(_ROOM, "barred")
+_BARRED = _GATES + script(_ROOM, "barred")
 _LIFT = _GATES + script(_ROOM, "lift")
+_HOLD = _BASE + script(_ROOM, "barriers", "hold")
 
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What a process keeps a copy of."""
+    """The copy that a process keeps."""
 
     epoch: str
-    """Another one than before: Redis has forgotten, and needs the gates again."""
+    """A new one means that Redis has lost its data and needs the gates again."""
     up: frozenset[str]
-    """The entities, in lower case, whose sessions ask before each send."""
+    """The entities, in lower case, whose sessions check the gate before each send."""
 
 
 class SharedSessions:
@@ -62,44 +65,47 @@ class SharedSessions:
         self._bar = client.register_script(_BAR)
         self._barred = client.register_script(_BARRED)
         self._lift = client.register_script(_LIFT)
+        self._hold = client.register_script(_HOLD)
 
     def sync(self, epoch: str, wanted: Iterable[str]) -> Gates:
-        """The gates as they are now, those of the ``wanted`` entities raised."""
+        """The present gates, after raising those of the ``wanted`` entities."""
         lowered_after = _ms(_LOWERED_AFTER_S)
         found = self._sync(keys=[self._gates, self._epoch], args=[epoch, lowered_after, *map(str.lower, wanted)])
         return Gates(_text(found[0]), frozenset(map(_text, found[1:])))
 
     def enter(self, key: str, candidate: str | None, token: str, *, within_s: float) -> Ruling:
-        """Where a message goes that is about to be sent; one behind a barrier is counted before it is sent.
+        """The queue for a message that is about to be sent; a send behind a barrier is counted before it is made.
 
-        ``candidate`` is the queue of a barrier that must be raised where there is none; None raises none. The send
-        ends within ``within_s``, and is taken for over some time after that even if nobody says so.
+        ``candidate`` is the queue of a barrier to be raised if there is none; None raises none. The send ends within
+        ``within_s``, and is considered ended some time later even without a report. While the syphon holds sends of the
+        session back, a send retries if its timeout allows it.
         """
         ttl = _ms(within_s + _INTENT_MARGIN_S)
         arguments: _Arguments = [self._barriers, entity_of(key), key, candidate or "", token, ttl, _ms(RAISING_S)]
+        arguments += [_ms(within_s), _ms(_ASK_AGAIN_S)]
         queue, wait_ms, is_new, others = self._enter(keys=[self._gates, self._places, self._latest], args=arguments)
         return Ruling(_text(queue), int(wait_ms) / 1000, bool(is_new), _text(others))
 
     def leave(self, ended: Iterable[tuple[str, str, bool]]) -> None:
-        """These sends (session's key, token, whether the queue took them) have ended, and it is known how."""
+        """These sends (session key, token, whether the queue accepted them) have ended with a known result."""
         arguments: _Arguments = [part for key, token, stored in ended for part in _ended(key, token, stored)]
         if arguments:
             self._leave(keys=[self._gates, self._places], args=[self._barriers, *arguments])
 
     def move(self, key: str, token: str, queue: str, *, is_gone: bool) -> bool:
-        """Let the barrier name another queue, where only this send is behind it or the old queue ``is_gone``."""
+        """Let the barrier name another queue, if this send is the only one behind it or the old queue ``is_gone``."""
         return bool(self._move(keys=[self._places], args=[self._barriers, key, token, queue, int(is_gone)]))
 
     def bar(self, queue: str, keys: Iterable[str]) -> None:
-        """Raise barriers for sessions that are known to have messages in the queue; others stay as they are."""
+        """Raise barriers for sessions with messages in the queue; existing barriers remain."""
         arguments = [part for key in keys for part in (entity_of(key), key)]
         if arguments:
             self._bar(keys=[self._gates, self._places, self._latest], args=[self._barriers, queue, *arguments])
 
     def barred(self, queue: str) -> dict[str, int] | None:
-        """The sessions whose barrier names this queue, with its generation; 0 while a send may be under way.
+        """The sessions whose barrier names this queue, with its generation; 0 while a send may be in progress.
 
-        None where no process of the pair has kept the order since Redis began.
+        None if no process of the pair has kept the order since Redis started.
         """
         found = self._barred(keys=[self._barriers + queue, self._epoch, self._latest])
         if found is None:
@@ -107,11 +113,15 @@ class SharedSessions:
         return {_text(key): int(generation) for key, generation in zip(found[::2], found[1::2], strict=True)}
 
     def lift(self, queue: str, drained: Mapping[str, int]) -> int:
-        """Lift the barriers of sessions of which the queue holds nothing, unless somebody sent since; how many."""
+        """Lift the barriers of sessions without messages in the queue, unless there was a send; returns the number."""
         arguments: _Arguments = [part for key, at in drained.items() for part in (entity_of(key), key, at)]
         if not arguments:
             return 0
         return int(self._lift(keys=[self._gates, self._places, self._barriers + queue], args=arguments))
+
+    def hold(self, queue: str, keys: Iterable[str], for_s: float) -> None:
+        """Let the next sends of these sessions wait for this time, or until their barrier is lifted."""
+        self._hold(keys=[self._barriers + queue], args=[int(for_s * 1000), *keys])
 
 
 def _ended(key: str, token: str, stored: bool) -> tuple[str, str, str, int]:
@@ -123,4 +133,4 @@ def _ms(seconds: float) -> int:
 
 
 def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,9 +1,8 @@
-"""Which messages of which session a backlog queue holds, as far as its syphon has seen: whose turn it is, and which
-sessions are drained. No I/O, no clock.
+"""The messages of each session in a backlog queue, and which of them may be sent next. No I/O, no clock.
 
-Sequence numbers of a queue rise, and a peek shows what others have locked or deferred, too. So a message may be sent
-once no lower number of its session is left in the queue; and a session is drained once the whole queue was looked
-through and holds none of it. What is only believed to be there is kept until a page of the queue shows otherwise.
+Sequence numbers of a queue increase, and a peek also shows messages that others have locked or deferred. So a message
+may be sent once no lower number of its session is left in the queue, and a session is drained once the whole queue was
+read without finding one of its messages. Assumed messages are kept until a page of the queue shows otherwise.
 """
 
 import heapq
@@ -19,19 +18,19 @@ class Turns:
         self._waiting: defaultdict[str, set[int]] = defaultdict(set)
         self._present: defaultdict[str, set[int]] = defaultdict(set)
         self.look_from = 1
-        """Where the next page begins; it rises until a doubt sets it back."""
+        """The start of the next page; it increases until a doubt resets it."""
         self.is_whole = False
         """Whether the last page reached the end of the queue."""
 
     def see(self, number: int, key: str | None) -> None:
-        """The queue holds this message; None: of no session."""
+        """The queue holds this message; None: without a session."""
         if key is not None:
             self._keys[number] = key
             self._waiting[key].add(number)
             self._present[key].add(number)
 
     def page(self, found: Sequence[tuple[int, str | None]]) -> None:
-        """Take in one page of the queue, looked at from ``look_from`` on; an empty one is the end."""
+        """Process one page of the queue, read from ``look_from`` on; an empty page is the end."""
         shown = {number for number, _ in found}
         last = max(shown, default=None)
         for number in [n for n in self._keys if n >= self.look_from and (last is None or n <= last)]:
@@ -44,11 +43,11 @@ class Turns:
         self.look_from = self.look_from if last is None else last + 1
 
     def doubt(self) -> None:
-        """Look again at all that is believed to be there."""
+        """Verify again all messages that are assumed to be in the queue."""
         self.look_from, self.is_whole = min(self._keys, default=self.look_from), False
 
     def ready(self, numbers: Sequence[int], key: str | None) -> int:
-        """How many of these messages of one session, in their order, may go now: none of theirs is before them."""
+        """How many of these messages of one session, in order, may be sent now because no older one is left."""
         waiting = self._waiting.get(key) if key is not None else None
         if not waiting:
             return len(numbers)
@@ -56,14 +55,14 @@ class Turns:
         return next((i for i, number in enumerate(numbers) if i >= len(ahead) or ahead[i] != number), len(numbers))
 
     def in_turn(self, numbers: Iterable[int]) -> list[int]:
-        """Those of these messages before which no other of their session is left, in their order."""
+        """Those of these messages without an older message of their session, in order."""
         by_key: defaultdict[str | None, list[int]] = defaultdict(list)
         for number in sorted(numbers):
             by_key[self._keys.get(number)].append(number)
         return sorted(n for key, theirs in by_key.items() for n in theirs[: self.ready(theirs, key)])
 
     def sent(self, number: int) -> None:
-        """The message is in the primary: what comes after it may go, though the queue still holds it."""
+        """The message is in the primary, so its successors may be sent, although the queue still holds it."""
         key = self._keys.get(number)
         if key is not None:
             self._drop(self._waiting, key, number)
@@ -76,11 +75,15 @@ class Turns:
             self._drop(self._present, key, number)
 
     def sessions(self) -> set[str]:
-        """The sessions that the queue holds messages of, as far as was seen."""
+        """The sessions with messages in the queue, as far as seen."""
         return set(self._present)
 
+    def count(self, key: str) -> int:
+        """The number of messages of the session in the queue, as far as seen."""
+        return len(self._present.get(key, ()))
+
     def drained(self, keys: Iterable[str]) -> list[str]:
-        """Those of which the whole queue holds nothing; none while it was not looked through."""
+        """The sessions without messages in the whole queue; none until the whole queue was read."""
         return [key for key in keys if key not in self._present] if self.is_whole else []
 
     @staticmethod

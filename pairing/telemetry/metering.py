@@ -1,7 +1,7 @@
-"""What the library did and will be billed for: counted in memory, reported as one record per minute and kind.
+"""Meters the billable operations of the library in memory, reported as one record per minute and kind.
 
-A record has an identity that stays the same however often it is delivered, and numbers that add up from the start of
-its minute; of records with one identity the one with the highest ``seq`` counts (docs/specification.md, section 10).
+A record has an identity that stays the same however often it is delivered, and totals since the start of its minute; of
+records with one identity the one with the highest ``seq`` counts (docs/specification.md, section 10).
 """
 
 import builtins
@@ -36,7 +36,7 @@ KINDS: Mapping[str, UsageKind] = {
     "ping": UsageKind("Pings", "failover"),
     "syphon_receive": UsageKind("Received by the syphon", "failover"),
     "syphon_receive_empty": UsageKind("Syphon polls, empty", "idle"),
-    "syphon_send": UsageKind("Sent home by the syphon", "failover"),
+    "syphon_send": UsageKind("Sent to the primary by the syphon", "failover"),
     "syphon_settle": UsageKind("Settled by the syphon", "failover", is_settlement=True),
     "manage": UsageKind("Administration", "administration"),
 }
@@ -63,21 +63,21 @@ def billing_units(size_bytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """What one process did of one kind for one entity in one minute."""
+    """The operations of one kind that one process made for one entity in one minute."""
 
     record_id: str
     minute: datetime
     """Start of the minute, aware and UTC."""
     scope: str
-    """Billing scope; the pair's name until somebody who knows the subscription replaces it."""
+    """Billing scope; the name of the pair until the control plane replaces it by the subscription."""
     pair: str
     namespace: str
-    """Where it is billed."""
+    """The namespace that is billed."""
     entity: str
-    """What it was for; ``*`` where there is none."""
+    """The entity; ``*`` for none."""
     kind: str
     reporter: str
-    """The process that did it."""
+    """The process that made the operations."""
     seq: int
     operations: int
     messages: int
@@ -90,7 +90,7 @@ class UsageRecord:
 
     @classmethod
     def from_json(cls, written: str | builtins.bytes) -> "UsageRecord":
-        """The record that ``to_json`` wrote; ValueError where the text is none, or no column could hold it."""
+        """Parse the output of ``to_json``; ValueError for other texts, or values that no column can hold."""
         with reading("a usage record"):
             fields = record(written)
             known: dict[str, Any] = {name: text(fields, name) for name in _TEXTS}
@@ -103,9 +103,9 @@ _NUMBERS = ("seq", "operations", "messages", "bytes", "billing_units")
 
 
 class UsageMeter:
-    """Counts operations, from any thread; whoever drains it gets each minute once it is over.
+    """Counts operations, from any thread; draining returns each minute after its end.
 
-    Where nobody drains it, memory stays bounded: old minutes are added to the next ones, no number is lost.
+    Without draining, memory stays bounded: old minutes are merged into the next ones, and no count is lost.
     """
 
     def __init__(self, pair: str, reporter: str, clock: Clock, *, most_pending: int = _MOST_PENDING) -> None:
@@ -131,7 +131,7 @@ class UsageMeter:
         bytes: int = 0,
         billing_units: int = 0,
     ) -> None:
-        """Adds to the current minute; ValueError where ``kind`` is none of ``KINDS``."""
+        """Add to the current minute; ValueError if ``kind`` is not one of ``KINDS``."""
         with self._lock:
             now = self._now()
             if now >= self.minute_ends:
@@ -143,28 +143,28 @@ class UsageMeter:
             numbers[3] += billing_units
 
     def noting(self, kind: str, namespace: str, entity: str) -> Callable[[int], None]:
-        """What notes one operation with one message of so many bytes, at most 64 KB: a tenth of the price of ``count``.
+        """A function that notes one operation with one message of at most 64 KB, at a tenth of the cost of ``count``.
 
-        Whoever uses it calls ``turn`` once ``minute_ends``, and somebody ``fold`` now and then. ValueError where
-        ``kind`` is none of ``KINDS``.
+        Its user calls ``turn`` after ``minute_ends``, and something calls ``fold`` periodically. ValueError if ``kind``
+        is not one of ``KINDS``.
         """
         self._begin(kind)
         with self._lock:
             return self._noted.setdefault((kind, namespace, entity), []).append  # atomic, so it needs no lock
 
     def turn(self, now: float) -> None:
-        """Begin a new minute if the running one is over."""
+        """Start a new minute if the current one is over."""
         with self._lock:
             if now >= self.minute_ends:
                 self._turn(now)
 
     def fold(self) -> None:
-        """Add up what was noted since."""
+        """Add up the noted operations."""
         with self._lock:
             self._fold()
 
     def connections(self, namespace: str, number: int) -> None:
-        """Notes how many connections are open to a namespace now; of each hour the most are reported."""
+        """Note the present number of open connections to a namespace; the maximum of each hour is reported."""
         with self._lock:
             hour = self._clock.utc(self._now()).replace(minute=0, second=0, microsecond=0)
             peak = self._peaks.setdefault((hour, namespace), [0, 0, 0])
@@ -175,7 +175,7 @@ class UsageMeter:
     def drain(self, now: float, *, everything: bool = False) -> list[UsageRecord]:
         """The records of the minutes that are over at ``now`` on the meter's clock, each once.
 
-        ``everything`` adds the running minute so far; its records come again, with a higher ``seq``, if they grow.
+        ``everything`` adds the current minute so far; its records come again, with a higher ``seq``, if they grow.
         """
         with self._lock:
             if now >= self.minute_ends:
@@ -189,7 +189,7 @@ class UsageMeter:
     def _fold(self) -> None:
         for key, sizes in self._noted.items():
             if number := len(sizes):
-                taken, sizes[:number] = sizes[:number], ()  # what is noted meanwhile stays for the next time
+                taken, sizes[:number] = sizes[:number], ()  # operations that are noted meanwhile stay for the next call
                 numbers = self._numbers(key)
                 for i, more in enumerate((number, number, sum(taken), number)):
                     numbers[i] += more
@@ -207,7 +207,7 @@ class UsageMeter:
         return [0] * 9  # four numbers, the same four as last reported, the last seq
 
     def _turn(self, now: float) -> None:
-        """Begins the minute of ``now``; a wall clock that was set back never reopens one that was reported."""
+        """Start the minute of ``now``; if the wall clock is set back, a reported minute is not opened again."""
         self._fold()
         wall = self._clock.utc(now)
         minute = wall.replace(second=0, microsecond=0)
@@ -240,7 +240,7 @@ class UsageMeter:
         return self._usage_record(minute, key, numbers[8], *numbers[:4])
 
     def _report_peaks(self, now: datetime) -> list[UsageRecord]:
-        """The hours whose peak has risen since it was last reported; hours that are over are forgotten then."""
+        """The hours whose peak has increased since the last report; past hours are then deleted."""
         records = []
         for (hour, namespace), peak in list(self._peaks.items()):
             if peak[0] > peak[1]:

@@ -1,6 +1,6 @@
-"""How the context of a trace travels on a message, and whether traces are wanted: without OpenTelemetry itself.
+"""The trace context on messages, and whether tracing is enabled, without OpenTelemetry itself.
 
-By the W3C's names, as the SDK of Azure writes them; ``Diagnostic-Id`` is what .NET reads.
+The names are those of the W3C, as the Azure SDK writes them; .NET reads ``Diagnostic-Id``.
 """
 
 import os
@@ -13,7 +13,7 @@ TRACE_PARENT, TRACE_STATE, DIAGNOSTIC_ID = "traceparent", "tracestate", "Diagnos
 
 
 def is_wanted(option: bool | None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether to trace: as the option says, or as OpenTelemetry's own variables do where it is None."""
+    """Whether to trace: by the option, or if it is None, by the environment variables of OpenTelemetry."""
     if option is not None:
         return option
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
@@ -24,7 +24,7 @@ def is_wanted(option: bool | None, environment: Mapping[str, str] = os.environ) 
 
 
 def carried(message: ServiceBusMessage) -> dict[str, str]:
-    """The context that a message carries, as ``traceparent`` and ``tracestate``; empty where it carries none."""
+    """The context of a message, as ``traceparent`` and ``tracestate``; empty if it has none."""
     properties = {_text(key): _text(value) for key, value in (message.application_properties or {}).items()}
     found = {
         TRACE_PARENT: properties.get(TRACE_PARENT) or properties.get(DIAGNOSTIC_ID),
@@ -34,7 +34,7 @@ def carried(message: ServiceBusMessage) -> dict[str, str]:
 
 
 def write(message: ServiceBusMessage, context: Mapping[str, str]) -> None:
-    """Let the message carry this context; the caller's own mapping of properties stays as it is."""
+    """Add this context to the message; the caller's own mapping of properties is not changed."""
     if TRACE_PARENT in context:
         properties: dict[str | bytes, Any] = dict(message.application_properties or {})
         properties[DIAGNOSTIC_ID] = context[TRACE_PARENT]

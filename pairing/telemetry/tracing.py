@@ -1,7 +1,7 @@
 """Spans of sends, redirections and drains, by OpenTelemetry's conventions for messaging.
 
-Imported only where traces are wanted (``pairing.telemetry.trace_context``). A message carries the context of its send,
-through the backlog too, and is received with it; no span contains a body, a property or a credential.
+Imported only if tracing is enabled (``pairing.telemetry.trace_context``). A message carries the context of its send,
+also through the backlog, and is received with it. No span contains a body, a property or a credential.
 """
 
 import time
@@ -29,7 +29,7 @@ Attributes = Mapping[str, str | int]
 
 
 class Work(Protocol):
-    """What one call sends (``pairing.messages.payload.Payload``)."""
+    """The messages of one call (``pairing.messages.payload.Payload``)."""
 
     messages: list[ServiceBusMessage]
     outgoing: Any
@@ -45,7 +45,7 @@ class Item(Protocol):
 
 
 class Sent(Protocol):
-    """How a transfer to the primary ended (``pairing.drain.actions.Sent``)."""
+    """The result of a transfer to the primary (``pairing.drain.actions.Sent``)."""
 
     @property
     def count(self) -> int: ...
@@ -61,7 +61,7 @@ class Tracing:
     """The spans of one paired client."""
 
     def __init__(self, primary_host: str, secondary_host: str) -> None:
-        self._tracer = trace.get_tracer("pairing")  # of whatever provider the application sets, now or later
+        self._tracer = trace.get_tracer("pairing")  # the provider that the application sets, now or later
         self._primary, self._secondary = _server(primary_host), _server(secondary_host)
 
     @contextmanager
@@ -71,7 +71,7 @@ class Tracing:
             yield
 
     def carry(self, work: Work) -> None:
-        """Let the messages carry the context of the send under way; those that have one already are linked to."""
+        """Add the context of the current send to the messages; messages with a context are linked to."""
         span, context = trace.get_current_span(), dict[str, str]()
         _W3C.inject(context)
         span.set_attributes(_message_attributes(work.messages))
@@ -83,7 +83,7 @@ class Tracing:
                 write(message, context)
 
     def create(self, message: ServiceBusMessage, path: str) -> None:
-        """A message is put into a batch: it gets a context of its own."""
+        """A message is added to a batch: it gets its own context."""
         if context_of(message) is None:
             with self._span("create", path, SpanKind.PRODUCER, self._primary) as span:
                 context: dict[str, str] = {}
@@ -93,7 +93,7 @@ class Tracing:
 
     @contextmanager
     def redirecting(self, queue: str, work: Work) -> Iterator[Callable[[Any], None]]:
-        """An attempt on a backlog queue, inside the send; to be called with its outcome."""
+        """An attempt on a backlog queue, within the send; call the result with its outcome."""
         found = {BACKLOG_QUEUE: queue}
         trace.get_current_span().set_attributes(found)
         attributes = {ENTITY: work.path, **_message_attributes(work.messages)}
@@ -107,9 +107,9 @@ class Tracing:
 
     @contextmanager
     def moving(self, queue: str, path: str, items: Sequence[Item]) -> Iterator[Callable[[Sent], None]]:
-        """Messages on their way from the backlog to the primary; to be called with how it ended.
+        """Messages on their way from the backlog to the primary; call the result with the outcome.
 
-        One span for the transfer, linked to the traces of its messages; and in each of these, one for the message.
+        One span for the transfer, linked to the traces of its messages, and in each of these one for the message.
         """
         began, contexts = time.time_ns(), [context_of(item.message) for item in items]
         links = [Link(context) for context in contexts if context is not None]
@@ -160,7 +160,7 @@ class Tracing:
             f"{operation} {path}",
             kind=kind,
             attributes=all_attributes,
-            record_exception=False,  # its text may hold what is secret
+            record_exception=False,  # its text may contain secrets
             set_status_on_exception=False,
             **given,
         ) as span:
@@ -172,7 +172,7 @@ class Tracing:
 
 
 def context_of(message: ServiceBusMessage) -> SpanContext | None:
-    """The context that a message carries, sent or received; None where it carries none that makes sense."""
+    """The context of a sent or received message; None if it has no valid one."""
     properties = carried(message)
     context = trace.get_current_span(_W3C.extract(properties, Context())).get_span_context() if properties else None
     return context if context is not None and context.is_valid else None

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--outages", type=Path, help="outages, JSON lines: what they cost is part of the result")
     options.add_argument("--inventory", type=Path, help="the entities, JSON lines with pair and entity")
     options.add_argument("--namespaces", type=Path, help="tiers and crossings, JSON lines (default: all Standard)")
-    options.add_argument("--depths", type=Path, help="samples of the backlogs, JSON lines: their rollups are told too")
+    options.add_argument("--depths", type=Path, help="samples of the backlogs, as JSON lines, for rollups")
     options.add_argument("--incremental", action="store_true", help="keep USAGE/hourly/ and sum only changed days")
     options.add_argument("--end-with-stdin", action="store_true", help="end when standard input is closed")
     options.add_argument("--max-quarantined", type=Fraction, default=Fraction(5, 100), help="share of rows or files")
@@ -57,9 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed(str(error))
         return 2
     except Exception as error:
-        if (told := spark_error(error)) is None:
+        if (reported := spark_error(error)) is None:
             raise
-        failed(told)
+        failed(reported)
         return 2
     return 0
 
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _compute(request: Request) -> Outcome:
-    # Loaded here, so that a wrong month or price list is told at once.
+    # Loaded here, so that an invalid month or price list is reported immediately.
     from pipeline.spark import build_session, settings_for
 
     settings = settings_for(request.usage, str(request.month), incremental=request.incremental)

@@ -30,6 +30,10 @@ class Stage:
             raise
         return demo
 
+    def give_away(self) -> None:
+        """The demo that runs is another's to end: the next who asks gets a new one."""
+        self._demo = None
+
     def end(self) -> None:
         """It ends cleanly, and leaves nothing behind that would slow down what follows."""
         demo, self._demo = self._demo, None
@@ -53,7 +57,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def demo_variables() -> dict[str, str]:
-    """What the demo is told beside its password; a file that wants one of its own has a fixture of this name."""
+    """What the demo is reported beside its password; a file that wants one of its own has a fixture of this name."""
     return {}
 
 
@@ -81,9 +85,14 @@ def spawn_server() -> Iterator[SpawnServer]:
     spawn_server.end()
 
 
-ALONE = ("test_demo_costs.py", "test_operating_the_demo.py")
+LAST = ("test_demo_endings.py", "test_demo_costs.py", "test_operating_the_demo.py")
+"""Those that share the demo come first; then one that kills it, and those that want one of their own."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those that share the demo come first; the first of the others ends it."""
-    items.sort(key=lambda item: item.path.name in ALONE and item.path.parent.name == "acceptance")
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    is_last = item.path.name in LAST and item.path.parent.name == "acceptance"
+    return LAST.index(item.path.name) + 1 if is_last else 0

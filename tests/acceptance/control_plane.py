@@ -111,10 +111,10 @@ class ControlPlane:
     def is_at_work(self, name: str) -> bool:
         """Whether a worker was heard of since it was started."""
         with self._server.client() as client:
-            told = {str(worker): text for worker, text in client.hgetall("workers:heartbeat").items()}
+            reported = {str(worker): text for worker, text in client.hgetall("workers:heartbeat").items()}
         return any(
             worker.startswith(f"{name}@") and datetime.fromisoformat(json.loads(text)["time"]) > self._started[name]
-            for worker, text in told.items()
+            for worker, text in reported.items()
         )
 
     def name_of(self, pid: int) -> str | None:

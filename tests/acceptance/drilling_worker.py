@@ -1,7 +1,7 @@
 """A program that bears processes which carry a drill on and kill themselves: one for each line of its standard input.
 
 `begin` asks for a drill and says its number; `DRILL STEP before|after|never` carries one on, which dies at its first
-deed in that step: just before it is done or just after, before anything of it is written down. Only waiting is not
+action in that step: just before it is done or just after, before anything of it is written down. Only waiting is not
 worth dying for. `ended CODE` tells how a process ended.
 """
 
@@ -21,8 +21,9 @@ django.setup()
 from dashboard.access.audited import Request  # noqa: E402
 from dashboard.drills import exercise  # noqa: E402
 from dashboard.drills.exercise import Exercise  # noqa: E402
-from dashboard.drills.plan import Plan, Task, Wait  # noqa: E402
+from dashboard.drills.plan import Plan  # noqa: E402
 from dashboard.drills.requests import Delegate, wanted  # noqa: E402
+from dashboard.drills.tasks import Task, Wait  # noqa: E402
 from dashboard.models import Pair  # noqa: E402
 from workers import drills  # noqa: E402
 
@@ -61,11 +62,11 @@ def carry_on(drill: str, step: str, when: str) -> None:
     drills.client("contoso").close()
 
 
-def live(deed: Callable[..., None], *told: str) -> None:
+def live(action: Callable[..., None], *reported: str) -> None:
     """A process's life; it ends whatever happens."""
     signal.alarm(LIMIT_S)
     try:
-        deed(*told)
+        action(*reported)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         os._exit(1)

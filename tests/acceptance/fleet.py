@@ -181,7 +181,7 @@ class Namespaces:
 
 
 class Member:
-    """One application process, and what it told."""
+    """One application process, and what it reported."""
 
     def __init__(self, name: str, relay: Relay, way_to_primary: Relay | None = None) -> None:
         self.name, self.relay, self.way_to_primary = name, relay, way_to_primary
@@ -229,10 +229,10 @@ class SpawnServer:
             [sys.executable, "-m", "tests.acceptance.fleet_spawner"], cwd=ROOT, stdin=subprocess.PIPE, text=True
         )
 
-    def spawn(self, told: dict[str, Any]) -> None:
+    def spawn(self, reported: dict[str, Any]) -> None:
         """One more application; it tells by itself when it is there."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.write(json.dumps(reported) + "\n")
         self._process.stdin.flush()
 
     def end(self) -> None:
@@ -305,7 +305,7 @@ class Fleet:
         primary, secondary = self.namespaces.strings
         if member.way_to_primary is not None:
             primary = primary.replace(f":{self.namespaces.port}", f":{member.way_to_primary.port}")
-        told = {
+        reported = {
             "name": member.name,
             "entities": entities,
             "every_s": every_s,
@@ -316,7 +316,7 @@ class Fleet:
             "options": {"primary_namespace": self.pair, "secondary_namespace": f"{self.pair}-dr", **more},
             "reconcile_s": self._reconcile_s,
         }
-        self._spawner.spawn(told)
+        self._spawner.spawn(reported)
 
     def connected(self, members: list[Member]) -> None:
         """Returns when all of them reach Redis."""
@@ -333,7 +333,7 @@ class Fleet:
         return found
 
     def story(self) -> str:
-        """What the processes told, for whoever wants to know why a test failed."""
+        """What the processes reported, for whoever wants to know why a test failed."""
         return "\n".join(
             f"{m.name}: sent {dict(m.sent)}, raised {dict(m.raised)} {m.errors[-1:]}, "
             f"slowest {m.slowest_s:.2f} s, {[(kind, path) for kind, path, _ in m.events]}"
@@ -357,7 +357,7 @@ class Fleet:
         return [member for member in self.members if not member.has_ended]
 
     def sent(self, entity: str) -> int:
-        """Messages of which all processes together were told that they are stored."""
+        """Messages of which all processes together were reported that they are stored."""
         return sum(member.sent[entity] for member in self.members)
 
     def all_go_on_sending(self, entity: str, within_s: float = 20, by: int = 2) -> None:
@@ -429,10 +429,10 @@ class Fleet:
 
     def _hear(self, member: Member, channel: Connection) -> None:
         try:
-            told = channel.recv()
+            reported = channel.recv()
         except (EOFError, OSError):
             member.has_ended = True
         else:
-            member.hear(*told)
+            member.hear(*reported)
         with self._news:
             self._news.notify_all()

@@ -1,7 +1,7 @@
 """Application processes by the dozen: a program that forks one for each line of JSON on its standard input.
 
 Each is a process of its own, with a paired client that sends on its own pace and tells a listening test what it saw:
-`("ready",)`, `("event", kind, entity, at)`, `("heard", "pulled" or "returned", queue, at)` where another process told
+`("ready",)`, `("event", kind, entity, at)`, `("heard", "pulled" or "returned", queue, at)` if another process reported
 of a backlog queue, `("sent", entity, message_id, took_s)`, `("raised", entity, error, took_s)`, `("answer", value)`.
 `at` is `time.monotonic()`, which all processes of a machine share. It ends when the test does.
 """
@@ -26,23 +26,23 @@ from pairing.pair import SenderBacklog
 class Application:
     """One process of the fleet."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self._name, self._every_s = told["name"], told["every_s"]
-        self._entities: list[str] = told["entities"]
+    def __init__(self, reported: dict[str, Any]) -> None:
+        self._name, self._every_s = reported["name"], reported["every_s"]
+        self._entities: list[str] = reported["entities"]
         self._number = 0
         self._pings = 0
         self._lock = threading.Lock()
-        self._channel = Client(told["address"], family="AF_UNIX")
-        if told["reconcile_s"] is not None:
-            coordination._RECONCILE_S = told["reconcile_s"]
+        self._channel = Client(reported["address"], family="AF_UNIX")
+        if reported["reconcile_s"] is not None:
+            coordination._RECONCILE_S = reported["reconcile_s"]
         options = SendAvailabilityOptions(
             backlog_queue_count=2,
             creation_retry_interval=timedelta(0),
-            coordination=told["redis"],
-            **{name: timedelta(seconds=value) for name, value in told["durations"].items()},
-            **told["options"],
+            coordination=reported["redis"],
+            **{name: timedelta(seconds=value) for name, value in reported["durations"].items()},
+            **reported["options"],
         )
-        self.client = PairedServiceBusClient.from_connection_string(*told["namespaces"], options=options)
+        self.client = PairedServiceBusClient.from_connection_string(*reported["namespaces"], options=options)
         self.client.on_event(self._note)
         self._take_in, self.client.coordination.on_queue = self.client.coordination.on_queue, self._heard_of_queue
         self._count, self.client.meter.count = self.client.meter.count, self._counted  # type: ignore[method-assign]

@@ -85,8 +85,8 @@ def test_an_outage_is_seen_from_break_to_home_without_a_reload(open_page: Opened
     in_state(page, "orders", "draining")
     keep_picture(page, "overview-draining")
     in_state(page, "orders", "healthy")
-    books = page.locator('tr[data-queue="orders"] td.num')
-    expect(books.nth(3)).to_have_text("0")  # missing
+    cells = page.locator('tr[data-queue="orders"] td.num')
+    expect(cells.nth(3)).to_have_text("0")  # missing
     assert page.evaluate("window.neverReloaded") is True
 
 

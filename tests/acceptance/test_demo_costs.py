@@ -116,8 +116,8 @@ def agrees_with_the_disk(demo: Demo, namespace: str) -> None:
         entity: (by_kind([row for row in rows if row["entity"] == entity], namespace), +kinds)
         for entity, kinds in seen.items()
     }
-    told = {entity: both for entity, both in differing.items() if both[0] != both[1]}
-    assert by_kind(rows, namespace) == total(seen), f"{namespace}, metered and counted by entity: {told}"
+    reported = {entity: both for entity, both in differing.items() if both[0] != both[1]}
+    assert by_kind(rows, namespace) == total(seen), f"{namespace}, metered and counted by entity: {reported}"
 
 
 def total(entities: dict[str, Counter[str]]) -> Counter[str]:
@@ -141,9 +141,9 @@ def test_the_report_shows_a_mended_outage_and_its_operations_are_those_the_names
         assert computed.returncode == 0, computed.stderr
         seen = {namespace: counted(demo, namespace) for namespace in (PRIMARY, SECONDARY)}
         page = visitor.http.get("costs/", params={"month": month, "rule": "settlements"}).text
-        told = visitor.http.get("costs.csv", params={"month": month, "rule": "settlements"}).text
+        reported = visitor.http.get("costs.csv", params={"month": month, "rule": "settlements"}).text
 
-    charges = list(csv.DictReader(io.StringIO(told)))
+    charges = list(csv.DictReader(io.StringIO(reported)))
     for namespace, entities in seen.items():
         assert by_kind(charges, namespace) == total(entities)
     for queue in QUEUES:
@@ -153,7 +153,7 @@ def test_the_report_shows_a_mended_outage_and_its_operations_are_those_the_names
     assert "Outages and availability" in page
     because = sum(int(row["billing_units"]) for row in charges if row["kind"] in FOR_FAILOVER)
     assert because == total(seen[SECONDARY]).total() + total(seen[PRIMARY])["ping"]
-    assert f"{because:,} operations made only because of failover" in page
+    assert f"{because:,} operations caused only by failover" in page
     outage = re.search(r'<th scope="row">orders <small>contoso</small></th>.*?</tr>', page, re.DOTALL)
     assert outage
     assert re.search(r"Sent to the backlog: \d+", outage[0])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.conftest import Stage
 from tests.acceptance.visitor import Demo, eventually
 
 pytestmark = [pytest.mark.acceptance]
@@ -37,16 +38,18 @@ def test_ctrl_c_in_the_middle_of_the_start(demo: Demo) -> None:
     assert "Traceback" not in "\n".join(demo.said)
 
 
-def test_kill_9_while_everything_runs(demo: Demo) -> None:
+def test_kill_9_while_everything_runs(stage: Stage) -> None:
+    demo = stage.demo({})  # that of the stories before, which takes as long to start as many of them
+    stage.give_away()
     said(demo, "messages arrive in every queue")
     assert len(demo.processes()) >= 9
-    demo.process.kill()
+    assert demo.end(signal.SIGKILL) == -signal.SIGKILL
     nothing_is_left(demo)
 
 
 @pytest.mark.nightly
 def test_the_end_of_a_namespace_ends_the_demo(demo: Demo) -> None:
-    said(demo, "the database is made")
+    said(demo, "the database is created")
     (namespaces,) = demo.processes("emulator")
     os.kill(namespaces, signal.SIGKILL)
     assert demo.process.wait(60) == 1

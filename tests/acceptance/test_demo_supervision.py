@@ -66,7 +66,7 @@ def test_what_dies_is_started_again(supervisor: Supervisor, marker: str) -> None
     assert eventually(came_back)
 
 
-def test_the_end_of_an_essential_program_is_told_with_its_last_words(supervisor: Supervisor, marker: str) -> None:
+def test_the_end_of_an_essential_program_is_reported_with_its_last_words(supervisor: Supervisor, marker: str) -> None:
     supervisor.start(program(marker, (sys.executable, "-c", "raise SystemExit('no room at the inn')"), essential=True))
     with pytest.raises(DemoError, match="no room at the inn"):
         supervisor.wait_until(lambda: False, 20, "it went on")

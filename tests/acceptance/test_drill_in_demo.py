@@ -86,10 +86,10 @@ def test_a_drill_is_watched_from_the_click_to_its_report_without_a_reload(open_p
     expect(page.locator(".drill-steps [data-state='done']")).to_have_count(8)
     with page.expect_request("**/drills/*.json"):
         page.get_by_role("link", name="JSON").click()
-    told = json.loads(page.locator("body").inner_text())
-    assert told["report"]["messages"]["lost"] == []
-    assert told["report"]["operations"]["send_backlog"] == 10
-    assert told["report"]["cost"]["billable_operations"] > 60
+    reported = json.loads(page.locator("body").inner_text())
+    assert reported["report"]["messages"]["lost"] == []
+    assert reported["report"]["operations"]["send_backlog"] == 10
+    assert reported["report"]["cost"]["billable_operations"] > 60
     page.goto("/audit/")
     expect(page.get_by_text("the monthly one").first).to_be_visible()
 

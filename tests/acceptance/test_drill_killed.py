@@ -54,9 +54,9 @@ class Stage:
         return self.plane._environment
 
     def begun(self) -> int:
-        told, code = self._lived("begin")
+        reported, code = self._lived("begin")
         assert code == 0
-        return int(told[-1].removeprefix("begun "))
+        return int(reported[-1].removeprefix("begun "))
 
     def carry_on(self, drill: int, step: str = "none", when: str = "never") -> int:
         """A process that carries the drill on; how it ended."""
@@ -77,8 +77,8 @@ class Stage:
     def row(self, drill: int) -> dict[str, Any]:
         query = "select step, outcome, detail, report, course, attempts from dashboard_drill where id = ?"
         step, outcome, detail, report, course, attempts = self.plane.rows(query, drill)[0]
-        told = {"step": step, "outcome": outcome, "detail": detail, "attempts": attempts}
-        return told | {"report": json.loads(report), "course": json.loads(course)}
+        reported = {"step": step, "outcome": outcome, "detail": detail, "attempts": attempts}
+        return reported | {"report": json.loads(report), "course": json.loads(course)}
 
     def abort(self, drill: int) -> None:
         with closing(sqlite3.connect(self.plane.folder / "db.sqlite3", timeout=30)) as database:
@@ -145,9 +145,9 @@ def test_a_drill_whose_worker_dies_in_every_step_comes_to_its_end_whole(stage: S
     row = stage.row(drill)
     assert deaths == len(STEPS)
     assert (row["outcome"], row["attempts"] > deaths) == ("passed", True), row
-    told = row["report"]["messages"]
-    assert (told["received"], told["lost"]) == (9, [])
-    assert set(told["duplicates"]) <= set(row["course"]["unsure"])
+    reported = row["report"]["messages"]
+    assert (reported["received"], reported["lost"]) == (9, [])
+    assert set(reported["duplicates"]) <= set(row["course"]["unsure"])
     assert stage.state() == "healthy"
     assert stage.left() == 0
 

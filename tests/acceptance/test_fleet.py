@@ -93,8 +93,8 @@ def test_a_hold_ends_when_it_was_said_to(fleet: Fleet) -> None:
     fleet.until(lambda: datetime.now(UTC) > end or "released" in fleet.members[0].kinds("orders"), 10, "it ends")
     all_have_seen(fleet, "forced", "released", "recovered")
     assert datetime.now(UTC) > end
-    told = fleet.until(lambda: released(fleet), 10, "the end of the hold is reported")
-    assert len({event.id for event in told}) == 1, "each process saw it, and it is one fact"
+    reported = fleet.until(lambda: released(fleet), 10, "the end of the hold is reported")
+    assert len({event.id for event in reported}) == 1, "each process saw it, and it is one fact"
 
 
 def released(fleet: Fleet) -> list[Event]:
@@ -119,8 +119,8 @@ def test_one_process_s_failover_and_recovery_are_everybody_s(fleet: Fleet) -> No
 
 def counted(fleet: Fleet) -> tuple[int, int]:
     """In how many processes `orders` is failed over where it is, of how many."""
-    told = reported_states(Presences(fleet.shared).living().values())
-    return told.failed_over_in("orders"), told.processes
+    reported = reported_states(Presences(fleet.shared).living().values())
+    return reported.failed_over_in("orders"), reported.processes
 
 
 def test_a_process_whose_sends_are_accepted_disputes_the_failover_of_one_that_is_cut_off(fleet: Fleet) -> None:
@@ -195,7 +195,7 @@ def test_a_redis_restarted_empty_forgets_no_operators_word(fleet: Fleet) -> None
     fleet.server.kill()
     fleet.server.start()
     fleet.connected(fleet.members)
-    fleet.until(lambda: fleet.shared.health().get("orders") == known, 20, "it is told again")
+    fleet.until(lambda: fleet.shared.health().get("orders") == known, 20, "it is reported again")
     fleet.start(1)
     all_have_seen(fleet, "forced")
     fleet.shared.mark_healthy("orders", operator="ada", process="web")
@@ -258,5 +258,5 @@ def test_a_backlog_queue_that_fails_one_process_is_left_by_all_until_it_is_back(
     fleet.namespaces.mend()
     fleet.until(lambda: not any(fleet.ask(member, "pulled") for member in fleet.members), 20, "it is back")
     assert sender.kinds(queue) == ["queue_pulled", "queue_returned"]
-    assert not any(member.kinds(queue) for member in others), "what one has seen is told once"
+    assert not any(member.kinds(queue) for member in others), "what one has seen is reported once"
     assert not sender.raised

@@ -77,7 +77,7 @@ def test_every_event_is_stored_once_and_in_order_though_a_collector_is_killed_an
     for member in members:
         fleet.ask(member, "emit", 700)
     redis = fleet.shared.redis
-    for _, fields in redis.xrange(EVENTS, count=500):  # as if the answer to the first telling had been lost
+    for _, fields in redis.xrange(EVENTS, count=500):  # as if the answer to the first report had been lost
         redis.xadd(EVENTS, fields)
     plane.start("one")
     query = "select reason from dashboard_failoverevent where entity = ? order by time, id"
@@ -86,8 +86,8 @@ def test_every_event_is_stored_once_and_in_order_though_a_collector_is_killed_an
             lambda m=member: len(plane.rows(query, f"of {m.name}")) >= 1400, 60, f"events of {member.name} are stored"
         )
     fleet.until(lambda: redis.xlen(EVENTS) == 0, 30, "the stream is empty")
-    told = [str(number) for number in range(700)] * 2
-    assert {m.name: [r for (r,) in plane.rows(query, f"of {m.name}")] == told for m in members} == {
+    reported = [str(number) for number in range(700)] * 2
+    assert {m.name: [r for (r,) in plane.rows(query, f"of {m.name}")] == reported for m in members} == {
         m.name: True for m in members
     }
 
@@ -97,7 +97,7 @@ def pending(fleet: Fleet) -> int:
 
 
 @pytest.mark.nightly
-def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_interval_at_most(
+def test_usage_is_reported_once_though_collectors_are_killed_and_a_crash_loses_one_interval_at_most(
     plane: ControlPlane, fleet: Fleet
 ) -> None:
     crashing, *closing = fleet.start(MEMBERS, every_s=0.2)
@@ -117,7 +117,7 @@ def test_usage_is_told_once_though_collectors_are_killed_and_a_crash_loses_one_i
         fleet.until(
             lambda m=member: plane.used("send").get(m.process) == m.sent["orders"],
             60,
-            f"{member.name}'s sends are told",
+            f"{member.name}'s sends are reported",
         )
     lost = crashing.sent["orders"] - plane.used("send")[crashing.process]
     assert 0 <= lost <= 1 + len([at for at in crashing.sent_at if at > crashing.sent_at[-1] - REPORTED_EVERY_S - 2])
@@ -147,7 +147,7 @@ def test_workers_ping_first_and_applications_when_no_worker_lives(plane: Control
     plane.start("one", "two")
 
 
-def test_a_worker_told_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one_loses_them_within_10(
+def test_a_worker_asked_to_stop_hands_its_queues_over_within_3_s_and_a_killed_one_loses_them_within_10(
     plane: ControlPlane, fleet: Fleet
 ) -> None:
     first = held_by(plane, fleet)

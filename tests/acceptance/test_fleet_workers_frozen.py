@@ -90,8 +90,8 @@ def test_events_and_usage_that_a_frozen_collector_has_read_are_stored_once_and_i
         assert [reason for (reason,) in plane.rows(stored, f"of {member.name}")] == expected
     for member in members:
         fleet.close(member)
-        told = f"the usage of {member.name} is told once"
-        fleet.until(lambda m=member: plane.used("send").get(m.process) == m.sent["orders"], 60, told)
+        reported = f"the usage of {member.name} is reported once"
+        fleet.until(lambda m=member: plane.used("send").get(m.process) == m.sent["orders"], 60, reported)
 
 
 @pytest.mark.nightly
@@ -125,12 +125,12 @@ def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane:
     with ServiceBusAdministrationClient.from_connection_string(text, transport=emulator_transport()) as administration:
         administration.create_queue(ORPHAN, **CREATED_WITH)
     holds, depth = "select active from dashboard_backlogqueue where path = ?", 0
-    told: list[int] = []
+    reported: list[int] = []
 
     def count() -> int:
         found = plane.rows(holds, QUEUE)
-        told.append(found[0][0] if found else 0)
-        return told[-1]
+        reported.append(found[0][0] if found else 0)
+        return reported[-1]
 
     with ServiceBusClient.from_connection_string(text) as client, client.get_queue_sender(QUEUE) as sender:
         for turn in range(6):
@@ -140,9 +140,9 @@ def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane:
             depth += 10
             fleet.until(lambda d=depth: count() == d, 30, "the other worker samples")
             plane.signal(name, signal.SIGCONT)
-            looks = len(told)
-            fleet.until(lambda n=looks: count() and len(told) > n + 20, 30, "the one that woke has had its say")
-    assert told == sorted(told)
+            looks = len(reported)
+            fleet.until(lambda n=looks: count() and len(reported) > n + 20, 30, "the one that woke has had its say")
+    assert reported == sorted(reported)
     samples = [n for (n,) in plane.rows("select messages from dashboard_pairdepth order by at") if n is not None]
     assert samples == sorted(samples)
     assert plane.rows("select is_orphan from dashboard_backlogqueue where path = ?", ORPHAN) == [(1,)]
@@ -152,9 +152,10 @@ def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane:
     fleet.until(lambda: plane.rows(waiting) == [(0,)], 60, "all is home, and the page says so")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: ControlPlane, fleet: Fleet) -> None:
-    """Old workers are told to stop while new ones start: all that was sent is in the primary, once."""
+    """Old workers are asked to stop while new ones start: all that was sent is in the primary, once."""
     waiting = "select sum(active) from dashboard_backlogqueue where not is_orphan"
     fleet.until(lambda: plane.rows(waiting)[0][0] in (None, 0), 60, "what waits of another story is home")
     before = fleet.namespaces.stats("orders").get("enqueued", 0)
@@ -162,7 +163,7 @@ def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: Cont
     members = fleet.start(2, every_s=0.02)
     stored = fleet.namespaces.in_backlog()
     fleet.until(lambda: fleet.namespaces.in_backlog() >= stored + 400, 60, "messages wait in the backlog")
-    fleet.shared.pace_syphon(None, 60.0, "ada", "so that it is still at work when it is told to stop")
+    fleet.shared.pace_syphon(None, 60.0, "ada", "so that it is still at work when it is asked to stop")
     fleet.shared.mark_healthy("orders", operator="ada", process="web")
     fleet.until(lambda: fleet.namespaces.stats("orders").get("enqueued", 0) > before + 20, 60, "they come home")
     for name in ("one", "two"):

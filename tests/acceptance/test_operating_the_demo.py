@@ -29,7 +29,7 @@ from tests.dashboard.access.test_signin_provider import provider, sign_in
 from tests.dashboard.receivers import Mailbox, Receiver, http_server, smtp_server
 from tests.dashboard.site.test_security_canaries import addresses
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_S = 60.0
 CANARIES = {name: f"canary-{name}-of-gold-5d1be07c" for name in ("hook", "signing-key", "mail", "client", "metrics")}
 SIGNING = "whsec_" + base64.b64encode(CANARIES["signing-key"].encode()).decode()
@@ -149,8 +149,8 @@ def make_rule(page: Page) -> None:
 def webhook(receiver: Receiver, kind: str, entity: str) -> tuple[dict[str, str], bytes] | None:
     """The first of this kind that tells of the entity: its headers and body."""
     for _, headers, body in list(receiver.requests):
-        told = json.loads(body)
-        if told["type"] == kind and any(line["entity"] == entity for line in told["data"]["lines"]):
+        reported = json.loads(body)
+        if reported["type"] == kind and any(line["entity"] == entity for line in reported["data"]["lines"]):
             return headers, body
     return None
 
@@ -166,7 +166,7 @@ def subject(mailbox: Mailbox, text: str) -> str | None:
     return next((str(mail["Subject"]) for mail in list(mailbox.mails) if text in str(mail["Subject"])), None)
 
 
-def test_what_breaks_is_told_by_a_signed_webhook_and_a_mail_and_so_is_its_end(
+def test_what_breaks_is_reported_by_a_signed_webhook_and_a_mail_and_so_is_its_end(
     open_page: Opened, visitor: Visitor, receiver: Receiver, mailbox: Mailbox
 ) -> None:
     page = open_page()
@@ -228,12 +228,12 @@ def status(demo: Demo) -> dict[str, dict[str, object]]:
     return {row["entity"]: row for row in json.loads(ran.stdout)}
 
 
-def test_a_token_made_on_the_page_steers_and_everybody_tells_the_same(
+def test_a_token_made_on_the_page_steers_and_everybody_shows_the_same(
     running_demo: Demo, visitor: Visitor, token: str
 ) -> None:
     path = "invoices/eu"
 
-    def told() -> dict[str, object]:
+    def reported() -> dict[str, object]:
         (entity,) = program.get("/entities", params={"path": path}).raise_for_status().json()["items"]
         return dict(entity)
 
@@ -247,15 +247,15 @@ def test_a_token_made_on_the_page_steers_and_everybody_tells_the_same(
         )
         assert (forced.status_code, forced.json()["outcome"]) == (200, "done")
         assert visitor.state_of(path) == "failed_over"
-        assert told()["status"] == "held"
+        assert reported()["status"] == "held"
         row = status(running_demo)[path]
-        assert (row["status"], row["held_by"], row["reason"]) == ("held", told()["held_by"], "a program wants it")
+        assert (row["status"], row["held_by"], row["reason"]) == ("held", reported()["held_by"], "a program wants it")
         assert "a program wants it" in visitor.http.get("audit/").text
 
         released = program.post("/pairs/contoso/release", json={"paths": [path], "reason": "enough"})
         assert released.json()["outcome"] == "done"
         eventually(lambda: visitor.state_of(path) == "healthy", IN_TIME_S, "a ping brings it home")
-        eventually(lambda: told()["status"] in ("healthy", "draining"), IN_TIME_S, "the API tells it")
+        eventually(lambda: reported()["status"] in ("healthy", "draining"), IN_TIME_S, "the API tells it")
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------

@@ -44,23 +44,23 @@ def recovers(visitor: Visitor, queue: str) -> None:
 
 
 def grows(visitor: Visitor, queue: str, book: str, by: int = 3, limit_s: float = 30) -> None:
-    books = visitor.books[queue]
-    before = books.count(book)
-    eventually(lambda: books.count(book) >= before + by, limit_s, f"{book} of {queue} grows from {before} by {by}")
+    account = visitor.accounts[queue]
+    before = account.count(book)
+    eventually(lambda: account.count(book) >= before + by, limit_s, f"{book} of {queue} grows from {before} by {by}")
 
 
 def everything_is_home(visitor: Visitor) -> None:
     for queue in QUEUES:
         recovers(visitor, queue)
-    for queue, books in visitor.books.items():  # traffic flows on: what was accepted up to now has to arrive
-        accepted = books.accepted()
-        eventually(lambda b=books, a=accepted: not a & ~b.received(), 120, f"all messages of {queue} arrive")
-        assert books.count("damaged") == 0
+    for queue, account in visitor.accounts.items():  # traffic flows on: what was accepted up to now has to arrive
+        accepted = account.accepted()
+        eventually(lambda b=account, a=accepted: not a & ~b.received(), 120, f"all messages of {queue} arrive")
+        assert account.count("damaged") == 0
 
 
 def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home(visitor: Visitor) -> None:
-    begin, orders = now(), visitor.books["orders"]
-    refused_elsewhere = {queue: visitor.books[queue].count("refused") for queue in OTHERS}
+    begin, orders = now(), visitor.accounts["orders"]
+    refused_elsewhere = {queue: visitor.accounts[queue].count("refused") for queue in OTHERS}
     refused = orders.count("refused")
     visitor.demo_button("break", "orders")
     eventually(lambda: visitor.state_of("orders") == "failing", 10, "orders is failing")
@@ -75,11 +75,11 @@ def test_an_entity_breaks_its_messages_take_the_detour_and_all_come_home(visitor
     visitor.demo_button("mend", "orders")
     recovers(visitor, "orders")
     everything_is_home(visitor)
-    told = eventually(lambda: complete(visitor.kinds_of_events("orders", begin)), 10, "the events are told")
-    assert [told.index(kind) for kind in ("failing", "failed_over", "recovered")] == sorted(
-        told.index(kind) for kind in ("failing", "failed_over", "recovered")
+    reported = eventually(lambda: complete(visitor.kinds_of_events("orders", begin)), 10, "the events are reported")
+    assert [reported.index(kind) for kind in ("failing", "failed_over", "recovered")] == sorted(
+        reported.index(kind) for kind in ("failing", "failed_over", "recovered")
     )
-    assert {queue: visitor.books[queue].count("refused") for queue in OTHERS} == refused_elsewhere
+    assert {queue: visitor.accounts[queue].count("refused") for queue in OTHERS} == refused_elsewhere
 
 
 def one_process_pings(visitor: Visitor, queue: str) -> None:
@@ -94,8 +94,8 @@ def one_process_pings(visitor: Visitor, queue: str) -> None:
     assert pings <= (time.monotonic() - begin) / PING_INTERVAL_S + 1
 
 
-def complete(told: list[str]) -> list[str] | None:
-    return told if {"failing", "failed_over", "recovered"} <= set(told) else None
+def complete(reported: list[str]) -> list[str] | None:
+    return reported if {"failing", "failed_over", "recovered"} <= set(reported) else None
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_an_operator_forces_a_failover_and_releases_it(visitor: Visitor) -> None
     visitor.act("fail_over", path="payments", reason="drill")
     eventually(lambda: visitor.state_of("payments") == "failed_over", 20, "the fleet knows")
     grows(visitor, "payments", "accepted", by=5)
-    eventually(lambda: visitor.books["payments"].outstanding() >= 3, 10, "they wait in the backlog")
-    eventually(lambda: "forced" in visitor.kinds_of_events("payments", begin), 10, "the event is told")
+    eventually(lambda: visitor.accounts["payments"].outstanding() >= 3, 10, "they wait in the backlog")
+    eventually(lambda: "forced" in visitor.kinds_of_events("payments", begin), 10, "the event is reported")
     assert visitor.state_of("payments") == "failed_over", "accepted pings do not bring it back"
     visitor.act("release", path="payments", reason="drill is over")
     recovers(visitor, "payments")
@@ -172,7 +172,7 @@ def bring_home_with_a_death(visitor: Visitor, waiting: int) -> None:
 
 
 def outstanding(visitor: Visitor) -> int:
-    return sum(books.outstanding() for books in visitor.books.values())
+    return sum(account.outstanding() for account in visitor.accounts.values())
 
 
 def test_the_cost_page_shows_this_month_by_entity_and_kind(visitor: Visitor) -> None:

@@ -1,6 +1,6 @@
 """The numbers, the rules and the dashboard, judged by Prometheus's own programs; and alerts by real workers.
 
-A control plane with a worker and beat of its own is scraped by a real Prometheus and told of a failover: the webhook is
+A control plane with a worker and beat of its own is scraped by a real Prometheus and gets a failover: the webhook is
 received by a real server.
 """
 
@@ -32,7 +32,6 @@ CHANNELS = '[channels.hook]\nkind = "webhook"\nurl_env = "HOOK_URL"\nsecrets_env
 RULE = """
 from django.utils import timezone
 from dashboard.models import AlertRule
-from tests.pace import GUARD
 AlertRule.objects.create(name="all", channels=["hook"], kinds=["failover"], group_s=1, changed_at=timezone.now())
 """
 
@@ -49,21 +48,21 @@ def names(text: str) -> set[str]:
 
 @pytest.mark.django_db
 def test_rules_and_dashboard_ask_only_for_metrics_that_there_are() -> None:
-    told = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
+    reported = set(re.findall(r"^# TYPE (\S+)", exposition(datetime.now(UTC)), re.MULTILINE))
     rules = (DEPLOY / "prometheus/alerts.yml").read_text()
     asked = names(rules) | names("\n".join(expressions()))
 
     assert len(asked) > 20
-    assert asked <= told
+    assert asked <= reported
 
 
-def test_every_rule_is_told_and_tried() -> None:
+def test_every_rule_is_reported_and_tried() -> None:
     rules = set(re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text()))
     tried = (DEPLOY / "prometheus/alerts.test.yml").read_text()
-    told = (ROOT / "docs/observability.md").read_text()
+    reported = (ROOT / "docs/observability.md").read_text()
 
     assert {rule for rule in rules if f"alertname: {rule}\n" not in tried} == set()
-    assert {rule for rule in rules if f"`{rule}`" not in told} == set()
+    assert {rule for rule in rules if f"`{rule}`" not in reported} == set()
 
 
 def test_configuration_and_rules_are_valid() -> None:
@@ -96,11 +95,16 @@ def test_the_names_follow_the_conventions() -> None:
 
 @dataclass
 class Place:
-    """A control plane with workers, and who is told by it."""
+    """A control plane with workers, and who is reported by it."""
 
     address: str
     receiver: Receiver
     shared: SharedState
+    started: float
+    """Before its worker and beat were: nothing that they measure is longer ago."""
+
+    def since_start_s(self) -> float:
+        return time.monotonic() - self.started
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +121,14 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
         with site.serve(folder, environment, free_port()) as address:
             shell = (sys.executable, "manage.py", "shell", "-v0", "-c", RULE)
             subprocess.run(shell, cwd=ROOT, env=environment, check=True, timeout=300)
+            client = redis.Redis.from_url(redis_url, decode_responses=True)
+            client.flushall()  # tasks that wait since an earlier test would be counted as late ones
+            started = time.monotonic()
             celery = (sys.executable, "-m", "celery", "-A", "workers")
             commands = ((*celery, "worker", "--concurrency", "8"), (*celery, "beat", "-l", "WARNING"))
             processes = [subprocess.Popen(command, cwd=ROOT, env=environment) for command in commands]
-            client = redis.Redis.from_url(redis_url, decode_responses=True)
             try:
-                yield Place(address, receiver, SharedState(client, "contoso"))
+                yield Place(address, receiver, SharedState(client, "contoso"), started)
             finally:
                 client.close()
                 for process in processes:
@@ -163,9 +169,9 @@ def test_a_failover_reaches_a_webhook_through_beat_and_worker(place: Place) -> N
     place.shared.mark_healthy("orders", operator="ada", process="elsewhere:1:aaaa")
     second = awaited(lambda: place.receiver.bodies[1:2])[0]
 
-    told = [json.loads(body) for body in (first, second)]
-    assert [one["type"] for one in told] == ["alert.opened", "alert.resolved"]
-    assert told[0]["data"]["lines"][0]["detail"] == "tried by a test"
+    reported = [json.loads(body) for body in (first, second)]
+    assert [one["type"] for one in reported] == ["alert.opened", "alert.resolved"]
+    assert reported[0]["data"]["lines"][0]["detail"] == "tried by a test"
 
 
 @pytest.mark.acceptance
@@ -173,8 +179,11 @@ def test_a_real_prometheus_scrapes_it_and_loads_the_rules(place: Place, promethe
     assert prometheus.await_value('up{job="paired-namespaces"} == 1') == 1
     assert prometheus.await_value('paired_entities{pair="contoso", state="unknown"}') >= 0
     assert prometheus.await_value('paired_task_starts_total{task="alerts.look"}') >= 1
-    assert prometheus.await_value('paired_task_start_delay_longest_seconds{task="alerts.look"}') < GUARD * 30
-    assert prometheus.await_value("min(paired_worker_heartbeat_age_seconds)") < GUARD * 60
+    delay = prometheus.await_value('paired_task_start_delay_longest_seconds{task="alerts.look"}')
+    assert 0 <= delay < place.since_start_s()
+    # the database of served pages knows of a worker that is never late; the one of this place is real
+    age = prometheus.await_value('min(paired_worker_heartbeat_age_seconds{process!="host:1:aaaa"})')
+    assert 0 <= age < place.since_start_s()
     (group,) = prometheus.api("rules")["groups"]
     health = {rule["name"]: rule["health"] for rule in awaited(lambda: _evaluated(prometheus))}
     assert len(health) == len(group["rules"])
@@ -187,6 +196,6 @@ def _evaluated(prometheus: Server) -> list[dict[str, str]] | None:
 
 
 @pytest.mark.acceptance
-def test_its_linter_has_no_word_to_say_about_what_is_really_told(place: Place) -> None:
+def test_its_linter_has_nothing_to_say_about_what_is_really_exposed(place: Place) -> None:
     linted = promtool("check", "metrics", text=text_of(place))
     assert (linted.returncode, linted.stderr) == (0, "")

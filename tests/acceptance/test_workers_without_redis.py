@@ -11,8 +11,12 @@ import redis
 
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import Namespaces, RedisServer
+from tests.hostile_redis import BYTES, POISONS, all_keys, poison
+from tests.pace import GUARD, Stopwatch
+from tests.selection import nightly
 
 pytestmark = pytest.mark.acceptance
+QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
 NAMES = ("beat", "one", "two")
 BACK_WITHIN_S = 10.0
 """What docs/operations.md promises."""
@@ -37,13 +41,12 @@ def plane(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
     print((folder / "workers.log").read_text()[-20_000:])
 
 
-def until(holds: Callable[[], bool], within_s: float, what: str) -> float:
-    """How long it took, in seconds."""
-    began = time.monotonic()
+def until(holds: Callable[[], bool], within_s: float, what: str) -> None:
+    """Returns as soon as it holds; fails after several times as long as a quiet machine needs."""
+    deadline = time.monotonic() + GUARD * within_s
     while not holds():
-        assert time.monotonic() - began < within_s, f"{what}: not within {within_s:g} s"
-        time.sleep(0.05)
-    return time.monotonic() - began
+        assert time.monotonic() < deadline, f"{what}: not within {within_s:g} s"
+        time.sleep(0.05)  # between two looks
 
 
 def at_work(server: RedisServer, since: datetime) -> set[str]:
@@ -61,7 +64,8 @@ def at_work(server: RedisServer, since: datetime) -> set[str]:
 def leases(server: RedisServer) -> set[str]:
     """Leases of backlog queues: tasks run, and syphons were started by them."""
     with suppress(redis.RedisError), server.client() as client:
-        return {str(key) for key in client.scan_iter("pairing:{contoso}:lease:*")}
+        held = {str(key) for key in client.scan_iter("pairing:{contoso}:lease:*")}
+        return {key for key in held if client.type(key) == "string" and 0 < client.ttl(key) < 60}
     return set()
 
 
@@ -108,13 +112,27 @@ def restarted(server: RedisServer) -> None:
     server.start()
 
 
-@pytest.mark.parametrize("outage", [killed, frozen, emptied, restarted])
+def poisoned(server: RedisServer) -> None:
+    """A stranger puts values of every type under every key, and what is no task into every queue."""
+    with server.client() as client:
+        keys = [key for key in all_keys(client) if not key.endswith(":set-aside")]
+        for kind in POISONS:
+            poison(client, {*keys, *QUEUES}, kind)
+            time.sleep(0.5)
+        for queue in QUEUES:
+            with suppress(redis.ResponseError):
+                client.lpush(queue, BYTES, "{}", '{"properties": {}}')
+
+
+@pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted), poisoned])
 def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds(
     plane: ControlPlane, server: RedisServer, outage: Callable[[RedisServer], None]
 ) -> None:
     for _ in range(2):
         outage(server)
         back = datetime.now(UTC)
-        until(lambda back=back: all_work(plane, server, back), BACK_WITHIN_S, "workers are at work")  # type: ignore[misc]
+        with Stopwatch() as watch:
+            until(lambda back=back: all_work(plane, server, back), BACK_WITHIN_S, "workers are at work")  # type: ignore[misc]
+        assert watch.took < BACK_WITHIN_S
 
     assert not exits(plane)

@@ -1,4 +1,4 @@
-"""A visitor of the demo: starts it, looks at it over HTTP, breaks and mends, and reads the applications' books."""
+"""A visitor of the demo: starts it, looks at it over HTTP, breaks and mends, and reads the applications' counters."""
 
 import csv
 import io
@@ -161,7 +161,7 @@ class Visitor:
     def __init__(self, demo: Demo, url: str, password: str) -> None:
         self.demo = demo
         self.http = httpx.Client(base_url=url, follow_redirects=True, timeout=15, trust_env=False)
-        self.books = {queue: Accounts(demo.redis(), queue) for queue in QUEUES}
+        self.accounts = {queue: Accounts(demo.redis(), queue) for queue in QUEUES}
         self._post("login/", self.http.get("login/").text, username="operator", password=password)
         assert "sessionid" in self.http.cookies or "paired_session" in self.http.cookies
 
@@ -194,13 +194,13 @@ class Visitor:
 
     def state_of(self, entity: str) -> str:
         """The state the fleet shares; healthy where nothing was ever heard."""
-        told = self.demo.redis().hget("pairing:{contoso}:health", entity)
-        return str(json.loads(told)["state"]) if told else "healthy"
+        reported = self.demo.redis().hget("pairing:{contoso}:health", entity)
+        return str(json.loads(reported)["state"]) if reported else "healthy"
 
     def pings_of(self, entity: str) -> int:
         """How many pings the fleet has sent to it."""
-        told = self.demo.redis().hget("pairing:{contoso}:pings", entity)
-        return int(json.loads(told)["count"]) if told else 0
+        reported = self.demo.redis().hget("pairing:{contoso}:pings", entity)
+        return int(json.loads(reported)["count"]) if reported else 0
 
     def slow_down(self, delay_s: float) -> None:
         """Every send to the primary takes so much longer, until everything is mended."""

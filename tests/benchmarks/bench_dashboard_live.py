@@ -54,7 +54,7 @@ collectors.collect_health(threading.Event())
 
 
 def run(pages: int = PAGES, quiet_s: float = QUIET_S, events: int = EVENTS) -> dict[str, Any]:
-    """Percent of a core that open pages cost, beside none open; milliseconds until a change is told and can be read."""
+    """Percent of a core that open pages cost, compared with none; milliseconds until a change is sent and visible."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         port = free_port()
@@ -104,17 +104,17 @@ async def _measure(
     while not client.pubsub_numpat():  # the collector listens
         await asyncio.sleep(0.05)
     shared = SharedState(client, "contoso")
-    told, read = [], []
+    reported, read = [], []
     for number in range(events):
         first, last = await _one_event(shared, streams, port, cookie, f"outage {uuid.uuid4().hex}", number)
-        told.append(first)
+        reported.append(first)
         read.append(last)
     for stream in streams:
         stream.writer.close()
     return {
         "pages": pages,
         "percent_of_a_core": round(100 * (all_open - none_open), 2),
-        "told_all_ms": {"median": round(median(told), 1), "worst": round(max(told), 1)},
+        "reported_all_ms": {"median": round(median(reported), 1), "worst": round(max(reported), 1)},
         "on_the_page_ms": {"median": round(median(read), 1), "worst": round(max(read), 1)},
     }
 
@@ -129,10 +129,10 @@ class Stream:
     async def opened(cls, port: int, cookie: str) -> "Stream":
         stream = cls(*await asyncio.open_connection("127.0.0.1", port))
         stream.writer.write(_request("/live/", cookie))
-        await stream.told()
+        await stream.reported()
         return stream
 
-    async def told(self) -> None:
+    async def reported(self) -> None:
         """Until the next word of a change."""
         while b"event: changed" not in await self.reader.readline():
             pass
@@ -141,19 +141,19 @@ class Stream:
 async def _one_event(
     shared: SharedState, streams: list[Stream], port: int, cookie: str, reason: str, number: int
 ) -> tuple[float, float]:
-    """Milliseconds until all pages are told, and until one that then looks shows the reason."""
+    """Milliseconds until all pages are reported, and until one that then looks shows the reason."""
     await asyncio.sleep(0.5)  # beyond the least gap between two words
     state = "failing" if number % 2 == 0 else "healthy"
     change = SharedHealth("orders", state, datetime.now(UTC), reason, None, None, "organic", number, "host:1:abcdef01")
-    waits = [asyncio.create_task(stream.told()) for stream in streams]
+    waits = [asyncio.create_task(stream.reported()) for stream in streams]
     began = perf_counter()
     await asyncio.to_thread(shared.publish, change)
     await asyncio.gather(*waits)
-    all_told = perf_counter() - began
+    all_reported = perf_counter() - began
     if state == "failing":
         page = await _page(port, cookie)
-        assert reason.encode() in page, "the page that was told of a change does not show it"
-    return 1000 * all_told, 1000 * (perf_counter() - began)
+        assert reason.encode() in page, "the page that was reported a change does not show it"
+    return 1000 * all_reported, 1000 * (perf_counter() - began)
 
 
 async def _page(port: int, cookie: str) -> bytes:

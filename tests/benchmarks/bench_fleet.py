@@ -133,12 +133,12 @@ def _one_pull(fleet: Fleet) -> list[float]:
 def _heard(fleet: Fleet, members: list[Member], kind: str, path: str) -> list[float]:
     """When each of these first heard that of the queue, in this round; the reconciling read tells it again."""
 
-    def told(member: Member) -> float | None:
+    def reported(member: Member) -> float | None:
         last = [event for event in member.heard if event[1] == path]
         return next((at for is_kind, _, at in _from_the_last_change(last) if is_kind == kind), None)
 
-    fleet.until(lambda: all(told(member) for member in members), 30, f"all heard {kind}")
-    return [at for member in members if (at := told(member)) is not None]
+    fleet.until(lambda: all(reported(member) for member in members), 30, f"all heard {kind}")
+    return [at for member in members if (at := reported(member)) is not None]
 
 
 def _from_the_last_change(events: list[tuple[str, str, float]]) -> list[tuple[str, str, float]]:
@@ -159,7 +159,7 @@ def metering_us() -> float:
 
 
 def _measured(what: str, database: str = "") -> dict[str, float]:
-    """The same in a fresh process, whose memory and settings are its own, and whose database is SQLite if not told."""
+    """The same in a fresh process, with its own memory and settings, and with SQLite by default."""
     with tempfile.TemporaryDirectory() as folder:
         server = RedisServer(Path(folder))
         try:
@@ -172,10 +172,10 @@ def _measured(what: str, database: str = "") -> dict[str, float]:
                 "DJANGO_SETTINGS_MODULE": "dashboard.settings",
             }
             command = [sys.executable, "-m", "tests.benchmarks.bench_fleet", what]
-            told = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+            reported = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
         finally:
             server.kill()
-    measured: dict[str, float] = json.loads(told.stdout.splitlines()[-1])
+    measured: dict[str, float] = json.loads(reported.stdout.splitlines()[-1])
     return measured
 
 
@@ -228,7 +228,7 @@ def _cost_of_changes(pair: object) -> float:
 
 @contextmanager
 def _somebody_else() -> Iterator[object]:
-    """Another process that changes entities, so many as it is told."""
+    """Another process that changes entities, so many as it is reported."""
     command = [sys.executable, "-m", "tests.benchmarks.bench_fleet", "somebody"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin is not None

@@ -3,7 +3,7 @@
 Rows with the contract's columns, one for each minute, entity, kind and process, with the identities the library gives
 them (BENCH_IDS=random: random ones), a thousandth of them repeated, are written once to a temporary folder (in
 BENCH_DIR). CPU times beside the seconds tell what a busy machine did not do.
-DuckDB is optional: without it the ratio is left out. The number of rows is an argument; of two the growth is told too:
+DuckDB is optional: without it the ratio is left out. The number of rows is an argument; two show the growth:
 
     python -m tests.benchmarks.bench_pipeline 10000000 100000000
 
@@ -105,13 +105,13 @@ def run(rows: int = ROWS) -> dict[str, float | dict[str, Any]]:
     with TemporaryDirectory(prefix="bench-pipeline-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
         identities = ["random"] if os.environ.get("BENCH_IDS") == "random" else []
-        _told("written", _timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
+        _printed("written", _timed([sys.executable, "-c", GENERATE, str(rows), name, *identities]))
         size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-        full = _told("full run", _charges(folder, rows))
+        full = _printed("full run", _charges(folder, rows))
         duck = _duckdb(folder)
-        first = _told("first incremental run", _charges(folder, rows, "--incremental"))
+        first = _printed("first incremental run", _charges(folder, rows, "--incremental"))
         _change_a_day(folder)
-        again = _told("one day changed", _charges(folder, rows, "--incremental"))
+        again = _printed("one day changed", _charges(folder, rows, "--incremental"))
         units = _units(folder)
     figures: dict[str, Any] = {
         "rows": rows,
@@ -143,7 +143,7 @@ class Timed:
         self.peak_mb, self.cpu_s = sum(watched.peaks.values()) // 1024, round(sum(watched.cpu.values()), 1)
 
 
-def _told(what: str, timed: Timed) -> Timed:
+def _printed(what: str, timed: Timed) -> Timed:
     """At once, so that an hour's figures are not lost with its last one."""
     print(f"{what}: {timed.seconds} s, {timed.cpu_s} s of CPU time, {timed.peak_mb} MB", file=sys.stderr, flush=True)
     return timed
@@ -233,7 +233,7 @@ def _duckdb(folder: Path) -> Timed | None:
     if subprocess.run([sys.executable, "-c", "import duckdb"], capture_output=True).returncode != 0:
         return None
     script = DUCKDB.format(kinds=KINDS, transfers=TRANSFERS)
-    return _told("DuckDB", _timed([sys.executable, "-c", script, str(folder), str(folder / "duckdb-spill")]))
+    return _printed("DuckDB", _timed([sys.executable, "-c", script, str(folder), str(folder / "duckdb-spill")]))
 
 
 def _units(folder: Path) -> list[list[Any]]:

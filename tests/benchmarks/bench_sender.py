@@ -173,8 +173,8 @@ def _resident_growth(world: str) -> float:
         _fault(primary, {"entity": "orders", "operation": "attach", "effect": "refuse"})
         command = [sys.executable, "-m", "tests.benchmarks.sender_in_an_outage", world, str(DAYS_SENDS)]
         given = f"{primary}\n{secondary}"  # not as arguments, which others may read
-        told = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
-    held = [int(line) for line in told.split()]
+        reported = subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
+    held = [int(line) for line in reported.split()]
     return held[-1] - held[2]
 
 

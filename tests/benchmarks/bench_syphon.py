@@ -59,7 +59,7 @@ def far_away(strings: list[str]) -> Iterator[list[str]]:
 
 def _quiet_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    loop.set_exception_handler(lambda *told: None)  # the relays are cut off when the measurement is over
+    loop.set_exception_handler(lambda *reported: None)  # the relays are cut off when the measurement is over
     return loop
 
 

@@ -1,4 +1,4 @@
-"""Operators' deeds on a pair of 10,000 entities: from the click to the last one told and written down.
+"""Operators' actions on a pair of 10,000 entities: from the click to the last one reported and written down.
 
 The goal is 5 s for each verb, on a private Redis and SQLite (or the database that DATABASE_URL names).
 """

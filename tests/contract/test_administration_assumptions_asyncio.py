@@ -137,7 +137,7 @@ async def test_a_rule_is_made_changed_listed_and_deleted(client, topic):
         await client.get_rule(*place, "one")
 
 
-async def test_the_namespace_tells_its_tier(client):
+async def test_the_namespace_shows_its_tier(client):
     properties = await client.get_namespace_properties()
     assert (properties.messaging_sku, properties.namespace_type) == ("Standard", "Messaging")
     assert properties.name

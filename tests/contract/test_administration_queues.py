@@ -281,7 +281,7 @@ def test_the_oldest_version_knows_no_message_size(administration_with: Callable[
     assert refused.value.status_code == 400
 
 
-def test_the_namespace_tells_its_name_and_tier(administration):
+def test_the_namespace_shows_its_name_and_tier(administration):
     properties = administration.get_namespace_properties()
 
     assert properties.messaging_sku == "Standard"

@@ -91,7 +91,7 @@ def wait_until(moment):
 
 @pytest.mark.parametrize("session_id", ["", "orders"])
 def test_any_text_names_a_session_and_its_messages_keep_everything_even_sent_again(client, queue, sender, session_id):
-    told = {
+    reported = {
         "subject": "label",
         "content_type": "application/text",
         "correlation_id": "cid",
@@ -101,13 +101,15 @@ def test_any_text_names_a_session_and_its_messages_keep_everything_even_sent_aga
         "reply_to": "reply",
         "reply_to_session_id": "reply session",
     }
-    sender.send_messages(ServiceBusMessage("x", session_id=session_id, application_properties={"key": "value"}, **told))
+    sender.send_messages(
+        ServiceBusMessage("x", session_id=session_id, application_properties={"key": "value"}, **reported)
+    )
     with client.get_queue_receiver(queue, session_id=session_id) as receiver:
         assert receiver.session.session_id == session_id
         numbers = []
         for again in (True, False):
             (message,) = receiver.receive_messages(1, max_wait_time=60)
-            assert {name: getattr(message, name) for name in told} == told
+            assert {name: getattr(message, name) for name in reported} == reported
             assert (message.session_id, message.delivery_count) == (session_id, 0)
             assert message.application_properties == {b"key": b"value"}
             receiver.complete_message(message)

@@ -60,7 +60,7 @@ def _fill(secondary: Secondary) -> None:
 
 
 def furnish() -> None:
-    """A past for the database: an outage with its depth, ledger and deeds, and two months of charges."""
+    """A past for the database: an outage with its depth, ledger and actions, and two months of charges."""
     from django.utils import timezone
 
     now = timezone.now()
@@ -86,7 +86,7 @@ def _readiness(now: datetime) -> None:
     )
     ReadinessChange.objects.create(pair=pair, entity="orders", at=now, verdicts=own)
     course = Plan(Step.COUNTING, now, 9, sent=9, is_prepared=True, is_forced=True, forced_at=now, home_at=now)
-    told = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
+    reported = report(course, now, now + timedelta(seconds=9)) | {"cost": None}
     Drill.objects.create(
         pk=1,
         pair=pair,
@@ -100,7 +100,7 @@ def _readiness(now: datetime) -> None:
         ended_at=now + timedelta(seconds=9),
         outcome="failed",
         detail="9 of 9 messages did not arrive.",
-        report=told,
+        report=reported,
     )
 
 
@@ -201,9 +201,9 @@ def _measured(now: datetime) -> None:
     from dashboard.costs.reconciliation import take_statement
 
     resource = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ServiceBus/namespaces/contoso"
-    told = {"metricName": "ActiveConnections", "resourceId": resource, "timeGrain": "PT1M", "total": 12}
-    told["time"] = f"{now:%Y-%m}-03T04:00:00Z"
-    take_statement(f"{now:%Y-%m}", "metrics", "metrics.json", json.dumps(told).encode(), "ada", now)
+    reported = {"metricName": "ActiveConnections", "resourceId": resource, "timeGrain": "PT1M", "total": 12}
+    reported["time"] = f"{now:%Y-%m}-03T04:00:00Z"
+    take_statement(f"{now:%Y-%m}", "metrics", "metrics.json", json.dumps(reported).encode(), "ada", now)
 
 
 def _records(month: str) -> list[dict[str, Any]]:
@@ -256,18 +256,18 @@ def _records(month: str) -> list[dict[str, Any]]:
         "counts": {"read": 12, "accepted": 12, "copies": 0, "quarantined": 0, "files": 2, "files_rejected": 0},
     }
     peaks = [9 if hour == 4 else None for hour in range(24)]
-    told: list[dict[str, Any]] = [
+    reported: list[dict[str, Any]] = [
         run,
         {"record": "peaks", "scope": "contoso", "namespace": "contoso", "date": f"{month}-03", "peaks": peaks},
         _billed_outage(month),
     ]
     for rule in ("published", "settlements"):
-        told.append({**invoice, "rule": rule, "exact": f"{total / 100:.12f}", "cents": total})
-        told += [*lines, base]
-        told.append(
+        reported.append({**invoice, "rule": rule, "exact": f"{total / 100:.12f}", "cents": total})
+        reported += [*lines, base]
+        reported.append(
             {"record": "day", "date": f"{month}-03", "kind": "send", "operations": 5, "units": 5, "exact": "5.60"}
         )
-    return told
+    return reported
 
 
 def _billed_outage(month: str) -> dict[str, Any]:

@@ -112,5 +112,5 @@ class Secondary:
         return found
 
     def _waits(self, entity: str) -> bool:
-        told = self.primary_administration.get_queue_runtime_properties(entity)
-        return bool(told.active_message_count)
+        reported = self.primary_administration.get_queue_runtime_properties(entity)
+        return bool(reported.active_message_count)

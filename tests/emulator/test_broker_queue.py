@@ -320,7 +320,7 @@ def test_a_disabled_entity_refuses_messages_and_pings(make, status):
             queue.enqueue(refused, NOW)
 
 
-def test_receivers_of_an_entity_that_is_disabled_or_deleted_are_told(namespace, make):
+def test_receivers_of_an_entity_that_is_disabled_or_deleted_are_reported(namespace, make):
     receivers = {path: Receiver() for path in ("disabled", "deleted")}
     for path, receiver in receivers.items():
         make(path).receivers.wait(receiver, NOW)

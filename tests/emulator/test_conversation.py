@@ -231,7 +231,7 @@ def test_outcomes_count_deliveries_as_they_should(client, namespace, state, coun
     assert (stored.delivery_count, stored.state) == (count, where)
 
 
-def test_a_rejection_without_our_info_still_tells_its_reason(client, namespace):
+def test_a_rejection_without_our_info_still_shows_its_reason(client, namespace):
     _, (transfer,) = receiving(client, namespace, 1)
     state = p.rejected(p.error("mine:reason", "my description"))
     client.say(sent(p.Disposition(True, transfer.delivery_id, None, False, state)))

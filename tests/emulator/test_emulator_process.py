@@ -98,7 +98,7 @@ def read_until(connection, wanted):
         (["--namespace", "a:0", "--host", "256.1.1.1", "--key", "k"], "cannot listen"),
     ],
 )
-def test_what_cannot_be_followed_is_told_in_one_sentence(arguments, sentence):
+def test_what_cannot_be_followed_is_reported_in_one_sentence(arguments, sentence):
     ended = emulator(*arguments)
     assert ended.returncode == 2
     assert sentence in ended.stderr
@@ -107,7 +107,7 @@ def test_what_cannot_be_followed_is_told_in_one_sentence(arguments, sentence):
     assert ended.stdout == ""
 
 
-def test_a_port_in_use_is_told_in_one_sentence(local):
+def test_a_port_in_use_is_reported_in_one_sentence(local):
     ended = emulator("--namespace", f"other:{port_of(local)}")
     assert ended.returncode == 2
     assert "cannot listen" in ended.stderr
@@ -335,7 +335,7 @@ def test_a_fault_schedule_begins_and_ends_faults_by_itself(tmp_path):
         ("[", "no JSON"),
     ],
 )
-def test_a_schedule_that_cannot_be_followed_is_told_before_the_start(tmp_path, steps, reason):
+def test_a_schedule_that_cannot_be_followed_is_reported_before_the_start(tmp_path, steps, reason):
     schedule = tmp_path / "drill.json"
     schedule.write_text(steps)
     ended = emulator("--namespace", "a:0", "--fault-schedule", str(schedule))

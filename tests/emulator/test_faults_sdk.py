@@ -41,7 +41,7 @@ class NothingReceived(Exception):
 
 
 class StillWaiting(Exception):
-    """The SDK is told a timeout and waits on when it has passed."""
+    """The SDK is reported a timeout and waits on when it has passed."""
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,7 @@ def test_an_id_of_the_sender_keeps_its_bytes(client):
 # --- sessions -------------------------------------------------------------------------------------------------------
 
 
-def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_tells_why(client, passing):
+def test_a_lapsed_session_is_detached_after_a_grace_in_which_settling_shows_why(client, passing):
     client.put_token("sb://host/", life_s=600)
     sender, _ = client.attach(sends_to="sessions")
     client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), body(session="s")))

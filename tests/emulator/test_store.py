@@ -243,7 +243,7 @@ def test_one_store_belongs_to_one_process_at_a_time(disk, tmp_path):
         Store(tmp_path / "kept" / "contoso.sqlite3")
 
 
-def test_a_file_that_is_no_store_is_told_in_one_sentence(tmp_path):
+def test_a_file_that_is_no_store_is_reported_in_one_sentence(tmp_path):
     path = tmp_path / "contoso.sqlite3"
     path.write_bytes(b"no database at all, but long enough to be read as one" * 100)
     with pytest.raises(StoreError, match="not a database"):
@@ -275,7 +275,7 @@ def test_a_store_that_cannot_commit_says_so_and_keeps_what_it_had(disk):
 
 
 class Holder:
-    """A receiver of a session that takes messages only when told to."""
+    """A receiver of a session that takes messages only when asked to."""
 
     deletes = False
 
@@ -437,7 +437,7 @@ def test_the_duplicate_history_comes_back(disk):
     assert queue.enqueue(message(message_id="seen"), NOW + 601) is not None
 
 
-def test_a_store_that_holds_the_unknown_is_told_in_one_sentence(disk, tmp_path):
+def test_a_store_that_holds_the_unknown_is_reported_in_one_sentence(disk, tmp_path):
     disk.namespace.create_topic("t", TopicDescription("t"), NOW)
     disk.namespace.create_subscription("t", SubscriptionDescription("t", "s"), NOW)
     disk.store.close()

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: what the SDK was told happened is still so after the restart."""
+"""kill -9 at any moment: what the SDK was reported happened is still so after the restart."""
 
 import random
 import resource
@@ -96,7 +96,7 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
 
 
 class Traffic:
-    """Applications that send and receive until the namespace is gone, and write down what they were told."""
+    """Applications that send and receive until the namespace is gone, and write down what they were reported."""
 
     def __init__(self, emulator: Emulator, queue: str) -> None:
         self._client, self._queue = emulator.client(), queue

@@ -199,7 +199,7 @@ class World:
         return client
 
     @property
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """The kinds of the events so far."""
         return [event.kind for event in self.events]
 

@@ -106,9 +106,9 @@ SENDS = [
     for world in ("sync", "asyncio")
 ]
 children = []
-for told in SENDS:
+for reported in SENDS:
     if not (child := os.fork()):
-        die_in_the_middle(*told)
+        die_in_the_middle(*reported)
         os._exit(1)
     children.append(child)
 for child in children:

@@ -1,4 +1,4 @@
-"""A process that runs a syphon under leases and stops itself (SIGSTOP) right before the step that it is told.
+"""A process that runs a syphon under leases and stops itself (SIGSTOP) right before the step that it is reported.
 
 Once it goes on, it says what became of that step.
 """
@@ -27,7 +27,7 @@ def step_of(action: object) -> str:
     return ""
 
 
-def told(outcome: Any) -> str:
+def reported(outcome: Any) -> str:
     return f"{outcome.count} {outcome.why}" if isinstance(outcome, Sent) else str(outcome)
 
 
@@ -37,14 +37,14 @@ def freeze_and_perform(operations: DrainOperations, action: Any) -> Operation[Re
     ahead.clear()
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to this thread: another would let it run on a little
     outcome = yield from perform(operations, action)
-    print(told(outcome), flush=True)
+    print(reported(outcome), flush=True)
     return outcome
 
 
 DrainOperations.perform = freeze_and_perform
 primary, secondary, pair, redis_url, *ahead = sys.argv[1:]
 stop = threading.Event()
-signal.signal(signal.SIGTERM, lambda *told: stop.set())
+signal.signal(signal.SIGTERM, lambda *reported: stop.set())
 options = SendAvailabilityOptions(
     primary_namespace=pair, backlog_queue_count=2, enable_pings=False, coordination=redis_url
 )

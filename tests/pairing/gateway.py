@@ -199,8 +199,8 @@ class Gateway:
     async def _greeted(self, port: int, header: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(header)
-        told = await reader.readexactly(8 + 4)
-        return reader, writer, told + await reader.readexactly(int.from_bytes(told[8:]) - 4)
+        reported = await reader.readexactly(8 + 4)
+        return reader, writer, reported + await reader.readexactly(int.from_bytes(reported[8:]) - 4)
 
     async def _administer(self, request: web.Request, host: str) -> web.Response:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")

@@ -1,4 +1,4 @@
-"""A process that runs a syphon under leases until it is told to stop (SIGTERM) or killed."""
+"""A process that runs a syphon under leases until it is asked to stop (SIGTERM) or killed."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from pairing import PairedServiceBusClient, SendAvailabilityOptions, Syphon
 
 primary, secondary, pair, redis_url = sys.argv[1:]
 stop = threading.Event()
-signal.signal(signal.SIGTERM, lambda *told: stop.set())
+signal.signal(signal.SIGTERM, lambda *reported: stop.set())
 options = SendAvailabilityOptions(
     primary_namespace=pair, backlog_queue_count=2, enable_pings=False, coordination=redis_url
 )

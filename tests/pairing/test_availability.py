@@ -34,7 +34,7 @@ def failed_over(now: float = 0.0, **options) -> PathAvailability:
     return machine
 
 
-# The table: state, event, next state, what is told
+# The table: state, event, next state, what is reported
 
 STATES = {"healthy": lambda: entity(), "failing": lambda: _failing(), "failed over": lambda: failed_over()}
 
@@ -88,10 +88,10 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("state", "event", "then", "told"), TABLE, ids=[f"{row[0]}: {row[1]}" for row in TABLE])
-def test_transition_table(state, event, then, told):
+@pytest.mark.parametrize(("state", "event", "then", "reported"), TABLE, ids=[f"{row[0]}: {row[1]}" for row in TABLE])
+def test_transition_table(state, event, then, reported):
     machine = STATES[state]()
-    assert kinds(EVENTS[event](machine, INTERVAL / 2)) == told
+    assert kinds(EVENTS[event](machine, INTERVAL / 2)) == reported
     assert machine.state is then
 
 
@@ -122,7 +122,7 @@ def test_time_engages_failover_not_the_next_failure():
     assert transition.kind == "failed_over"
 
 
-def test_failover_is_told_with_the_time_at_which_it_engaged():
+def test_failover_is_reported_with_the_time_at_which_it_engaged():
     machine = entity()
     fail(machine, 10.0)
     (transition,) = machine.expire(500.0)
@@ -290,7 +290,7 @@ def test_marking_healthy_ends_hold_and_failover_together():
     assert (machine.state, machine.held_by, machine.expires) == (HEALTHY, None, None)
 
 
-def test_holding_twice_is_told_once():
+def test_holding_twice_is_reported_once():
     machine = failed_over()
     machine.hold(70.0, operator="ann")
     assert machine.hold(71.0, operator="ann") == []

@@ -92,7 +92,7 @@ def test_the_last_resort_is_the_longest_pulled_queue_not_yet_tried():
     assert queues.last_resort(tried=set(PATHS)) is None
 
 
-def test_a_queue_pulled_twice_is_told_once():
+def test_a_queue_pulled_twice_is_reported_once():
     queues = rotation()
     queues.failed(PATHS[0], "no answer", 0.0, began=0.0)
     assert queues.failed(PATHS[0], "no answer", 1.0, began=1.0) == []
@@ -104,7 +104,7 @@ def test_a_queue_eighty_percent_full_is_left():
     assert all(queues.choose(current=PATHS[0]) != PATHS[0] for _ in range(50))
 
 
-def test_a_queue_that_failed_elsewhere_is_left_without_being_told_again_and_comes_back_with_it():
+def test_a_queue_that_failed_elsewhere_is_left_without_being_reported_again_and_comes_back_with_it():
     queues = rotation()
     queues.adopt_pull(PATHS[0], 60.0, 0.0)
     assert all(queues.choose() != PATHS[0] for _ in range(50))
@@ -124,7 +124,7 @@ def test_a_queue_this_process_saw_fail_stays_out_whatever_others_say():
     assert kinds(queues.expire(60.0)) == ["queue_returned"]
 
 
-def test_a_queue_that_failed_elsewhere_and_here_is_told_of_here_too():
+def test_a_queue_that_failed_elsewhere_and_here_is_reported_here_too():
     queues = rotation()
     queues.adopt_pull(PATHS[0], 60.0, 0.0)
     assert kinds(queues.failed(PATHS[0], "no answer", 1.0, began=1.0)) == ["queue_pulled"]
@@ -163,12 +163,12 @@ def test_a_queue_that_was_deleted_is_not_counted_until_its_namespace_has_it_agai
 
 def test_a_queue_that_stays_deleted_is_tried_after_each_probation_and_reported_once():
     queues = rotation()
-    told = kinds(queues.failed(PATHS[0], "not found", 0.0, began=0.0))
+    reported = kinds(queues.failed(PATHS[0], "not found", 0.0, began=0.0))
     queues.doubt(PATHS[0], is_missing=True)
-    told += kinds(queues.found(PATHS[1:], 1.0)) + kinds(queues.expire(60.0))
+    reported += kinds(queues.found(PATHS[1:], 1.0)) + kinds(queues.expire(60.0))
     assert queues.usable(PATHS[0])
-    told += kinds(queues.failed(PATHS[0], "not found", 61.0, began=61.0)) + kinds(queues.expire(181.0))
-    assert (told, queues.present) == (["queue_pulled"], len(PATHS) - 1)
+    reported += kinds(queues.failed(PATHS[0], "not found", 61.0, began=61.0)) + kinds(queues.expire(181.0))
+    assert (reported, queues.present) == (["queue_pulled"], len(PATHS) - 1)
     assert kinds(queues.accepted(PATHS[0], 182.0)) == ["queue_returned"]
     assert queues.present == len(PATHS)
 

@@ -192,7 +192,7 @@ async def test_a_long_timeout_is_kept_by_the_watchdog_on_a_warm_link(world, prim
     assert client.entity_health(queue).state == "failed_over"
 
 
-async def test_while_failures_are_accepted_they_are_told_within_half_of_the_timeout(world, primary, queue, allowed):
+async def test_while_failures_are_accepted_they_are_reported_within_half_of_the_timeout(world, primary, queue, allowed):
     client = await world.open(enable_pings=False, failover_interval=timedelta(minutes=1))
     primary.fault(entity=queue, operation="attach", effect="silent")
     with Stopwatch() as watch, pytest.raises(sdk.OperationTimeoutError):
@@ -214,7 +214,7 @@ async def test_a_server_that_restarted_while_the_sender_was_idle_is_healthy(worl
     await world(sender.send_messages, ServiceBusMessage("after"))
     assert client.entity_health(queue).state == "healthy"
     assert primary.stats(queue)["enqueued"] == 1
-    assert world.told == []
+    assert world.reported == []
 
 
 @pytest.mark.sampled("world")
@@ -226,7 +226,7 @@ async def test_a_link_torn_down_in_the_middle_of_a_send_is_tried_once_more(world
     primary.fault(entity=queue, operation="send", effect=effect, count=1)
     await world(sender.send_messages, ServiceBusMessage("after"))
     assert client.entity_health(queue).state == "healthy"
-    assert world.told == []
+    assert world.reported == []
 
 
 async def test_an_ambiguous_failure_that_hides_a_refusal_is_the_refusal(world, primary, queue):

@@ -22,7 +22,7 @@ def test_the_time_until_full_follows_from_two_looks():
 
 
 @pytest.mark.parametrize(
-    ("size", "rate", "worrying", "told"),
+    ("size", "rate", "worrying", "reported"),
     [
         (799, 0.0, False, "80% full"),
         (800, 0.0, True, "80% full"),
@@ -33,10 +33,10 @@ def test_the_time_until_full_follows_from_two_looks():
         (100, 900.0, True, "10% full; full in 1 s at this rate"),
     ],
 )
-def test_a_queue_worries_at_eighty_percent_or_half_an_hour_before_it_is_full(size, rate, worrying, told):
+def test_a_queue_worries_at_eighty_percent_or_half_an_hour_before_it_is_full(size, rate, worrying, reported):
     fill = Fill(size, 1000, 0.0, rate)
     assert fill.is_worrying is worrying
-    assert fill.describe() == told
+    assert fill.describe() == reported
 
 
 def test_a_draining_queue_is_never_full():

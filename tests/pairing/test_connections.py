@@ -53,11 +53,11 @@ async def test_the_maintenance_notes_them_for_the_meter(world: World, queue: str
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, ServiceBusMessage(b"x"))
 
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
 
     def primary() -> int:
         for record in client.meter.drain(client.clock.now()):
-            told[record.namespace if record.kind == "connections" else ""] = record.operations
-        return told.get(client.primary.namespace, 0)
+            reported[record.namespace if record.kind == "connections" else ""] = record.operations
+        return reported.get(client.primary.namespace, 0)
 
     assert await world.until(primary, within_s=30) == 1

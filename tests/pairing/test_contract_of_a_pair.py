@@ -246,8 +246,8 @@ async def test_what_is_no_outage_is_raised_and_fails_nothing_over(pair, conditio
 
 async def test_while_the_interval_lasts_the_primarys_error_is_raised_and_a_success_clears_it(pair):
     client = await pair.open(failover_interval=timedelta(minutes=1))
-    told = []
-    client.on_event(lambda event: told.append(event.kind))
+    reported = []
+    client.on_event(lambda event: reported.append(event.kind))
     sender = client.get_queue_sender(pair.queue)
     pair.fail("amqp:internal-error")
     with pytest.raises(ServiceBusError, match="internal-error"):
@@ -255,13 +255,13 @@ async def test_while_the_interval_lasts_the_primarys_error_is_raised_and_a_succe
     assert client.entity_health(pair.queue).state == "failing"
     pair.mend()
     await pair.do(sender.send_messages, ServiceBusMessage("y"))
-    assert (client.entity_health(pair.queue).state, told) == ("healthy", ["failing", "recovered"])
+    assert (client.entity_health(pair.queue).state, reported) == ("healthy", ["failing", "recovered"])
 
 
 async def test_a_backlog_queue_that_fails_is_pulled_and_where_all_fail_the_message_stays_the_callers(pair):
     client = await pair.open()
-    told = []
-    client.on_event(lambda event: told.append(event.kind))
+    reported = []
+    client.on_event(lambda event: reported.append(event.kind))
     sender = client.get_queue_sender(pair.queue)
     client.fail_over(pair.queue, "test")
     for path in client.backlog_paths:
@@ -269,16 +269,16 @@ async def test_a_backlog_queue_that_fails_is_pulled_and_where_all_fail_the_messa
     with pytest.raises(BacklogUnavailableError) as raised:
         await pair.do(sender.send_messages, ServiceBusMessage("x"))
     assert set(raised.value.errors) == set(client.backlog_paths)
-    assert told == ["forced", "queue_pulled", "queue_pulled"]
+    assert reported == ["forced", "queue_pulled", "queue_pulled"]
     pair.mend()
     await pair.do(sender.send_messages, ServiceBusMessage("y"))
-    assert told[3:] == ["queue_returned"]
+    assert reported[3:] == ["queue_returned"]
 
 
 # Pings and forced states --------------------------------------------------------------------------------------------
 
 
-async def test_a_ping_heals_tells_why_it_did_not_and_is_never_received(pair):
+async def test_a_ping_heals_shows_why_it_did_not_and_is_never_received(pair):
     client = await pair.open()
     pair.fail("amqp:internal-error")
     await pair.do(client.get_queue_sender(pair.queue).send_messages, ServiceBusMessage("x"))

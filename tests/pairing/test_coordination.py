@@ -53,22 +53,22 @@ class RedisServer:
 
 
 class Process:
-    """One process of the fleet, and what it was told."""
+    """One process of the fleet, and what it was reported."""
 
     def __init__(self, url: str, name: str) -> None:
         self.coordination = RedisCoordination(url, "contoso", name)
-        self.told: list[SharedHealth] = []
+        self.reported: list[SharedHealth] = []
         self._news = threading.Condition()
         self.coordination.start(self._hear)
 
     def _hear(self, change: SharedHealth) -> None:
         with self._news:
-            self.told.append(change)
+            self.reported.append(change)
             self._news.notify_all()
 
     def hears(self, state: str, timeout_s: float = 120) -> bool:
         with self._news:
-            return self._news.wait_for(lambda: bool(self.told) and self.told[-1].state == state, timeout_s)
+            return self._news.wait_for(lambda: bool(self.reported) and self.reported[-1].state == state, timeout_s)
 
 
 @pytest.fixture
@@ -117,10 +117,10 @@ def test_one_process_s_failover_and_recovery_are_news_to_all_but_itself(server, 
     one, two = join("one"), join("two")
     one.coordination.publish(change("failed_over"))
     assert two.hears("failed_over")
-    assert two.told[-1].process == "one"
+    assert two.reported[-1].process == "one"
     one.coordination.publish(change("healthy"))
     assert two.hears("healthy")
-    assert one.told == []
+    assert one.reported == []
 
 
 def test_failing_is_shown_and_adopted_by_nobody(server, join):
@@ -129,7 +129,7 @@ def test_failing_is_shown_and_adopted_by_nobody(server, join):
     eventually(lambda: "orders" in shared(server).health())
     one.coordination.publish(change("failed_over", path="payments"))
     assert two.hears("failed_over")
-    assert [news.path for news in two.told] == ["payments"]
+    assert [news.path for news in two.reported] == ["payments"]
 
 
 def test_an_operator_s_word_reaches_every_process(server, join):
@@ -137,7 +137,7 @@ def test_an_operator_s_word_reaches_every_process(server, join):
     shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert one.hears("failed_over")
     assert two.hears("failed_over")
-    assert one.told[-1].held_by == "ada"
+    assert one.reported[-1].held_by == "ada"
 
 
 def test_a_process_that_comes_later_learns_what_stands(server, join):
@@ -145,16 +145,16 @@ def test_a_process_that_comes_later_learns_what_stands(server, join):
     assert join("late").hears("failed_over")
 
 
-def test_who_is_contradicted_is_told_what_stands(server, join):
+def test_who_is_contradicted_is_informed_of_what_stands(server, join):
     one = join("one")
     shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert one.hears("failed_over")
     one.coordination.publish(change("healthy", version=0), recovers=False)
-    eventually(lambda: len(one.told) == 2)
-    assert one.told[-1].held_by == "ada"
+    eventually(lambda: len(one.reported) == 2)
+    assert one.reported[-1].held_by == "ada"
 
 
-def test_with_redis_killed_nothing_blocks_and_the_news_is_told_when_it_is_back(server, join):
+def test_with_redis_killed_nothing_blocks_and_the_news_is_reported_when_it_is_back(server, join):
     one, two = join("one"), join("two")
     server.kill()
     eventually(lambda: not one.coordination.is_connected)
@@ -173,7 +173,7 @@ def test_with_redis_killed_nothing_blocks_and_the_news_is_told_when_it_is_back(s
     client.close()
 
 
-def test_a_redis_that_comes_back_empty_is_told_what_the_fleet_knows(server, join):
+def test_a_redis_that_comes_back_empty_is_informed_what_the_fleet_knows(server, join):
     one, two = join("one"), join("two")
     forced = shared(server).fail_over("orders", "drill", operator="ada", process="web")
     assert one.hears("failed_over")
@@ -181,7 +181,7 @@ def test_a_redis_that_comes_back_empty_is_told_what_the_fleet_knows(server, join
     server.kill()
     server.start()
     eventually(lambda: shared(server).health() == {"orders": forced})
-    assert len(one.told) == len(two.told) == 1
+    assert len(one.reported) == len(two.reported) == 1
 
 
 def test_a_frozen_redis_blocks_nobody_and_goes_on_where_it_was(server, join):
@@ -240,7 +240,7 @@ def test_a_recovery_that_waits_in_the_outbox_is_not_lost_to_a_failure_after_it(s
     assert store.health()["orders"].state == "healthy"
 
 
-def test_closing_tells_what_is_left_and_leaves_no_thread(server, join):
+def test_closing_shows_what_is_left_and_leaves_no_thread(server, join):
     one = join("one")
     for number in range(2000):
         one.coordination.report(event(number))
@@ -264,7 +264,7 @@ def test_the_claim_is_the_fleet_s_not_the_process_s(server, join):
     assert claims == [True, False, False, False, False]
 
 
-def test_a_password_in_the_url_is_told_to_nobody(caplog):
+def test_a_password_in_the_url_is_revealed_to_nobody(caplog):
     coordination = RedisCoordination("redis://:secret@127.0.0.1:1/0", "contoso", "one")
     coordination.start(lambda news: None)
     coordination.report(event(1))

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState, _has_forgotten
+from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
+from pairing.fleet.known_health import has_forgotten
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -33,13 +34,13 @@ def health(state: str, version: int = 7, process: str = "other") -> SharedHealth
     ],
 )
 def test_redis_has_forgotten_where_it_says_less_than_was_known(stands, known, expected):
-    assert _has_forgotten(None if stands is None else stands.to_json(), known) is expected
+    assert has_forgotten(None if stands is None else stands.to_json(), known) is expected
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"path": "orders"}'])
 def test_what_cannot_be_read_is_not_forgotten(text):
     """A newer version of the library may have written it: it is left alone."""
-    assert _has_forgotten(text, health("failed_over")) is False
+    assert has_forgotten(text, health("failed_over")) is False
 
 
 class Reader:
@@ -47,8 +48,8 @@ class Reader:
 
     def __init__(self, url: str, name: str) -> None:
         self.coordination = RedisCoordination(url, "contoso", name)
-        self.told: list[SharedHealth] = []
-        self.coordination._on_change = self.told.append
+        self.reported: list[SharedHealth] = []
+        self.coordination._on_change = self.reported.append
 
     def reads(self) -> None:
         self.coordination._reconcile()
@@ -73,7 +74,7 @@ def force(shared: SharedState) -> SharedHealth:
     return shared.fail_over("orders", "drill", operator="ada", process="web")
 
 
-def test_a_failover_that_redis_has_forgotten_is_told_again_though_failing_is_heard_first(one, shared, redis_client):
+def test_a_failover_that_redis_has_forgotten_is_reported_again_though_failing_is_heard_first(one, shared, redis_client):
     forced = force(shared)
     one.reads()
     redis_client.flushall()
@@ -83,9 +84,9 @@ def test_a_failover_that_redis_has_forgotten_is_told_again_though_failing_is_hea
     one.reads()
     stands = shared.health()["orders"]
     assert (stands.state, stands.held_by) == ("failed_over", "ada")
-    assert one.told == [forced]
+    assert one.reported == [forced]
     one.hears(stands)
-    assert one.told == [forced, stands]
+    assert one.reported == [forced, stands]
 
 
 def test_who_has_missed_a_recovery_learns_it_from_the_failure_that_followed(one, shared):
@@ -95,48 +96,48 @@ def test_who_has_missed_a_recovery_learns_it_from_the_failure_that_followed(one,
     shared.mark_healthy("orders", operator="ada", process="web")
     failing = shared.publish(health("failing", 0))
     one.hears(failing)
-    assert [told.state for told in one.told] == ["failed_over", "healthy"]
-    assert one.told[-1].version == failing.version
+    assert [reported.state for reported in one.reported] == ["failed_over", "healthy"]
+    assert one.reported[-1].version == failing.version
     one.reads()
     assert shared.health()["orders"] == failing
 
 
 def test_who_knows_only_of_a_failure_takes_an_older_failover_in(one, shared, redis_client):
-    """Another process has told a Redis that had forgotten, under the version of then."""
+    """Another process has reported a Redis that had forgotten, under the version of then."""
     forced = force(shared)
     redis_client.flushall()
     one.hears(shared.publish(replace(health("failing"), version=forced.version)))
     redis_client.flushall()
     assert shared.restore(forced)
     one.reads()
-    assert one.told == [forced]
+    assert one.reported == [forced]
 
 
 def test_a_redis_that_was_new_when_a_process_came_has_forgotten_nothing(one, shared):
-    """Else a failover that somebody has ended long ago would be told again."""
+    """Else a failover that somebody has ended long ago would be reported again."""
     one.reads()
     force(shared)
     one.hears(shared.health()["orders"])
     shared.mark_healthy("orders", operator="ada", process="web")
     failing = shared.publish(health("failing", 0))
     one.reads()
-    assert [told.state for told in one.told] == ["failed_over", "healthy"]
+    assert [reported.state for reported in one.reported] == ["failed_over", "healthy"]
     assert shared.health()["orders"] == failing
 
 
-def test_what_was_held_back_for_a_word_of_its_own_is_taken_in_once_that_is_told(one, shared, redis_client):
-    """Twice Redis forgets: first the failover, then the failure that was told in between."""
+def test_what_was_held_back_for_a_word_of_its_own_is_taken_in_once_that_is_reported(one, shared, redis_client):
+    """Twice Redis forgets: first the failover, then the failure that was reported in between."""
     forced = force(shared)
     one.coordination.publish(health("failing", 0))
     one.reads()
-    assert one.told == []  # what is about to be told is decided in Redis first
+    assert one.reported == []  # what is about to be reported is decided in Redis first
     redis_client.flushall()
     one.coordination._report_all()
     redis_client.flushall()
     one.reads()
     one.reads()
     assert shared.health()["orders"] == forced
-    assert one.told == [forced]
+    assert one.reported == [forced]
 
 
 def test_what_was_held_back_and_is_older_than_what_is_known_is_not_taken_in(one, shared):
@@ -147,6 +148,6 @@ def test_what_was_held_back_and_is_older_than_what_is_known_is_not_taken_in(one,
     one.hears(later)
     one.coordination._changes.clear()
     one.hears(earlier)
-    assert one.told == []
+    assert one.reported == []
     one.hears(later)
-    assert one.told == [later]
+    assert one.reported == [later]

@@ -31,11 +31,11 @@ def test_a_failover_that_all_but_one_dispute_holds_in_one_of_them() -> None:
     assert agreed.failed_over_in("payments") == 3
 
 
-def test_a_fleet_in_which_nobody_sends_has_no_opinion() -> None:
+def test_a_fleet_in_which_nobody_sends_has_no_report() -> None:
     assert reported_states([Presence(sends=False)]) == ReportedStates(0, {})
 
 
-def test_a_process_is_there_while_it_tells_and_until_it_leaves(presences: Presences) -> None:
+def test_a_process_is_there_while_it_reports_and_until_it_leaves(presences: Presences) -> None:
     here = Presence(sends=True, disputed=("orders",))
     presences.report("host:1:aaaa", here)
     assert presences.living() == {"host:1:aaaa": here}
@@ -52,7 +52,7 @@ def test_a_process_that_has_fallen_silent_is_not_counted_and_after_an_hour_forgo
     assert redis_client.hkeys(KEY) == ["host:1:aaaa"]
 
 
-def test_a_client_tells_whether_it_sends_and_what_it_disputes(redis_url: str, presences: Presences) -> None:
+def test_a_client_reports_whether_it_sends_and_what_it_disputes(redis_url: str, presences: Presences) -> None:
     pair = Pair(SendAvailabilityOptions(), "contoso", "host:1:aaaa", ManualClock())
     fleet = Fleet(pair, redis_url)
     assert isinstance(fleet.coordination, RedisCoordination)
@@ -87,17 +87,17 @@ def test_a_reader_learns_how_far_the_clock_of_a_process_is_ahead(
     assert ahead_s == pytest.approx(90, abs=2)
 
 
-def test_a_process_of_an_earlier_version_tells_nothing_of_its_clock(
+def test_a_process_of_an_earlier_version_reports_nothing_of_its_clock(
     presences: Presences, redis_client: redis.Redis
 ) -> None:
     now_s, _ = redis_client.time()
-    told = json.dumps({"at": now_s * 1000, "told": {"sends": True, "disputed": []}})
-    redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", told)
+    reported = json.dumps({"at": now_s * 1000, "told": {"sends": True, "disputed": []}})
+    redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", reported)
 
     assert presences.living()["host:1:aaaa"].ahead_s is None
 
 
-def test_a_process_tells_how_soon_a_forced_failover_reached_it(
+def test_a_process_reports_how_soon_a_forced_failover_reached_it(
     redis_url: str, redis_client: redis.Redis, presences: Presences
 ) -> None:
     coordination = RedisCoordination(redis_url, "contoso", "host:1:aaaa")
@@ -121,11 +121,11 @@ def test_what_was_heard_survives_the_way_through_redis(presences: Presences) -> 
 @pytest.mark.parametrize(
     "odd", [[5, 1, 0.1], ["orders", "x", 0.1], ["orders", 1, "NaN"], ["orders", 1], ["orders", 2**64, 1]]
 )
-def test_what_was_heard_and_makes_no_sense_is_told_by_nobody(
+def test_what_was_heard_and_makes_no_sense_is_reported_by_nobody(
     presences: Presences, redis_client: redis.Redis, odd: list[object]
 ) -> None:
-    told = {"sends": True, "disputed": [], "heard": [odd]}
-    written = json.dumps({"at": time.time() * 1000, "told": told}).replace('"NaN"', "NaN")
+    reported = {"sends": True, "disputed": [], "heard": [odd]}
+    written = json.dumps({"at": time.time() * 1000, "told": reported}).replace('"NaN"', "NaN")
     redis_client.hset("pairing:{contoso}:processes", "host:1:aaaa", written)
     presences.report("host:2:bbbb", Presence(sends=True))
     assert list(presences.living()) == ["host:2:bbbb"]

@@ -39,7 +39,7 @@ def test_a_process_silent_for_an_hour_is_forgotten(shared: SharedState, redis_cl
     assert redis_client.hkeys("pairing:{contoso}:rotations") == ["host:1:aaaa"]
 
 
-def test_to_tell_a_rotation_costs_the_same_however_many_processes_told_theirs(shared, redis_client) -> None:
+def test_to_report_a_rotation_costs_the_same_however_many_processes_reported_theirs(shared, redis_client) -> None:
     redis_client.hset("pairing:{contoso}:rotations", mapping={f"host:{n}:aaaa": "what is not read" for n in range(100)})
 
     shared.report_rotation("host:1:bbbb", QUEUES)
@@ -47,7 +47,7 @@ def test_to_tell_a_rotation_costs_the_same_however_many_processes_told_theirs(sh
     assert redis_client.hlen("pairing:{contoso}:rotations") == 101
 
 
-def test_a_client_s_coordination_tells_its_rotation_by_itself(shared: SharedState, redis_url: str) -> None:
+def test_a_client_s_coordination_reports_its_rotation_by_itself(shared: SharedState, redis_url: str) -> None:
     coordination = RedisCoordination(redis_url, "contoso", "host:1:aaaa")
     coordination.rotation = lambda: QUEUES
     coordination.start(lambda change: None)

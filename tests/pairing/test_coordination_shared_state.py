@@ -56,10 +56,12 @@ class CutOff(redis.Connection):
         raise redis.ConnectionError("cut off")
 
 
-def test_of_a_change_of_several_that_is_cut_off_nothing_is_done_and_nothing_told(shared, redis_client, redis_url):
+def test_of_a_change_of_several_that_is_cut_off_nothing_is_done_and_nothing_reported(shared, redis_client, redis_url):
     paths = [f"orders/{n}" for n in range(100)]
-    told = {path: Event("e" * 31 + path[-1], NOON, "contoso", path, "forced", "drill", "p1", "ada") for path in paths}
-    several = {"operator": "ada", "process": "p1", "events": told}
+    reported = {
+        path: Event("e" * 31 + path[-1], NOON, "contoso", path, "forced", "drill", "p1", "ada") for path in paths
+    }
+    several = {"operator": "ada", "process": "p1", "events": reported}
     torn = redis.Redis(connection_pool=redis.ConnectionPool.from_url(redis_url, connection_class=CutOff))
     with pytest.raises(redis.ConnectionError):
         SharedState(torn, "contoso").of_several("fail_over", paths, **several)
@@ -187,7 +189,7 @@ def test_what_an_operator_does_twice_is_done_once(shared):
     assert shared.release("orders", operator="ada", process="web") == healthy
 
 
-def test_a_forgetful_redis_is_told_again_and_the_later_memory_stands(shared, redis_client):
+def test_a_forgetful_redis_is_informed_again_and_the_later_memory_stands(shared, redis_client):
     failed = shared.publish(saw("failed_over"))
     healthy = shared.publish(saw("healthy", after_s=60))
     redis_client.flushall()
@@ -197,7 +199,7 @@ def test_a_forgetful_redis_is_told_again_and_the_later_memory_stands(shared, red
     assert shared.health() == {"orders": healthy}
 
 
-def test_a_reader_is_told_only_what_changed_since_it_looked(shared):
+def test_a_reader_gets_only_what_changed_since_it_looked(shared):
     for number in range(20):
         shared.publish(saw("failed_over", path=f"orders/{number}"))
     first = shared.news(None)
@@ -209,7 +211,7 @@ def test_a_reader_is_told_only_what_changed_since_it_looked(shared):
     assert shared.news(second.seen).texts == {}
 
 
-def test_a_reader_is_told_everything_by_a_redis_that_has_forgotten(shared, redis_client):
+def test_a_reader_gets_everything_from_a_redis_that_has_forgotten(shared, redis_client):
     force(shared)
     known = shared.news(None).seen
     redis_client.flushall()

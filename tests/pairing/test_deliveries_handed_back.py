@@ -14,8 +14,8 @@ def send(namespace: LocalNamespace, queue: str) -> None:
 
 
 def delivered(namespace: LocalNamespace, queue: str) -> int:
-    told = namespace._call("GET", "/$emulator/meter")[queue].get("receive", {})
-    return int(told.get("billing_units", 0))
+    reported = namespace._call("GET", "/$emulator/meter")[queue].get("receive", {})
+    return int(reported.get("billing_units", 0))
 
 
 async def test_what_comes_after_a_receive_call_has_returned_is_counted_too(world: World, queue: str) -> None:

@@ -69,6 +69,6 @@ def test_a_recovery_ends_the_pause(destinations, failed_over):
     assert not destinations.is_blocked("orders", 2)
 
 
-def test_case_does_not_tell_entities_apart(destinations):
+def test_case_does_not_distinguish_entities(destinations):
     destinations.failed("Orders", 0, "no answer")
     assert destinations.is_blocked("orders", 0)

@@ -117,11 +117,11 @@ def test_an_answer_hides_nothing(error):
     assert not is_ambiguous(error)
 
 
-def test_a_refused_key_is_told_as_what_it_may_be():
+def test_a_refused_key_is_reported_as_what_it_may_be():
     assert describe(sdk.ServiceBusAuthenticationError()) == "refused: wrong key, or no such entity"
 
 
-def test_nothing_secret_is_told():
+def test_nothing_secret_is_revealed():
     text = (
         "Endpoint=sb://x/;SharedAccessKeyName=root;SharedAccessKey=abc123=; "
         "SharedAccessSignature sr=x&sig=abc123&se=1 redis://:abc123@host/0 password=abc123"

@@ -19,9 +19,9 @@ class Machine:
     def looks(self, there_s: float = 0.001, back_s: float = 0.001) -> None:
         def ask() -> datetime:
             self.passed += there_s
-            told = self.fleet_time()
+            reported = self.fleet_time()
             self.passed += back_s
-            return told
+            return reported
 
         self.clock.look(ask)
 
@@ -33,7 +33,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("ahead_s", [3.0, -3.0, 0.01])
-def test_what_a_clock_that_is_off_says_is_told_by_the_fleet_s(ahead_s):
+def test_what_a_clock_that_is_off_says_is_reported_by_the_fleet_s(ahead_s):
     machine = Machine(ahead_s)
     machine.looks()
     assert machine.clock.ahead_s == pytest.approx(ahead_s, abs=1e-6)
@@ -80,6 +80,6 @@ def test_a_better_answer_turns_no_two_events_of_an_entity_round():
     early = machine.clock.fleet_time(machine.own_time() - timedelta(seconds=0.06), "orders")
     assert early > first
     assert machine.clock.fleet_time(machine.own_time() - timedelta(hours=1), "orders") < first, (
-        "it waited long to be told"
+        "it waited long to be reported"
     )
     assert machine.clock.fleet_time(machine.own_time() - timedelta(seconds=0.06), "invoices") < early

@@ -113,7 +113,7 @@ def test_a_torn_link_is_tried_once_more_and_only_then_counts():
     assert world.events == ["failing"]
 
 
-def test_the_attempt_on_a_fresh_link_tells_an_outage_from_a_fault_of_the_caller():
+def test_the_attempt_on_a_fresh_link_distinguishes_an_outage_from_a_fault_of_the_caller():
     world = World(failover_interval_s=0)
     forgotten_session = sdk.ServiceBusError("no session", condition=b"amqp:not-allowed")
     with pytest.raises(sdk.ServiceBusError) as raised:
@@ -249,7 +249,7 @@ def test_a_stale_link_to_the_backlog_is_tried_once_more_before_its_queue_is_pull
     assert world.events == ["failed_over"]
 
 
-def test_with_every_queue_failing_all_errors_are_told_and_the_message_is_the_callers():
+def test_with_every_queue_failing_all_errors_are_reported_and_the_message_is_the_callers():
     world = World(failover_interval_s=0)
     with pytest.raises(BacklogUnavailableError) as raised:
         world.send(OUTAGE, OUTAGE, OUTAGE, OUTAGE)

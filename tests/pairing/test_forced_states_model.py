@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from redis.exceptions import ConnectionError as RedisIsAwayError
 
 from pairing import SendAvailabilityOptions
-from pairing.fleet import shared_state
+from pairing.fleet import health_store, shared_state
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
@@ -39,7 +39,7 @@ ends = st.sampled_from([None, 20, 60])
 
 
 class ModelTime(datetime):
-    """What ``shared_state`` takes for the time of the machine."""
+    """What the shared state takes for the time of the machine."""
 
     clock = ManualClock()
 
@@ -50,10 +50,9 @@ class ModelTime(datetime):
 
 def clocked(shared: SharedState) -> SharedState:
     """The same scripts, by the model's clock."""
-    for name in ("change", "claim"):
-        text = getattr(shared_state, f"_{name.upper()}")
-        told = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
-        setattr(shared, f"_{name}", shared.redis.register_script(told))
+    for name, text in (("change", health_store._CHANGE), ("claim", shared_state._CLAIM)):
+        reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
+        setattr(shared, f"_{name}", shared.redis.register_script(reported))
     return shared
 
 
@@ -255,7 +254,7 @@ class FleetLife(RuleBasedStateMachine):
             assert (machine.ping_at is not None) == (machine.state == "failed_over")
 
     def teardown(self):
-        """Everybody is back, everything is told and read: all agree."""
+        """Everybody is back, everything is reported and read: all agree."""
         if not hasattr(self, "processes"):
             return
         for process in self.processes.values():
@@ -279,7 +278,8 @@ class FleetLife(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client, monkeypatch):
-    monkeypatch.setattr(shared_state, "datetime", ModelTime)
+    for module in (health_store, shared_state):
+        monkeypatch.setattr(module, "datetime", ModelTime)
     FleetLife.redis = redis_client
     run_state_machine_as_test(
         FleetLife,
@@ -291,7 +291,8 @@ def test_no_report_ends_an_operators_hold_and_all_agree_in_the_end(redis_client,
 
 @pytest.fixture
 def life(redis_client, monkeypatch):
-    monkeypatch.setattr(shared_state, "datetime", ModelTime)
+    for module in (health_store, shared_state):
+        monkeypatch.setattr(module, "datetime", ModelTime)
     FleetLife.redis = redis_client
     life = FleetLife()
     life.begin()

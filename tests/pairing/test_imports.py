@@ -34,5 +34,5 @@ def test_the_blocking_files_and_their_asyncio_twins_share_few_lines() -> None:
         ("def __enter__():\n  a\n  b\n  c\n", "async def __aenter__():\n  a\n  b\n  c\n", 4),
     ],
 )
-def test_twin_lines_are_counted_without_what_tells_the_worlds_apart(blocking: str, awaited: str, lines: int) -> None:
+def test_twin_lines_are_counted_without_what_distinguishes_the_worlds(blocking: str, awaited: str, lines: int) -> None:
     assert alike(blocking, awaited) == lines

@@ -18,11 +18,11 @@ class Fleet:
     def __init__(self, client) -> None:
         self.shared = SharedState(client, "contoso")
         self.now = 100.0
-        self.told = []
+        self.reported = []
 
     def join(self, name: str, queues=QUEUES, pacing=None) -> LeaseHolder:
         def tell(queue, is_paused, reason):
-            self.told.append((name, queue, is_paused, reason))
+            self.reported.append((name, queue, is_paused, reason))
 
         return LeaseHolder(SimpleNamespace(shared=self.shared), name, lambda: queues, tell, lambda: self.now, pacing)
 
@@ -41,7 +41,7 @@ def serve(holder: LeaseHolder) -> list[str]:
 
 
 def test_without_coordination_every_queue_may_be_served():
-    holder = LeaseHolder(None, "a", lambda: QUEUES, lambda *told: None)
+    holder = LeaseHolder(None, "a", lambda: QUEUES, lambda *reported: None)
     assert serve(holder) == list(QUEUES)
     assert serve(holder) == []
     holder.end("q1")
@@ -50,7 +50,7 @@ def test_without_coordination_every_queue_may_be_served():
 
 def test_queues_that_are_found_later_are_served_too():
     found = []
-    holder = LeaseHolder(None, "a", lambda: found, lambda *told: None)
+    holder = LeaseHolder(None, "a", lambda: found, lambda *reported: None)
     assert serve(holder) == []
     found.append("q0")
     assert serve(holder) == ["q0"]
@@ -146,7 +146,7 @@ def test_a_pause_stops_a_queue_and_gives_its_lease_up_once_nobody_serves_it(flee
     assert list(fleet.shared.leases()) == ["q1"]
     fleet.shared.resume_syphon("q0")
     assert serve(one) == ["q0"]
-    assert fleet.told == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
+    assert fleet.reported == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
 
 
 def test_a_lease_taken_by_a_call_whose_answer_was_lost_runs_out_while_the_queue_is_paused(fleet, monkeypatch):
@@ -171,7 +171,7 @@ def test_a_lease_taken_by_a_call_whose_answer_was_lost_runs_out_while_the_queue_
     assert serve(one) == ["q0"]
 
 
-def test_a_pause_is_told_by_the_process_whose_queue_it_was_and_by_no_other(fleet):
+def test_a_pause_is_reported_by_the_process_whose_queue_it_was_and_by_no_other(fleet):
     one, two = fleet.join("one", ["q0"]), fleet.join("two", ["q0"])
     assert (serve(one), serve(two)) == (["q0"], [])
     fleet.shared.pause_syphon("q0", operator="ada", reason="looks odd")
@@ -181,7 +181,7 @@ def test_a_pause_is_told_by_the_process_whose_queue_it_was_and_by_no_other(fleet
     fleet.shared.resume_syphon("q0")
     for process in (two, one):
         process.look()
-    assert fleet.told == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
+    assert fleet.reported == [("one", "q0", True, "looks odd (ada)"), ("one", "q0", False, "resumed")]
 
 
 def test_a_pause_of_the_pair_stops_every_queue(fleet):

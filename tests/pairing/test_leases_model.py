@@ -3,12 +3,12 @@ from Redis or not answered at any step, an operator pauses and resumes, time pas
 clock behind. What decides is the real thing: ``LeaseHolder`` and the scripts in a real Redis; only the clocks are
 models (docs/design/leases-and-fencing.md).
 
-The bound: one queue, two processes, time in ticks of 2 s and at most ``MOST`` disturbances in a life, or in ticks of
-1.25 s, by which a look comes between two renewals, and one disturbance less. A disturbance is: being cut off or not
-answered, an operator's word, a Redis emptied or with its clock behind. To freeze is none: whoever does nothing
-while time passes is frozen. A life is of any length, in any order. Two worlds are one where nothing can tell them
-apart: ages matter up to the longest that anything asks for, of tokens the order, of the processes no name. What a
-script has answered to one question is not asked again. No bound on disturbances has
+The bound: one queue, two processes, time in ticks of 2 s and at most ``MOST`` disturbances in a life (one at night,
+none in `make test`), or in ticks of 1.25 s, by which a look comes between two renewals, and one disturbance less. A
+disturbance is: being cut off or not answered, an operator's word, a Redis emptied or with its clock behind. To freeze
+is none: whoever does nothing while time passes is frozen. A life is of any length, in any order. Two worlds are one
+where nothing can tell them apart: ages matter up to the longest that anything asks for, of tokens the order, of the
+processes no name. What a script has answered to one question is not asked again. No bound on disturbances has
 ``PAIRING_MODEL_RUNS=20000 pytest tests/pairing/test_leases_model.py --timeout 0``.
 """
 
@@ -27,8 +27,9 @@ from pairing.drain.lease_holder import LEASE_S, LeaseHolder, _QueueLease
 from pairing.fleet import shared_state
 from pairing.fleet.shared_health import Pause
 from pairing.fleet.shared_state import SharedState
+from tests.selection import is_nightly
 
-MOST = 1000 if int(os.environ.get("PAIRING_MODEL_RUNS", "150")) > 1000 else 1
+MOST = 1000 if int(os.environ.get("PAIRING_MODEL_RUNS", "150")) > 1000 else int(is_nightly())
 QUEUE, PAIR = "backlog/0", "leases"
 PREFIX = f"pairing:{{{PAIR}}}:"
 TICK_S = 2.0
@@ -54,7 +55,7 @@ class Member(NamedTuple):
     serves: int | None = None
     """The token under which its syphon began, 0 for none; None where it serves nothing."""
     works: bool = False
-    """Whether its syphon was allowed a step, and has not written its books since: it may have been frozen there."""
+    """Whether its syphon was allowed a step, and has not written its ledger since: it may have been frozen there."""
 
     def in_short(self) -> "Member":
         """Without what nobody asks for any more: how old a lease is that is not held, what was before a freeze."""
@@ -83,7 +84,7 @@ class Content(NamedTuple):
     owner: str | None = None
     fence: int | None = None
     kept: int | None = None
-    """The token under which the books were last written."""
+    """The token under which the ledger was last written."""
 
 
 class State(NamedTuple):
@@ -100,7 +101,7 @@ class State(NamedTuple):
     is_paused: bool = False
 
     def canonical(self) -> "State":
-        """The same world, told in one way: what nobody asks for any more forgotten, tokens as their places in order."""
+        """The same world in a canonical form: without what is no longer used, tokens as their places in order."""
         first, second = map(in_short, self.members)
         owner = self.content.owner
         if (hash(second), owner == "two") < (
@@ -110,8 +111,17 @@ class State(NamedTuple):
             first, second = second, first
             owner = owner and NAMES[1 - NAMES.index(owner)]
         fence, kept = self.content.fence, self.content.kept
-        told = {first.token, first.serves, second.token, second.serves, fence, kept, self.granted, self.granted_here}
-        places = {token: STEP * place for place, token in enumerate(sorted(told - {None, 0}), 1)}
+        reported = {
+            first.token,
+            first.serves,
+            second.token,
+            second.serves,
+            fence,
+            kept,
+            self.granted,
+            self.granted_here,
+        }
+        places = {token: STEP * place for place, token in enumerate(sorted(reported - {None, 0}), 1)}
         places |= {None: None, 0: 0}
         return State(
             (first.renumbered(places), second.renumbered(places)),
@@ -124,15 +134,19 @@ class State(NamedTuple):
         )
 
 
+LONG_MS = 12 * 3_600_000
+"""No test lasts so long, and no lease is; but one without an end is nobody's."""
+
+
 class Redis:
     """The real scripts in a real Redis: puts a content in, calls, and reads what it holds then."""
 
     def __init__(self, client) -> None:
         self.client, self.shared = client, SharedState(client, PAIR)
         text = shared_state._ACQUIRE
-        told = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), 0}")
-        assert told != text
-        self.shared._acquire = client.register_script(told)
+        reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), 0}")
+        assert reported != text
+        self.shared._acquire = client.register_script(reported)
         self.answers = {}
 
     def ask(self, content: Content, ms: int, name: str, arguments: tuple):
@@ -150,7 +164,9 @@ class Redis:
             pipe.flushdb()
             pipe.set("test:s", ms // 1000)
             if content.owner:
-                pipe.set(PREFIX + f"lease:{QUEUE}", content.owner)  # its end is the model's: no PX, unless set anew
+                pipe.set(
+                    PREFIX + f"lease:{QUEUE}", content.owner, px=LONG_MS
+                )  # its end is the model's, unless set anew
             for name, token in (("fence", content.fence), ("ledger-token", content.kept)):
                 if token is not None:
                     pipe.hset(PREFIX + name, QUEUE, token)
@@ -164,7 +180,7 @@ class Redis:
             pipe.hget(PREFIX + "ledger-token", QUEUE)
             owner, left, fence, kept = pipe.execute()
         tokens = [None if token is None else int(token) for token in (fence, kept)]
-        return Content(owner, *tokens), left > 0
+        return Content(owner, *tokens), 0 < left < LONG_MS / 2
 
 
 class Line:
@@ -284,7 +300,7 @@ class World:
         return self.after(state, which, holder, line, works=True)
 
     def write(self, state: State, which: int) -> State:
-        """Its books, before it completes anything: they count, or it ends."""
+        """Its ledger, before it completes anything: the ledger is stored, or the process ends."""
         member, content = state.members[which], state.content
         if not member.works or not member.serves:
             return state
@@ -307,12 +323,14 @@ class World:
         """Whether Redis has answered and remembered everybody for a lease's time; else two may believe they hold."""
         return state.emptied >= OVER and all(m.alone is None for m in state.members)
 
-    def does(self, state: State, which: int, how: str, name: str, deed: Callable[[LeaseHolder], None], **more) -> State:
-        """The world after a deed. What comes of it follows from the memory, Redis and the line: asked once."""
+    def does(
+        self, state: State, which: int, how: str, name: str, action: Callable[[LeaseHolder], None], **more
+    ) -> State:
+        """The world after an action. What comes of it follows from the memory, Redis and the line: asked once."""
         known = name, which, how, state.members[which], state.content, state.lease_age, state.is_paused
         if known not in self.done:
             holder, line = self.holder(state, which, how)
-            deed(holder)
+            action(holder)
             after = self.after(state, which, holder, line, **more)
             self.done[known] = after.members[which], after.content, after.lease_age
         member, content, lease_age = self.done[known]
@@ -325,7 +343,7 @@ class World:
         member, line = state.members[which], Line(self.redis, state, how)
         never = float("inf")
         holder = LeaseHolder(
-            SimpleNamespace(shared=line), NAMES[which], lambda: [QUEUE], lambda *told: None, lambda: 0.0
+            SimpleNamespace(shared=line), NAMES[which], lambda: [QUEUE], lambda *reported: None, lambda: 0.0
         )
         lease = holder._leases[QUEUE] = _QueueLease()
         lease.token, lease.is_held, lease.is_served = member.token, member.is_held, member.is_served
@@ -367,42 +385,44 @@ class Explored:
             while line:
                 self.enter(line.popleft(), line, later)
             print(f"{len(self.come_from)} worlds with at most {count} disturbances")
-            line.extend(state for state, *told in later if self.is_new(state, *told))
+            line.extend(state for state, *reported in later if self.is_new(state, *reported))
             later.clear()
         return not line
 
     def enter(self, state: State, line: deque[State], later: deque[tuple[State, State, str]]) -> None:
         try:
-            for told, is_disturbance, after in self.world.steps(state):
+            for reported, is_disturbance, after in self.world.steps(state):
                 found = after.canonical()
                 if is_disturbance and found not in self.come_from:
-                    later.append((found, state, told))
-                elif not is_disturbance and self.is_new(found, state, told):
+                    later.append((found, state, reported))
+                elif not is_disturbance and self.is_new(found, state, reported):
                     line.append(found)
         except AssertionError as error:
             error.add_note(f"after {self.story(state)}")
             raise
 
-    def is_new(self, state: State, before: State, told: str) -> bool:
+    def is_new(self, state: State, before: State, reported: str) -> bool:
         if state in self.come_from:
             return False
-        self.come_from[state] = before, told
+        self.come_from[state] = before, reported
         return True
 
     def story(self, state: State) -> str:
         steps = []
         while (came := self.come_from[state]) is not None:
-            state, told = came
-            steps.append(told)
+            state, reported = came
+            steps.append(reported)
         return " | ".join(reversed(steps))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("tick_s", "most"), [(2.0, MOST), pytest.param(1.25, MOST - 1, marks=pytest.mark.nightly)], ids=["coarse", "fine"]
+    ("tick_s", "most"),
+    [(2.0, MOST), pytest.param(1.25, max(MOST - 1, 0), marks=pytest.mark.nightly)],
+    ids=["coarse", "fine"],
 )
-def test_of_all_lives_of_a_lease_none_has_two_holders_whose_books_count(redis_client, monkeypatch, tick_s, most):
+def test_of_all_lives_of_a_lease_none_has_two_holders_whose_ledgers_count(redis_client, monkeypatch, tick_s, most):
     over, alone = ceil(LEASE_S / tick_s), ceil(2 * LEASE_S / tick_s)
     for name, value in (("TICK_S", tick_s), ("OVER", over), ("ALONE", alone)):
         monkeypatch.setitem(globals(), name, value)

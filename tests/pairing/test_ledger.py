@@ -24,7 +24,7 @@ def test_ranges_hold_exactly_the_numbers_that_were_added(additions):
     assert all(last + 1 < first for (_, last), (first, _) in itertools.pairwise(pairs))
 
 
-def test_the_books_balance_where_every_message_is_accounted_for():
+def test_the_ledgers_balance_where_every_message_is_accounted_for():
     ledger = Ledger("queue-0")
     for number in range(101, 201):
         ledger.see(number)
@@ -58,7 +58,7 @@ def test_each_partition_of_a_queue_counts_for_itself():
     assert ledger.balance(0).missing == 0
 
 
-def test_the_books_survive_a_restart():
+def test_the_ledgers_survive_a_restart():
     ledger = Ledger("queue-0", "2026-11-21T00:00:00Z")
     for number in (1, 2, 3, 7):
         ledger.close(number, "restored")
@@ -74,23 +74,23 @@ numbers = st.lists(st.tuples(st.integers(1, 40), st.sampled_from(FATES)), unique
 
 @given(numbers, numbers)
 def test_what_two_syphons_have_kept_is_known_together_and_nothing_twice(ours, theirs):
-    books, others = Ledger("queue-0"), Ledger("queue-0")
-    for ledger, closed in ((books, ours), (others, theirs)):
+    own, others = Ledger("queue-0"), Ledger("queue-0")
+    for ledger, closed in ((own, ours), (others, theirs)):
         for number, fate in closed:
             ledger.close(number, fate)
-    books.absorb(others)
+    own.absorb(others)
     known = dict(theirs) | dict(ours)
-    assert {fate: books.count(fate) for fate in FATES} == {fate: list(known.values()).count(fate) for fate in FATES}
-    assert books.balance(0).missing == len(set(range(min(known), max(known) + 1)) - set(known) if known else ())
+    assert {fate: own.count(fate) for fate in FATES} == {fate: list(known.values()).count(fate) for fate in FATES}
+    assert own.balance(0).missing == len(set(range(min(known), max(known) + 1)) - set(known) if known else ())
 
 
 def test_of_what_another_was_about_to_settle_only_the_open_is_taken_over():
-    books, others = Ledger("queue-0"), Ledger("queue-0")
-    books.close(1, "restored")
+    own, others = Ledger("queue-0"), Ledger("queue-0")
+    own.close(1, "restored")
     others.intend(1, "restored")
     others.intend(2, "dead_lettered")
-    books.absorb(others)
-    assert books.pending == {2: "dead_lettered"}
+    own.absorb(others)
+    assert own.pending == {2: "dead_lettered"}
 
 
 def test_the_gaps_are_what_no_fate_explains():
@@ -151,8 +151,8 @@ def test_an_incident_that_lost_a_message_says_so_for_good():
         ledger.see(number, NOON)
         ledger.close(number, "restored")
     ledger.drained(NOON)
-    [told] = ledger.to_json()["incidents"]
-    assert (told["enqueued"], told["fates"]["restored"], told["missing"]) == (3, 2, 1)
+    [reported] = ledger.to_json()["incidents"]
+    assert (reported["enqueued"], reported["fates"]["restored"], reported["missing"]) == (3, 2, 1)
 
 
 def test_incidents_and_attempts_survive_a_restart_and_meet_in_one_ledger():
@@ -164,17 +164,17 @@ def test_incidents_and_attempts_survive_a_restart_and_meet_in_one_ledger():
     kept.attempts[2] = 7
     copy = Ledger.from_json(json.loads(json.dumps(kept.to_json())))
     assert copy.to_json() == kept.to_json()
-    books = Ledger("queue-0")
-    books.absorb(copy)
-    assert books.attempts == {2: 7}
-    assert books.created_at == "today"
-    assert [incident.ended_at is None for incident in books.incidents] == [False, True]
-    books.close(2, "dead_lettered")
-    assert books.attempts == {}
+    own = Ledger("queue-0")
+    own.absorb(copy)
+    assert own.attempts == {2: 7}
+    assert own.created_at == "today"
+    assert [incident.ended_at is None for incident in own.incidents] == [False, True]
+    own.close(2, "dead_lettered")
+    assert own.attempts == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6))), st.integers(0, 60), st.integers(0, 60))
-def test_ranges_tell_how_many_numbers_lie_between_two(additions, first, more):
+def test_ranges_show_how_many_numbers_lie_between_two(additions, first, more):
     ranges = Ranges((one, one + width) for one, width in additions)
     assert ranges.within(first, first + more) == sum(number in ranges for number in range(first, first + more + 1))
 

@@ -70,7 +70,7 @@ def test_a_short_timeout_is_also_the_sdks(watchdog):
     assert all(timeout is not None and timeout < 1.0 for _, timeout in sender.sent)
 
 
-def test_a_failure_tells_whether_the_link_had_been_open(watchdog):
+def test_a_failure_shows_whether_the_link_had_been_open(watchdog):
     sender = Sender(sends=error(ServiceBusConnectionError))
     link = link_to(sender, watchdog)
     assert not link.send("a", 10.0).reused
@@ -224,7 +224,7 @@ def test_a_tls_handshake_that_is_never_answered_leaves_no_thread_behind(monkeypa
         client.close()
 
 
-def test_who_waits_for_a_link_that_others_hold_is_told_so_and_leaves_it_as_it_is(watchdog):
+def test_who_waits_for_a_link_that_others_hold_is_informed_so_and_leaves_it_as_it_is(watchdog):
     gate, sending = threading.Event(), threading.Event()
 
     def send():

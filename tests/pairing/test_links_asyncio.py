@@ -98,7 +98,7 @@ async def test_a_caller_who_cancels_an_overdue_send_is_heard():
         await sending
 
 
-async def test_a_failure_is_told_and_a_refusal_keeps_the_link():
+async def test_a_failure_is_reported_and_a_refusal_keeps_the_link():
     sender = Sender()
     sender.gate.set()
     sender.error = ServiceBusError("no", shutdown_handler=False)
@@ -156,7 +156,7 @@ async def test_a_strike_that_was_swallowed_does_not_hit_the_tasks_next_send():
     assert await asyncio.wait_for(sending, 60) == [None, None]
 
 
-async def test_who_waits_for_a_link_that_others_hold_is_told_so_and_leaves_it_as_it_is():
+async def test_who_waits_for_a_link_that_others_hold_is_informed_so_and_leaves_it_as_it_is():
     sender = Sender()
     link = await opened(sender)
     first = asyncio.create_task(link.send("a", 10.0))

@@ -19,10 +19,12 @@ def kept(*moved: tuple[str, int, datetime]) -> Ledger:
 
 
 def test_each_message_is_estimated_as_received_sent_and_settled():
-    books = kept(("orders", 150, NOON), ("payments", 2, NOON))
-    told = {(one.kind, one.namespace, one.entity): one for one in estimated(books, "contoso", "contoso", "contoso-dr")}
-    assert messages(books) == 152
-    assert {key: (one.operations, one.messages, one.billing_units) for key, one in told.items()} == {
+    ledger = kept(("orders", 150, NOON), ("payments", 2, NOON))
+    described = {
+        (one.kind, one.namespace, one.entity): one for one in estimated(ledger, "contoso", "contoso", "contoso-dr")
+    }
+    assert messages(ledger) == 152
+    assert {key: (one.operations, one.messages, one.billing_units) for key, one in described.items()} == {
         ("syphon_receive", "contoso-dr", "orders"): (150, 150, 150),
         ("syphon_send", "contoso", "orders"): (2, 150, 150),
         ("syphon_settle", "contoso-dr", "orders"): (150, 150, 150),
@@ -30,7 +32,7 @@ def test_each_message_is_estimated_as_received_sent_and_settled():
         ("syphon_send", "contoso", "payments"): (1, 2, 2),
         ("syphon_settle", "contoso-dr", "payments"): (2, 2, 2),
     }
-    assert {one.minute for one in told.values()} == {NOON.replace(second=0)}
+    assert {one.minute for one in described.values()} == {NOON.replace(second=0)}
 
 
 def test_an_estimate_gives_way_to_what_the_dead_process_reported_after_all():
@@ -38,17 +40,17 @@ def test_an_estimate_gives_way_to_what_the_dead_process_reported_after_all():
     meter = UsageMeter("contoso", "host:1:abc", clock)
     meter.count("syphon_send", "contoso", "orders", messages=3, billing_units=3)
     [reported] = meter.drain(clock.now(), everything=True)
-    books = kept(("orders", 3, clock.utc(clock.now())))
-    [estimate] = [one for one in estimated(books, "contoso", "contoso", "contoso-dr") if one.kind == "syphon_send"]
+    ledger = kept(("orders", 3, clock.utc(clock.now())))
+    [estimate] = [one for one in estimated(ledger, "contoso", "contoso", "contoso-dr") if one.kind == "syphon_send"]
     assert estimate.record_id == reported.record_id
     assert estimate.seq < reported.seq
 
 
 def test_only_the_last_two_minutes_may_have_gone_unreported():
-    books = kept(*(("orders", 1, NOON + timedelta(minutes=minute)) for minute in range(5)))
-    assert messages(books) == 2
-    assert max(books.recent) == "2026-11-21T12:04:00+00:00"
+    ledger = kept(*(("orders", 1, NOON + timedelta(minutes=minute)) for minute in range(5)))
+    assert messages(ledger) == 2
+    assert max(ledger.recent) == "2026-11-21T12:04:00+00:00"
 
 
-def test_books_that_were_closed_properly_estimate_nothing():
+def test_ledgers_that_were_closed_properly_estimate_nothing():
     assert estimated(Ledger("queue-0"), "contoso", "contoso", "contoso-dr") == []

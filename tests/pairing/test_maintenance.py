@@ -33,8 +33,8 @@ async def test_an_idle_link_to_a_backlog_queue_that_was_closed_is_reopened_in_th
     assert await world(link.maintain, time.monotonic()) is False
     assert link.sender is before
     await close_from_afar(world, link)
-    told = await world(link.maintain, time.monotonic())
-    assert (told, link.sender) == (False, None)  # noticed; whoever sends now opens it anew
+    reported = await world(link.maintain, time.monotonic())
+    assert (reported, link.sender) == (False, None)  # noticed; whoever sends now opens it anew
     assert await world(link.maintain, time.monotonic() + RETRY_WARM_S + 1) is True  # nobody did: to be warmed
     assert await world(link.warm, 10.0) is None
     client.fail_over(queue, "test")

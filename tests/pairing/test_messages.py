@@ -91,7 +91,7 @@ def test_the_originals_endless_time_to_live_leaves_the_entitys_own():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "reported"),
     [
         ("x-ms-path", 5, "x-ms-path is int 5"),
         ("x-ms-path", "", "x-ms-path is str ''"),
@@ -107,10 +107,10 @@ def test_the_originals_endless_time_to_live_leaves_the_entitys_own():
         ("x-ms-proptypes", '{"p":{"x":"?"}}', "x-ms-proptypes is str"),
     ],
 )
-def test_a_poisoned_message_tells_property_type_and_value(name, value, told):
+def test_a_poisoned_message_shows_property_type_and_value(name, value, reported):
     with pytest.raises(PoisonedMessage) as caught:
         restore(backlogged(x="x", **({name: value})))
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert caught.value.property == name
 
 
@@ -119,7 +119,7 @@ def test_a_message_without_a_path_is_poisoned():
         restore(received(a_message()))
 
 
-def test_a_body_that_was_decoded_but_cannot_be_encoded_is_told_from_a_poisoned_one():
+def test_a_body_that_was_decoded_but_cannot_be_encoded_is_distinguished_from_a_poisoned_one():
     class Received:
         raw_amqp_message = AmqpAnnotatedMessage(value_body=2**40, application_properties={b"x-ms-path": b"orders"})
 

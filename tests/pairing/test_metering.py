@@ -1,4 +1,4 @@
-"""Usage is counted cheaply and told exactly once after deduplication (docs/specification.md, section 10)."""
+"""Usage is counted cheaply and reported exactly once after deduplication (docs/specification.md, section 10)."""
 
 import json
 import threading
@@ -68,7 +68,7 @@ def test_a_minute_is_reported_once_when_it_is_over(meter, clock):
     assert meter.drain(clock.now(), everything=True) == []
 
 
-def test_the_running_minute_can_be_told_early_and_comes_again_with_a_higher_seq_only_if_it_grew(meter, clock):
+def test_the_running_minute_can_be_reported_early_and_comes_again_with_a_higher_seq_only_if_it_grew(meter, clock):
     meter.count("ping", "contoso", "orders")
     [early] = meter.drain(clock.now(), everything=True)
     assert meter.drain(clock.now(), everything=True) == []
@@ -142,10 +142,10 @@ def test_a_record_survives_json(meter, clock):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["count", "turn", "drain", "early"]), st.integers(1, 3)), max_size=60))
-def test_after_deduplication_every_operation_is_told_exactly_once(steps):
+def test_after_deduplication_every_operation_is_reported_exactly_once(steps):
     clock = TurnedByHand()
     meter = UsageMeter("contoso", "host:1:abc", clock, most_pending=2)
-    counted, told = 0, []
+    counted, reported = 0, []
     for step, number in steps:
         match step:
             case "count":
@@ -154,11 +154,11 @@ def test_after_deduplication_every_operation_is_told_exactly_once(steps):
             case "turn":
                 clock.seconds += 20 * number
             case "drain":
-                told += meter.drain(clock.now())
+                reported += meter.drain(clock.now())
             case "early":
-                told += meter.drain(clock.now(), everything=True)
-    told += meter.drain(clock.now(), everything=True)
-    latest = {record.record_id: record for record in sorted(told, key=lambda record: record.seq)}
+                reported += meter.drain(clock.now(), everything=True)
+    reported += meter.drain(clock.now(), everything=True)
+    latest = {record.record_id: record for record in sorted(reported, key=lambda record: record.seq)}
     assert sum(record.operations for record in latest.values()) == counted
 
 

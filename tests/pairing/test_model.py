@@ -164,7 +164,7 @@ class PairLife(RuleBasedStateMachine):
 
     @precondition(lambda self: hasattr(self, "client"))
     @invariant()
-    def every_failover_is_told_once(self):
+    def every_failover_is_reported_once(self):
         for entity in ENTITIES:
             story = [e.kind for e in self.events if e.entity == entity]
             state = "healthy"
@@ -199,16 +199,16 @@ class RotationLife(RuleBasedStateMachine):
     @rule(index=st.integers(0, 4))
     def fail(self, index):
         path = self.paths[index % len(self.paths)]
-        told = self.rotation.failed(path, "no answer", self.now, began=self.now)
-        assert [event.kind for event in told] == ([] if path in self.pulled else ["queue_pulled"])
+        reported = self.rotation.failed(path, "no answer", self.now, began=self.now)
+        assert [event.kind for event in reported] == ([] if path in self.pulled else ["queue_pulled"])
         self.pulled[path] = self.now + min(60.0 * 2 ** self.failures[path], 1800.0)
         self.failures[path] += 1
 
     @rule(index=st.integers(0, 4))
     def accept(self, index):
         path = self.paths[index % len(self.paths)]
-        told = self.rotation.accepted(path, self.now)
-        assert [event.kind for event in told] == (["queue_returned"] if path in self.pulled else [])
+        reported = self.rotation.accepted(path, self.now)
+        assert [event.kind for event in reported] == (["queue_returned"] if path in self.pulled else [])
         self.pulled.pop(path, None)
         self.failures[path] = 0
 

@@ -33,7 +33,7 @@ def test_without_a_rate_everything_may_go():
     assert Pacing().take("orders", "q0", 10_000, 0).count == 10_000
 
 
-def test_case_does_not_tell_targets_apart():
+def test_case_does_not_distinguish_targets():
     pacing = Pacing()
     pacing.obey({"Orders": 10}, 1.0)
     assert pacing.take("oRDERS", "q0", 100, 0).count == 10

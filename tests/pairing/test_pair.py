@@ -1,4 +1,4 @@
-"""What many threads see of an entity is told once, and in its order (docs/specification.md, sections 5 and 11)."""
+"""What many threads see of an entity is reported once, and in its order (docs/specification.md, sections 5 and 11)."""
 
 import threading
 from datetime import timedelta
@@ -51,12 +51,12 @@ class _ChangesUnderOurEyes:
 
 
 def test_a_failure_that_comes_beside_a_success_is_never_cleared_in_silence():
-    here, told = pair(), []
-    here.on_event(lambda event: told.append(event.kind))
+    here, reported = pair(), []
+    here.on_event(lambda event: reported.append(event.kind))
     entity, other = GuardedEntity(here, "orders"), GuardedEntity(here, "orders")
     entity.machine = _ChangesUnderOurEyes(entity.machine, lambda: other.failed(0.0, OSError("away"), 0.0))
     entity.sent(0.0)
-    assert (told, here.health("orders").state) in [(["failing"], "failing"), (["failing", "recovered"], "healthy")]
+    assert (reported, here.health("orders").state) in [(["failing"], "failing"), (["failing", "recovered"], "healthy")]
 
 
 class ClockStartedLater(ManualClock):
@@ -70,18 +70,18 @@ class ClockStartedLater(ManualClock):
 
 
 def test_a_hold_that_expires_in_every_process_of_a_fleet_is_one_event():
-    told = []
+    reported = []
     expires = ManualClock().utc(1500.25)
     for clock in (ManualClock(), ClockStartedLater()):
         process = Pair(SendAvailabilityOptions(), "contoso", f"host:{id(clock)}", clock)
-        process.on_report = told.append
+        process.on_report = reported.append
         process.fail_over("orders", "maintenance", True, expires, "ann")
         clock.advance(clock.at(expires) + 0.2)
         process.tick()
-    released = [event for event in told if event.kind == "released"]
+    released = [event for event in reported if event.kind == "released"]
     assert [(event.time, event.reason) for event in released] == [(expires, "the hold has expired")] * 2
     assert len({event.id for event in released}) == 1
-    assert len({event.id for event in told}) == 3
+    assert len({event.id for event in reported}) == 3
 
 
 def test_the_end_of_a_hold_that_there_is_not_is_refused():

@@ -165,7 +165,7 @@ async def test_the_send_that_failed_goes_to_the_backlog_and_a_ping_brings_the_en
     await world.until(lambda: client.entity_health(queue).state == "healthy")
     await world(sender.send_messages, ServiceBusMessage("after"))
     assert bodies(primary.receive(queue, 2)) == ["before", "after"]
-    assert world.told == ["failed_over", "recovered"]
+    assert world.reported == ["failed_over", "recovered"]
 
 
 async def test_failures_are_accepted_until_the_interval_is_over(world, primary, secondary, queue):
@@ -175,7 +175,7 @@ async def test_failures_are_accepted_until_the_interval_is_over(world, primary, 
     with pytest.raises(sdk.ServiceBusError):
         await world(sender.send_messages, ServiceBusMessage("refused"))
     assert client.entity_health(queue).state == "failing"
-    await world.until(lambda: "failed_over" in world.told)  # told when it happens, though nothing is sent
+    await world.until(lambda: "failed_over" in world.reported)  # reported when it happens, though nothing is sent
     await world(sender.send_messages, ServiceBusMessage("accepted"))
     ((_, message),) = in_backlog(client, secondary, 1)
     assert bodies([message]) == ["accepted"]
@@ -242,7 +242,7 @@ async def test_a_backlog_queue_that_fails_is_left_and_the_other_takes_the_messag
     first = next(path for path in client.backlog_paths if secondary.stats(path)["active"])
     secondary.fault(entity=first, operation="send", effect="reject")
     await world(sender.send_messages, ServiceBusMessage("y"))
-    assert "queue_pulled" in world.told
+    assert "queue_pulled" in world.reported
     assert len(in_backlog(client, secondary, 2)) == 2
 
 
@@ -413,7 +413,7 @@ async def test_a_released_entity_is_pinged_at_once(world, queue):
     client.fail_over(queue, "maintenance", operator="ann")
     client.release(queue, operator="bob")
     await world.until(lambda: client.entity_health(queue).state == "healthy")
-    assert world.told == ["forced", "released", "recovered"]
+    assert world.reported == ["forced", "released", "recovered"]
 
 
 async def test_marked_healthy_sends_go_to_the_primary_again(world, primary, queue):
@@ -441,7 +441,7 @@ async def test_a_ping_is_empty_and_never_delivered(world, primary, queue):
     assert primary.receive(queue, 1, within_s=0.5) == []
 
 
-async def test_a_ping_tells_why_it_was_not_accepted(world, primary, queue):
+async def test_a_ping_shows_why_it_was_not_accepted(world, primary, queue):
     client = await world.open()
     primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:entity-disabled")
     result = await world(client.ping, queue)
@@ -466,7 +466,7 @@ async def test_a_worker_pings_what_is_due(world, queue):
     assert client.entity_health(queue).state == "healthy"
 
 
-def test_is_ping_tells_pings_from_messages():
+def test_is_ping_distinguishes_pings_from_messages():
     from pairing.messages.rewriting import ping_message
 
     assert is_ping(ping_message())
@@ -565,8 +565,8 @@ async def test_an_operation_of_a_receiver_that_fails_is_an_attempt_that_nobody_b
             await world(again, message)
     await world(receiver.close)
     records = client.meter.drain(client.clock.now(), everything=True)
-    told = {r.kind: (r.operations, r.messages, r.billing_units) for r in records if r.entity == queue}
-    assert (told["settle"], told["manage"]) == ((2, 1, 1), (1, 0, 0))
+    reported = {r.kind: (r.operations, r.messages, r.billing_units) for r in records if r.entity == queue}
+    assert (reported["settle"], reported["manage"]) == ((2, 1, 1), (1, 0, 0))
 
 
 async def test_every_operation_is_counted_by_kind_entity_and_namespace(world, primary, queue):

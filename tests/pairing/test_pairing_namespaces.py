@@ -127,7 +127,7 @@ def test_another_failure_is_tried_three_times_with_pauses():
     assert namespace.pauses == [30.0, 30.0]
 
 
-def test_some_but_not_all_created_opens_and_tells_which_are_missing():
+def test_some_but_not_all_created_opens_and_shows_which_are_missing():
     paired = Namespace(creations={PATHS[0]: [BROKEN] * 3}).pair()
     assert paired.paths == PATHS[1:]
     assert list(paired.missing) == [PATHS[0]]
@@ -211,7 +211,7 @@ async def test_opening_creates_the_backlog_queues_with_their_properties(world, s
     assert is_forever(queue.default_message_time_to_live)
 
 
-async def test_a_deviating_queue_is_told(world, secondary):
+async def test_a_deviating_queue_is_reported(world, secondary):
     client = world.client(backlog_queue_count=1)
     path = f"{client.primary.namespace}/x-servicebus-transfer/0"
     with secondary.administration() as administration:
@@ -289,12 +289,12 @@ def test_the_name_of_the_primary_comes_from_its_host():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:5672", "localhost", "[::1]:5672"])
-def test_where_the_host_tells_nothing_the_option_must(host):
+def test_where_the_host_shows_nothing_the_option_must(host):
     with pytest.raises(ValueError, match="primary_namespace"):
         PairedServiceBusClient(host, "dr.servicebus.windows.net", object())
 
 
-def test_a_malformed_connection_string_is_told_apart_and_not_repeated():
+def test_a_malformed_connection_string_is_distinguished_and_not_repeated():
     good = "Endpoint=sb://contoso.servicebus.windows.net;SharedAccessKeyName=a;SharedAccessKey=s3cret"
     with pytest.raises(ValueError, match="secondary connection string") as raised:
         PairedServiceBusClient.from_connection_string(good, "SharedAccessKey=s3cret")
@@ -413,13 +413,13 @@ async def test_closing_is_idempotent_and_final(world, queue):
 
 async def test_who_closes_while_the_client_falls_with_its_ends_waits_for_it(make_world, monkeypatch):
     client = await make_world("sync").open(enable_pings=False)
-    told, closers = [], []
+    reported, closers = [], []
 
     def close():
         try:
             client.close()
         except RuntimeError as error:
-            told.append(error)
+            reported.append(error)
 
     class ClosedMeanwhile(threading.Thread):
         def start(self):
@@ -434,7 +434,7 @@ async def test_who_closes_while_the_client_falls_with_its_ends_waits_for_it(make
     client.secondary.close()
     client._tick()
     closers[0].join(60)
-    assert (told, client.state) == ([], "closed")
+    assert (reported, client.state) == ([], "closed")
     assert not client._shutting.is_alive()
 
 
@@ -507,7 +507,7 @@ async def test_while_the_primary_end_is_down_sends_say_so_and_do_not_count_as_an
     await world(client.primary.close)
     with pytest.raises(PairingError, match="primary end is closed"):
         await world(sender.send_messages, ServiceBusMessage("x"))
-    assert world.told == []
+    assert world.reported == []
 
 
 async def test_an_outage_never_faults_an_end(world, primary, queue):
@@ -549,16 +549,16 @@ async def test_with_redis_away_each_process_decides_alone(world, primary, queue)
     primary.fault(entity=queue, operation="send", effect="reject", count=1)
     await world(client.get_queue_sender(queue).send_messages, ServiceBusMessage("x"))
     await world.until(lambda: client.entity_health(queue).state == "healthy")
-    assert world.told == ["failed_over", "recovered"]
+    assert world.reported == ["failed_over", "recovered"]
 
 
 async def test_a_failing_callback_disturbs_nobody(world, primary, queue):
     client = await world.open(enable_pings=False)
     client.on_event(lambda event: 1 / 0)
-    told = []
-    client.on_event(told.append)
+    reported = []
+    client.on_event(reported.append)
     client.fail_over(queue, "test", operator="ann")
-    assert [(event.kind, event.operator, event.pair) for event in told] == [("forced", "ann", client.pair)]
+    assert [(event.kind, event.operator, event.pair) for event in reported] == [("forced", "ann", client.pair)]
 
 
 # The same names as in the SDK

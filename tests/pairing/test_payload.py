@@ -114,11 +114,11 @@ def test_a_forked_process_makes_ids_of_its_own():
         "import os; from pairing.messages.payload import new_id; new_id(); child = os.fork(); "
         "os.write(1, f'{new_id()}\\n'.encode()); child and os.waitpid(child, 0)"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
-    assert len(set(told.stdout.split())) == 2
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    assert len(set(reported.stdout.split())) == 2
 
 
-def test_a_batch_that_does_not_tell_its_messages_is_refused():
+def test_a_batch_that_does_not_show_its_messages_is_refused():
     batch = ServiceBusMessageBatch()
     batch.add_message(ServiceBusMessage("x"))
     del batch._messages

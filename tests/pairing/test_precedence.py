@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from pairing.fleet.coordination import _has_forgotten
+from pairing.fleet.known_health import has_forgotten
 from pairing.fleet.shared_health import SharedHealth
 from pairing.fleet.shared_state import SharedState
 from pairing.health.availability import FAILING, News, PathAvailability, State
@@ -39,7 +39,7 @@ def name(kind) -> str:
     if kind is None:
         return "nothing"
     state, origin, *hold = kind
-    return f"{origin} {state}, {next(told for told, one in HOLDS.items() if one == tuple(hold))}"
+    return f"{origin} {state}, {next(reported for reported, one in HOLDS.items() if one == tuple(hold))}"
 
 
 def health(kind, *, version, process="author", age_s=100.0, knew=0) -> SharedHealth:
@@ -73,7 +73,7 @@ def stands(one: PathAvailability, known: SharedHealth) -> bool:
     return (one.state, one.held_by, one.expires) == (known.state, known.held_by, expires)
 
 
-def told_to(one: PathAvailability, known: SharedHealth) -> PathAvailability:
+def after_report(one: PathAvailability, known: SharedHealth) -> PathAvailability:
     if known.state != "failing":  # a process learns only from its own sends that an entity is failing
         one.adopt(news(known), NOW.timestamp())
     return one
@@ -112,7 +112,7 @@ def test_what_redis_lets_stand_every_process_adopts(shared, kind):
         case = (known, report, recovers, after)
         assert after.version > max(report.version, known.version if known else 0), case
         is_failing_here = known is not None and known.state == "failing" and after.state == "healthy"
-        observer, sender = told_to(machine(known), after), told_to(machine(known, has_sent=True), after)
+        observer, sender = after_report(machine(known), after), after_report(machine(known, has_sent=True), after)
         assert stands(observer, after) or (is_failing_here and observer.state is FAILING), case
         is_new_failover = after.state == "failed_over" and (known is None or known.state != "failed_over")
         if is_new_failover and after.origin == "organic":
@@ -132,11 +132,11 @@ def test_what_redis_refuses_its_author_gives_up_unless_it_knows_more(shared, kin
             continue
         case = (known, report, recovers)
         assert after == known, case
-        author = told_to(machine(report), after)
+        author = after_report(machine(report), after)
         if known.state == "failing":
             assert stands(author, report), case
         elif report.version > known.version and known.origin == "organic" and report.state != "failed_over":
-            assert stands(author, report), case  # of two organic ones the newer: Redis is behind, and is told again
+            assert stands(author, report), case  # of two organic ones the newer: Redis is behind, and is reported again
         else:
             assert stands(author, known), case
 
@@ -168,11 +168,11 @@ def test_redis_restores_what_a_process_takes_for_forgotten_and_all_adopt_it(shar
         known = health(remembered, version=version)
         known_before(shared, standing)
         is_restored = shared.restore(known)
-        assert is_restored is _has_forgotten(standing and standing.to_json(), known), (standing, known)
+        assert is_restored is has_forgotten(standing and standing.to_json(), known), (standing, known)
         if is_restored:
             after = shared.health_of(PATH)
             assert replace(after, version=0) == replace(known, version=0), (standing, known)
-            observer = told_to(machine(standing), after)
+            observer = after_report(machine(standing), after)
             is_failing_here = known.state == "healthy" and machine(standing).state is FAILING
             assert stands(observer, known) or (is_failing_here and observer.state is FAILING)
 

@@ -27,10 +27,10 @@ async def test_a_queue_that_fails_in_one_process_leaves_the_rotation_of_the_othe
     queue = first.backlog_paths[0]
     SenderBacklog(first.pair_state).failed(queue, ConnectionError("no answer"), first.clock.now(), first.clock.now())
     await world.until(lambda: not second.pair_state.rotation.usable(queue))
-    assert world.told.count("queue_pulled") == 1
+    assert world.reported.count("queue_pulled") == 1
     SenderBacklog(first.pair_state).accepted(queue, first.clock.now())
     await world.until(lambda: second.pair_state.rotation.usable(queue))
-    assert world.told.count("queue_returned") == 1
+    assert world.reported.count("queue_returned") == 1
 
 
 async def test_what_one_process_saw_of_the_fill_serves_all_and_is_warned_of_once(world, clients):
@@ -43,7 +43,7 @@ async def test_what_one_process_saw_of_the_fill_serves_all_and_is_warned_of_once
     full = [_described(path, 85 if path == queue else 10) for path in first.backlog_paths]
     for maintenance in looking:
         await world(_look, maintenance, full)
-    assert world.told.count("capacity_warning") == 1
+    assert world.reported.count("capacity_warning") == 1
     for client in (first, second):
         assert not client.pair_state.rotation.usable(queue)
 

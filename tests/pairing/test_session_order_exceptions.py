@@ -31,7 +31,7 @@ def risks(world) -> list[tuple[str, str]]:
     return [(event.entity, event.reason) for event in world.events if event.kind == "order_at_risk"]
 
 
-async def test_a_second_writer_of_a_session_is_told_of(world, queue, redis_url):
+async def test_a_second_writer_of_a_session_is_reported(world, queue, redis_url):
     client = await ordered(world, redis_url)
     sender = client.get_queue_sender(queue)
     client.fail_over(queue, "drill")
@@ -44,7 +44,7 @@ async def test_a_second_writer_of_a_session_is_told_of(world, queue, redis_url):
     assert risks(world) == [(queue, "session s: another send of the session may be under way (host:2:other)")]
 
 
-async def test_a_message_that_the_primary_may_have_is_told_of_when_it_goes_to_the_backlog(
+async def test_a_message_that_the_primary_may_have_is_reported_when_it_goes_to_the_backlog(
     world, queue, primary, redis_url
 ):
     client = await ordered(world, redis_url)
@@ -56,10 +56,10 @@ async def test_a_message_that_the_primary_may_have_is_told_of_when_it_goes_to_th
         world
     )
     primary.mend()
-    assert [str(each) for each in primary.receive(queue, 2)] == ["0", "1"], "that it was told was no false alarm"
+    assert [str(each) for each in primary.receive(queue, 2)] == ["0", "1"], "that it was reported was no false alarm"
 
 
-async def test_a_message_that_a_backlog_queue_may_have_is_told_of_when_it_goes_to_another(
+async def test_a_message_that_a_backlog_queue_may_have_is_reported_when_it_goes_to_another(
     world, queue, secondary, redis_url
 ):
     client = await ordered(world, redis_url)
@@ -74,10 +74,10 @@ async def test_a_message_that_a_backlog_queue_may_have_is_told_of_when_it_goes_t
             break
     secondary.mend()
     assert risks(world) == [(queue, f"session s{number}: a message was sent again although {deaf} may have it")]
-    assert secondary.stats(deaf)["enqueued"] >= 1, "that it was told was no false alarm"
+    assert secondary.stats(deaf)["enqueued"] >= 1, "that it was reported was no false alarm"
 
 
-async def test_a_redis_that_has_forgotten_the_sessions_is_told_of(world, queue, redis_url, redis_client):
+async def test_a_redis_that_has_forgotten_the_sessions_is_reported(world, queue, redis_url, redis_client):
     client = await ordered(world, redis_url)
     sender = client.get_queue_sender(queue)
     client.fail_over(queue, "drill")

@@ -18,10 +18,10 @@ from pairing.sessions.shared import SharedSessions
 HERE = Path(__file__).parent
 
 
-def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
+def eventually(holds: Callable[[], object], within_s: float = 120, or_show: Callable[[], object] = str) -> None:
     until, pause = time.monotonic() + within_s, threading.Event()
     while not holds():
-        assert time.monotonic() < until, "not in time"
+        assert time.monotonic() < until, f"not in time: {or_show()}"
         pause.wait(0.02)
 
 
@@ -60,6 +60,13 @@ class Fleet:
 
     def is_barred(self) -> bool:
         return any(self.sessions.barred(f"{self.name}/x-servicebus-transfer/{i}") for i in range(2))
+
+    def state(self) -> str:
+        """The barriers as Redis stores them, the messages of the backlog, and which processes run."""
+        queues = [f"{self.name}/x-servicebus-transfer/{i}" for i in range(2)]
+        barriers = [self.events.hgetall(f"pairing:{{{self.name}}}:sessions:{queue}") for queue in queues]
+        running = [process.args[1] for process in self.processes if process.poll() is None]
+        return f"{barriers}, {[self.secondary.stats(queue) for queue in queues]}, {running}, {self.events.time()}"
 
     def more(self, count: int) -> None:
         """So many messages are accepted from now on."""
@@ -100,7 +107,7 @@ def test_a_session_keeps_its_order_through_an_outage_a_recovery_and_crashes_of_s
     kill(sender)
     fleet.sender()
     fleet.more(20)
-    eventually(lambda: not fleet.is_barred(), within_s=120)
+    eventually(lambda: not fleet.is_barred(), or_show=fleet.state)
     home = primary.stats(fleet.queue)["enqueued"]
     fleet.more(20)
     eventually(lambda: primary.stats(fleet.queue)["enqueued"] >= home + 20 and not fleet.backlog_holds())

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from pairing.drain.actions import Item, Peek, Receive, Send, Sent, Settle
-from pairing.drain.session_order import Bar, Barred, InTurn, Lift
+from pairing.drain.session_order import Bar, Barred, Hold, InTurn, Lift
 from pairing.errors import Fault
 from pairing.fleet.shared_state import SharedState
 from pairing.health.flows import DONE, Failed, ToBacklog, ToPrimary
@@ -36,7 +36,7 @@ RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
 ENTITY, SESSION = "orders", "s"
 QUEUES = ("backlog/0", "backlog/1")
 LOCK_S = 60.0
-SCRIPTS = ("sync", "enter", "leave", "move", "bar", "barred", "lift")
+SCRIPTS = ("sync", "enter", "leave", "move", "bar", "barred", "lift", "hold")
 
 
 class Clock:
@@ -55,8 +55,8 @@ class Clock:
         """The same scripts, by this clock."""
         for name in SCRIPTS:
             text = getattr(shared_sessions, f"_{name.upper()}")
-            told = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
-            setattr(sessions, f"_{name}", self.redis.register_script(told))
+            reported = text.replace("redis.call('TIME')", "{redis.call('GET', 'test:s'), redis.call('GET', 'test:us')}")
+            setattr(sessions, f"_{name}", self.redis.register_script(reported))
         return sessions
 
 
@@ -234,6 +234,11 @@ class FleetLife(RuleBasedStateMachine):
     def the_primary(self, works):
         self.primary_works = works
 
+    @rule(queue=st.sampled_from(QUEUES), for_s=st.sampled_from([0.5, 5.0]))
+    def a_syphon_holds_the_session(self, queue, for_s):
+        """At any time, also one that has lost its lease."""
+        self.sessions.hold(queue, self.sessions.barred(queue) or {}, for_s)
+
     @rule(queue=st.sampled_from(QUEUES))
     def a_backlog_queue_breaks_or_is_mended(self, queue):
         self.broken ^= {queue}
@@ -266,7 +271,7 @@ class FleetLife(RuleBasedStateMachine):
 
     @staticmethod
     def moving(count):
-        """The homecoming at its plainest: what cannot go now is given back."""
+        """The simplest drain: messages that cannot be sent now are released."""
         while True:
             for message in (yield Receive(count, 0.1)):
                 item = Item(message, message.sequence_number, ENTITY, message.body)
@@ -301,6 +306,8 @@ class FleetLife(RuleBasedStateMachine):
                 return self.sessions.bar(queue, keys)
             case Lift(drained=drained):
                 return self.sessions.lift(queue, drained)
+            case Hold(keys=keys, seconds=seconds):
+                return self.sessions.hold(queue, keys, seconds)
 
     # The judge -----------------------------------------------------------------------------------------------------
 
@@ -335,3 +342,47 @@ def test_a_session_that_one_process_at_a_time_writes_stays_in_order_whoever_dies
             max_examples=RUNS, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
+
+
+def test_a_session_that_is_written_without_a_pause_gets_rid_of_its_barrier(redis_client):
+    """A message of the session arrives during each look at the queue, so that no look alone could lift the barrier."""
+    FleetLife.redis = redis_client
+    life = FleetLife()
+    life.begin()
+    writer = life.processes[0]
+    writer.is_down = True
+    life.a_process_refreshes(0)
+    life.clock.advance(shared_sessions.RAISING_S)
+    life.send(3)
+    writer.is_down = False
+    life.a_process_refreshes(0)
+    barred = next(queue for queue in QUEUES if life.sessions.barred(queue))
+    syphon = life.syphons[barred].run(life.moving(1))
+    action, longest_wait_s = next(syphon), 0.0
+    for step in range(1000):
+        if not life.sessions.barred(barred):
+            break
+        action = syphon.send(life.syphon_performs(barred, action))
+        life.clock.advance(0.05)
+        if step % 4 == 0 and life.flow is None:
+            life.begin_to_send()
+            began = life.clock.now
+        if life.flow is not None:
+            send_until_it_waits(life)
+            longest_wait_s = max(longest_wait_s, life.clock.now - began)
+        writer.gates._report_ended()
+    assert not life.sessions.barred(barred)
+    assert longest_wait_s <= 2.0
+    while life.flow is not None:
+        send_until_it_waits(life)
+        life.clock.advance(0.05)
+    life.send(1)
+    assert life.home == list(range(life.next_body))
+
+
+def send_until_it_waits(life):
+    """A pause takes as long as whoever works meanwhile makes it."""
+    if isinstance(life.action, Pause):
+        life.advance_flow(None)
+    while life.flow is not None and not isinstance(life.action, Pause):
+        life.advance_flow(life.perform(life.action))

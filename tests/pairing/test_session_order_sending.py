@@ -72,7 +72,7 @@ async def test_a_healthy_send_asks_nobody(world, queue, primary, redis_url, monk
     client = await ordered(world, redis_url)
     await world.until(lambda: client.fleet.sessions.is_free(queue))
     asked = []
-    monkeypatch.setattr(SharedSessions, "enter", lambda *told, **more: asked.append(told))
+    monkeypatch.setattr(SharedSessions, "enter", lambda *reported, **more: asked.append(reported))
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, [message("a", "s"), message("b", "t")])
     assert (len(primary.receive(queue, 2)), asked) == (2, [])
@@ -83,7 +83,7 @@ async def test_a_process_that_has_not_read_the_gates_lately_asks_first(world, qu
     client = await ordered(world, redis_url)
     asked = []
     enter = SharedSessions.enter
-    monkeypatch.setattr(SharedSessions, "enter", lambda *told, **more: asked.append(1) or enter(*told, **more))
+    monkeypatch.setattr(SharedSessions, "enter", lambda *reported, **more: asked.append(1) or enter(*reported, **more))
     sender = client.get_queue_sender(queue)
     await world(sender.send_messages, message("a", "s"))
     assert (len(primary.receive(queue, 1)), asked) == (1, [1])
@@ -98,4 +98,4 @@ async def test_without_redis_sends_go_on_and_an_event_says_that_the_order_is_at_
         await world(sender.send_messages, message(str(n), "s"))
     texts = [by_session["s"] for by_session in in_backlog(world, client).values() if by_session["s"]]
     assert texts == [["0", "1", "2"]]
-    assert world.told.count("order_at_risk") == 1
+    assert world.reported.count("order_at_risk") == 1

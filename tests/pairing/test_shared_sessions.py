@@ -42,7 +42,7 @@ def test_a_redirected_session_has_one_queue_whoever_sends(sessions):
     assert sessions.sync("e", []).up == {"orders"}
 
 
-def test_a_send_that_may_be_under_way_is_told_of(sessions):
+def test_a_send_that_may_be_under_way_is_reported(sessions):
     barred(sessions, "host:1:x")
     assert sessions.enter(KEY, None, "host:2:y", within_s=1).others == "host:1:x"
     sessions.leave([(KEY, "host:1:x", True), (KEY, "host:2:y", True)])
@@ -125,7 +125,7 @@ def test_a_gate_is_lowered_when_nobody_wants_it_and_no_session_is_barred(session
         assert time.monotonic() < until
 
 
-def test_a_redis_that_has_forgotten_says_so_and_is_told_again(sessions, redis_client):
+def test_a_redis_that_has_forgotten_says_so_and_is_informed_again(sessions, redis_client):
     first = sessions.sync("one", ["Orders"])
     assert (first.epoch, first.up) == ("epoch", {"orders"})
     redis_client.flushall()
@@ -135,3 +135,32 @@ def test_a_redis_that_has_forgotten_says_so_and_is_told_again(sessions, redis_cl
     sessions.bar(Q0, [KEY])
     assert sessions.enter(KEY, None, "a", within_s=1).queue == Q1
     assert sessions.sync("three", []).up == {"orders"}
+
+
+def test_sends_wait_while_the_syphon_holds_their_session_back(sessions):
+    barred(sessions, "a", Q0)
+    sessions.hold(Q0, [KEY], for_s=30)
+    held = sessions.enter(KEY, None, "b", within_s=90)
+    assert (held.queue, held.others) == ("", "")
+    assert 0 < held.wait_s < 1
+    assert sessions.enter(KEY, Q1, "b", within_s=90).wait_s == held.wait_s
+    sessions.hold(Q0, [KEY], for_s=0)
+    assert sessions.enter(KEY, None, "b", within_s=90).queue == Q0
+
+
+def test_a_send_with_little_time_is_not_held_back(sessions):
+    barred(sessions, "a", Q0)
+    sessions.hold(Q0, [KEY], for_s=30)
+    assert sessions.enter(KEY, None, "b", within_s=50).queue == Q0
+
+
+def test_a_send_under_way_is_not_held_back(sessions):
+    barred(sessions, "a", Q0)
+    sessions.hold(Q0, [KEY], for_s=30)
+    assert sessions.enter(KEY, None, "a", within_s=90).queue == Q0
+
+
+def test_a_session_without_barrier_is_not_held_back(sessions):
+    sessions.hold(Q0, [KEY], for_s=30)
+    ruling = sessions.enter(KEY, None, "a", within_s=90)
+    assert (ruling.queue, ruling.wait_s) == ("", 0)

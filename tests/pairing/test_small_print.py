@@ -39,16 +39,16 @@ async def test_what_the_table_does_not_name_is_left_at_its_default(world, second
 # Section 5: when an entity fails over
 
 
-def test_failover_is_engaged_and_told_where_nothing_is_sent():
-    clock, told = ManualClock(), list[Any]()
+def test_failover_is_engaged_and_reported_where_nothing_is_sent():
+    clock, reported = ManualClock(), list[Any]()
     pair = Pair(SendAvailabilityOptions(failover_interval=timedelta(seconds=30)), "contoso", "host:1:a", clock)
-    pair.on_event(told.append)
+    pair.on_event(reported.append)
     machine = pair.availability("orders")
     pair.apply(machine, lambda now: machine.failed(now, "an outage", began=now))
     clock.advance(31)
     pair.tick()
-    assert [event.kind for event in told] == ["failing", "failed_over"]
-    assert told[1].time - told[0].time == timedelta(seconds=30)
+    assert [event.kind for event in reported] == ["failing", "failed_over"]
+    assert reported[1].time - reported[0].time == timedelta(seconds=30)
 
 
 def test_a_missing_entity_that_the_control_plane_knows_is_an_outage(redis_url, redis_client):
@@ -227,7 +227,7 @@ def test_every_public_call_of_a_client_is_among_them():
 
 async def test_closing_stops_pings_then_the_syphon_then_both_ends(world, monkeypatch):
     client = await world.open(enable_syphon=True)
-    await world.until(lambda: "syphon_started" in world.told)
+    await world.until(lambda: "syphon_started" in world.reported)
     order: list[str] = []
     client.on_event(lambda event: order.append(event.kind))
 

@@ -1,4 +1,4 @@
-"""What others write into Redis may make no sense: it hides nothing, stops nothing, and is told of once."""
+"""What others write into Redis may make no sense: it hides nothing, stops nothing, and is reported once."""
 
 import json
 import logging
@@ -67,7 +67,7 @@ def spoilt(written: str) -> st.SearchStrategy[bytes]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_told_yet() -> Iterator[None]:
+def nothing_reported_yet() -> Iterator[None]:
     reading._logged.clear()
     yield
     reading._logged.clear()
@@ -83,9 +83,9 @@ def test_a_record_is_read_whole_or_refused_with_a_value_error(record, data):
         read = type(record).from_json(written)
     except ValueError:
         return
-    told = read.to_json()
-    told.encode()
-    assert type(record).from_json(told) == read
+    reported = read.to_json()
+    reported.encode()
+    assert type(record).from_json(reported) == read
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
@@ -97,9 +97,9 @@ def test_what_a_newer_version_has_more_is_left_unread(record):
 @given(rubbish)
 @example(b'{"queue": "q", "created_at": "", "first": [[]], "highest": 7}')
 @settings(deadline=None)
-def test_books_that_make_no_sense_are_a_value_error(written):
+def test_ledgers_that_make_no_sense_are_a_value_error(written):
     try:
-        with reading.reading("books"):
+        with reading.reading("a ledger"):
             Ledger.from_json(reading.record(written))
     except ValueError:
         pass
@@ -158,19 +158,19 @@ def test_what_cannot_be_read_hides_nothing_else(redis_client, name, data):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_cannot_be_read_is_told_of_once_and_not_what_it_holds(redis_client, caplog, name):
+def test_what_cannot_be_read_is_reported_once_and_not_what_it_holds(redis_client, caplog, name):
     reader = READERS[name]
     shared = SharedState(redis_client, "contoso")
     redis_client.hset(f"pairing:{{contoso}}:{reader.key}", mapping={"x": "hunter2", "sound": reader.sense})
     with caplog.at_level(logging.WARNING, "pairing"):
         for _ in range(3):
             reader.read(shared)
-    [told] = [line.getMessage() for line in caplog.records]
-    assert f"x of pairing:{{contoso}}:{reader.key}" in told
-    assert "hunter2" not in told
+    [reported] = [line.getMessage() for line in caplog.records]
+    assert f"x of pairing:{{contoso}}:{reader.key}" in reported
+    assert "hunter2" not in reported
 
 
-def test_memory_for_what_was_told_is_bounded(caplog, monkeypatch):
+def test_memory_for_what_was_reported_is_bounded(caplog, monkeypatch):
     monkeypatch.setattr(reading, "_MOST_LOGGED", 5)
     for field in map(str, range(12)):
         reading.skipped("key", field, ValueError("no"))
@@ -256,7 +256,7 @@ def test_one_entity_that_cannot_be_read_cuts_no_process_off(redis_url, redis_cli
     coordination.close()
 
 
-def test_a_verdict_that_makes_no_sense_is_let_go_with_the_others(redis_client):
+def test_a_decision_that_makes_no_sense_is_let_go_with_the_others(redis_client):
     decisions = SharedDecisions(SharedState(redis_client, "contoso"), "q")
     for written in ("?", '["sold", [1]]', '["restored", ["1"]]', '[["restored"], [1]]', "{}"):
         redis_client.rpush("pairing:{contoso}:verdicts:q", written)

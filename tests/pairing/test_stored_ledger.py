@@ -1,4 +1,4 @@
-"""The books of a queue in Redis outlive processes, and nobody who was replaced writes over them
+"""The ledger of a queue in Redis outlives processes, and a replaced process does not overwrite it
 (docs/design/leases-and-fencing.md)."""
 
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ def restored(*numbers: int) -> Ledger:
     return ledger
 
 
-def test_who_was_replaced_cannot_write_over_the_books_of_its_successor(shared):
+def test_who_was_replaced_cannot_write_over_the_ledgers_of_its_successor(shared):
     first = shared.acquire_lease("queue-0", "one", 60)
     one = ledger_of(shared, first)
     assert one.keep(restored(1))
@@ -51,7 +51,7 @@ def test_the_lease_alone_shuts_the_old_holder_out_before_the_new_one_has_written
 
 
 @pytest.mark.parametrize(("then", "now", "expected"), [("today", "", 2), ("", "today", 2), ("today", "later", 0)])
-def test_books_are_given_up_only_for_a_queue_known_to_be_another(shared, then, now, expected):
+def test_ledgers_are_given_up_only_for_a_queue_known_to_be_another(shared, then, now, expected):
     ledger = restored(1, 2)
     ledger.created_at = then
     token = shared.acquire_lease("queue-0", "one", 60)
@@ -61,7 +61,7 @@ def test_books_are_given_up_only_for_a_queue_known_to_be_another(shared, then, n
     assert found.created_at == (now or then)
 
 
-def test_books_that_could_not_be_read_at_the_start_are_added_to_and_not_written_over(shared):
+def test_ledgers_that_could_not_be_read_at_the_start_are_added_to_and_not_written_over(shared):
     token = shared.acquire_lease("queue-0", "one", 60)
     ledger_of(shared, token).keep(restored(1, 2))
     late = ledger_of(shared, token)
@@ -76,7 +76,7 @@ def test_while_redis_is_away_the_process_decides_by_what_it_knows_of_its_lease(s
     assert shared.ledgers() == {}
 
 
-def test_books_of_another_version_are_told_of_and_new_ones_begin(shared, redis_client, caplog):
+def test_ledgers_of_another_version_are_reported_and_new_ones_begin(shared, redis_client, caplog):
     redis_client.hset("pairing:{contoso}:ledger", "queue-0", "[]")
     assert ledger_of(shared, 1).read().count("restored") == 0
     assert "the ledger of queue-0 cannot be read" in caplog.text
@@ -94,15 +94,15 @@ def test_what_operators_made_of_dead_letters_is_entered_once_and_then_let_go(sha
     decisions.report("discarded", [2, 3])
     decisions.report("restored", [5, 99])  # the last was never dead-lettered here
     ledger = dead_lettered(2, 3, 4, 5)
-    books = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
-    assert books.keep(ledger)
+    stored = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    assert stored.keep(ledger)
     fates = {"restored": 2, "dead_lettered": 1, "expired": 0, "discarded": 2, "set_aside": 0}
-    balance = books.read().balance(still_there=0)
+    balance = stored.read().balance(still_there=0)
     assert (balance.fates, balance.missing) == (fates, 0)
     assert decisions.apply(Ledger("queue-0")) == 0
 
 
-def test_who_was_replaced_lets_go_of_no_verdict(shared):
+def test_who_was_replaced_lets_go_of_no_decision(shared):
     SharedDecisions(shared, "queue-0").report("discarded", [2])
     late = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
     shared.release_lease("queue-0", "one")
@@ -112,7 +112,7 @@ def test_who_was_replaced_lets_go_of_no_verdict(shared):
     assert next_.read().count("discarded") == 1
 
 
-def test_a_process_that_served_the_queue_before_learns_of_the_verdict_from_the_books(shared):
+def test_a_process_that_served_the_queue_before_learns_of_the_decision_from_the_ledgers(shared):
     before, kept = dead_lettered(2, 3), dead_lettered(2, 3)
     kept.amend(2, "discarded")
     before.absorb(Ledger.from_json(kept.to_json()))

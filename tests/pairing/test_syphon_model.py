@@ -1,5 +1,5 @@
 """Whatever fails, whenever the syphon dies: nothing is lost, nothing changes its identity, duplicates are the same
-message, and the books balance (docs/specification.md, section 8). The flow is driven against a model of two brokers."""
+message, and the ledger balances (docs/specification.md, section 8). The flow runs against a model of two brokers."""
 
 import json
 from collections import Counter
@@ -71,13 +71,13 @@ class World:
     home: list[tuple[str, str]] = field(default_factory=list)
     failed_over: set[str] = field(default_factory=set)
     locks: int = 0
-    books: str | None = None
+    stored_ledger: str | None = None
     is_lease_ours: bool = True
     did: list[Any] = field(default_factory=list)
 
     def kept(self) -> Ledger:
-        """The books that the next process finds."""
-        return Ledger("queue-0") if self.books is None else Ledger.from_json(json.loads(self.books))
+        """The ledger that the next process finds."""
+        return Ledger("queue-0") if self.stored_ledger is None else Ledger.from_json(json.loads(self.stored_ledger))
 
     def store(self, path: str, message_id: str, *, poisoned: bool) -> None:
         number = len(self.queue) + 1
@@ -130,7 +130,7 @@ class World:
             case Count():
                 return len(self.queue)
             case Keep(ledger=ledger):
-                self.books = json.dumps(ledger.to_json())
+                self.stored_ledger = json.dumps(ledger.to_json())
                 return self.is_lease_ours
             case Send():
                 return self.send(action, trouble)
@@ -201,7 +201,7 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
     return DrainFlow(
         Progress("queue-0", ledger),
         Destinations(world.failed_over.__contains__, pacing=pacing),
-        SimpleNamespace(report=lambda *told: None),
+        SimpleNamespace(report=lambda *reported: None),
         may_work=may_work,
         now=lambda: world.now,
         utc_now=lambda: START + timedelta(seconds=world.now),
@@ -209,8 +209,8 @@ def syphon(world: World, ledger: Ledger, steps: int, *, max_attempts: int = 2, p
     )
 
 
-def drive(world: World, homecoming: DrainFlow) -> None:
-    flow = homecoming.run()
+def drive(world: World, syphon_flow: DrainFlow) -> None:
+    flow = syphon_flow.run()
     outcome = None
     try:
         while True:
@@ -273,7 +273,7 @@ def dying(at: int, *, before: bool) -> tuple[World, dict[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_power_may_fail_at_every_step_and_nothing_is_lost(before):
-    """Every step of the flow in turn is its last; the next process has only what the brokers and the books tell."""
+    """Every step of the flow in turn is its last; the next process has only what the brokers and the ledger contain."""
     steps = 0
     while True:
         world, accepted = dying(steps, before=before)
@@ -295,8 +295,8 @@ def test_without_trouble_each_destination_gets_its_messages_once_and_in_order(pa
     world = World([], failed_over=failed_over)
     for number, path in enumerate(paths):
         world.store(path, f"{number}", poisoned=False)
-    homecoming = syphon(world, Ledger("queue-0"), steps=4000)
-    flow, outcome = homecoming.run(), None
+    syphon_flow = syphon(world, Ledger("queue-0"), steps=4000)
+    flow, outcome = syphon_flow.run(), None
     try:
         while True:
             action = flow.send(outcome)
@@ -331,12 +331,12 @@ def test_an_empty_receive_is_no_proof_of_an_empty_queue():
     world = World([])
     world.store("orders", "1", poisoned=False)
     world.queue[1].state = "NEVER DELIVERED"
-    told = []
-    homecoming = syphon(world, Ledger("queue-0"), steps=3000)
-    homecoming._listener = SimpleNamespace(report=lambda *event: told.append((world.now, *event)))
-    drive(world, homecoming)
-    assert told[0][0] > 900
-    assert told[0][1:] == ("set_aside", "queue-0", "receives nothing, 1 waiting")
+    reported = []
+    syphon_flow = syphon(world, Ledger("queue-0"), steps=3000)
+    syphon_flow._listener = SimpleNamespace(report=lambda *event: reported.append((world.now, *event)))
+    drive(world, syphon_flow)
+    assert reported[0][0] > 900
+    assert reported[0][1:] == ("set_aside", "queue-0", "receives nothing, 1 waiting")
 
 
 def test_attempts_are_counted_through_restarts():
@@ -345,8 +345,8 @@ def test_attempts_are_counted_through_restarts():
     world.store("gone", "id-0", poisoned=False)
     for attempt in range(1, 5):
         assert world.kept().attempts.get(1, 0) == attempt - 1
-        homecoming = syphon(world, world.kept(), steps=400, max_attempts=5)
-        flow, outcome = homecoming.run(), None
+        syphon_flow = syphon(world, world.kept(), steps=400, max_attempts=5)
+        flow, outcome = syphon_flow.run(), None
         while not isinstance(action := flow.send(outcome), Keep):
             outcome = world.perform(action)
         world.perform(action)  # the attempt is on record, and the process dies
@@ -412,9 +412,9 @@ def test_an_incident_ends_when_the_queue_is_drained():
         left[0] -= 1
         return left[0] > 0
 
-    homecoming = syphon(world, Ledger("queue-0"), steps=200)
-    homecoming._has_leave = may_work
-    drive(world, homecoming)
+    syphon_flow = syphon(world, Ledger("queue-0"), steps=200)
+    syphon_flow._has_leave = may_work
+    drive(world, syphon_flow)
     [incident] = world.kept().incidents
     assert incident.ended_at is not None
     assert world.kept().balance_of(incident).fates["restored"] == 3
@@ -426,9 +426,9 @@ def test_a_syphon_that_receives_and_delivers_nothing_says_since_when(failed_over
     world = World([], failed_over=failed_over)
     world.store("orders", "1", poisoned=False)
     world.strike = lambda: "outage"
-    homecoming = syphon(world, Ledger("queue-0"), steps=60)
-    drive(world, homecoming)
-    since = homecoming.progress.hindered_since
+    syphon_flow = syphon(world, Ledger("queue-0"), steps=60)
+    drive(world, syphon_flow)
+    since = syphon_flow.progress.hindered_since
     assert (since is not None) is is_hindered
     assert since is None or since < START + timedelta(seconds=1) < START + timedelta(seconds=world.now)
 
@@ -438,13 +438,13 @@ def test_a_syphon_is_hindered_no_more_once_it_delivers_or_waits_rightly(how):
     world = World([])
     world.store("orders", "1", poisoned=False)
     world.strike = lambda: "outage"
-    homecoming = syphon(world, Ledger("queue-0"), steps=60)
-    drive(world, homecoming)
-    assert homecoming.progress.hindered_since is not None
+    syphon_flow = syphon(world, Ledger("queue-0"), steps=60)
+    drive(world, syphon_flow)
+    assert syphon_flow.progress.hindered_since is not None
     world.strike = lambda: ""
     if how == "the entity fails over":
         world.failed_over.add("orders")
-    homecoming._has_leave = syphon(world, Ledger("queue-0"), steps=600)._has_leave
-    drive(world, homecoming)
-    assert homecoming.progress.hindered_since is None
+    syphon_flow._has_leave = syphon(world, Ledger("queue-0"), steps=600)._has_leave
+    drive(world, syphon_flow)
+    assert syphon_flow.progress.hindered_since is None
     assert bool(world.home) is (how == "it delivers again")

@@ -81,7 +81,7 @@ def test_deferred_messages_are_fetched_by_their_numbers_and_can_be_settled_twice
     assert secondary.stats(queue)["completed"] == 6
 
 
-def test_of_a_lost_lock_is_told_and_the_others_are_settled(way, receiver, secondary, queue):
+def test_of_a_lost_lock_is_reported_and_the_others_are_settled(way, receiver, secondary, queue):
     put(secondary, queue, 4)
     messages = take(receiver, 4)
     settle(way, receiver, "abandon", messages[1:2])

@@ -43,7 +43,7 @@ def parent_of(span):
 # What is on the wire and on the spans
 
 
-async def test_one_trace_tells_of_sender_backlog_syphon_and_destination(world, primary, queue, spans):
+async def test_one_trace_reports_sender_backlog_syphon_and_destination(world, primary, queue, spans):
     client = await world.open(
         tracing=True, backlog_queue_count=1, enable_syphon=True, syphon_retry_interval=timedelta(seconds=1)
     )
@@ -74,11 +74,11 @@ async def test_one_trace_tells_of_sender_backlog_syphon_and_destination(world, p
     assert [link.context.span_id for link in forwarded.links] == [moved.context.span_id]
     # and the receiver finds the sender's context, whichever way the message took
     assert context_of(received).span_id == sent.context.span_id
-    told = {bytes(key).decode(): bytes(value).decode() for key, value in received.application_properties.items()}
-    assert told == {
+    reported = {bytes(key).decode(): bytes(value).decode() for key, value in received.application_properties.items()}
+    assert reported == {
         "colour": "red",
         "traceparent": f"00-{trace_id:032x}-{sent.context.span_id:016x}-{sent.context.trace_flags:02x}",
-        "Diagnostic-Id": told["traceparent"],
+        "Diagnostic-Id": reported["traceparent"],
     }
     assert [span.kind for span in (sent, redirected, forwarded, moved)] == [
         SpanKind.PRODUCER,
@@ -104,19 +104,19 @@ async def test_one_trace_tells_of_sender_backlog_syphon_and_destination(world, p
     assert (moved.attributes["pairing.moved"], moved.attributes["pairing.backlog_queue"]) == (1, backlog)
 
 
-async def test_no_span_tells_a_body_a_property_or_a_credential(world, queue, spans):
+async def test_no_span_shows_a_body_a_property_or_a_credential(world, queue, spans):
     client = await world.open(tracing=True)
     client.fail_over(queue, "to see the trace")
     await world(
         client.get_queue_sender(queue).send_messages, ServiceBusMessage(SECRET, application_properties={"k": SECRET})
     )
-    told = "".join(span.to_json() for span in spans())
-    assert f"send {queue}" in told
-    assert SECRET not in told
-    assert "local-namespace-key" not in told
+    reported = "".join(span.to_json() for span in spans())
+    assert f"send {queue}" in reported
+    assert SECRET not in reported
+    assert "local-namespace-key" not in reported
 
 
-async def test_a_send_that_failed_is_told_with_its_error_and_no_stack(world, primary, queue, spans):
+async def test_a_send_that_failed_is_reported_with_its_error_and_no_stack(world, primary, queue, spans):
     primary.fault(entity=queue, operation="send", effect="reject", condition="com.microsoft:server-busy")
     client = await world.open(tracing=True)
     with pytest.raises(sdk.ServiceBusServerBusyError):
@@ -126,7 +126,7 @@ async def test_a_send_that_failed_is_told_with_its_error_and_no_stack(world, pri
     assert sent.events == ()
 
 
-async def test_a_backlog_queue_that_refused_is_told_beside_the_one_that_accepted(world, secondary, queue, spans):
+async def test_a_backlog_queue_that_refused_is_reported_beside_the_one_that_accepted(world, secondary, queue, spans):
     client = await world.open(tracing=True)
     sender = client.get_queue_sender(queue)
     client.fail_over(queue, "to see the trace")
@@ -172,7 +172,7 @@ async def test_a_context_that_the_application_has_set_stays_and_is_linked_to(wor
     assert carried(received) == own
 
 
-async def test_a_schedule_is_told_as_one(world, queue, spans):
+async def test_a_schedule_is_reported_as_one(world, queue, spans):
     client = await world.open(tracing=True)
     when = datetime.now(UTC) + timedelta(hours=1)
     await world(client.get_queue_sender(queue).schedule_messages, ServiceBusMessage("later"), when)
@@ -224,10 +224,10 @@ def test_opentelemetry_is_not_imported_where_it_is_not_wanted():
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300, env=environment
     )
-    assert told.stdout.strip() == "[]"
+    assert reported.stdout.strip() == "[]"
 
 
 # What a message carries

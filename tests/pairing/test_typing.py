@@ -145,7 +145,7 @@ def checked(tmp_path_factory):
     (directory / "mypy.ini").write_text("[mypy]\n")
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", "cache"]
     root = Path(pairing.__file__).parent.parent
-    told = subprocess.run(
+    reported = subprocess.run(
         [*command, "--config-file", "mypy.ini", "right.py", "wrong.py", "flow.py"],
         env={**os.environ, "MYPYPATH": str(root)},
         cwd=directory,
@@ -154,8 +154,8 @@ def checked(tmp_path_factory):
         timeout=170,
         check=False,
     )
-    assert not told.stderr, told.stderr
-    return told.stdout.splitlines()
+    assert not reported.stderr, reported.stderr
+    return reported.stdout.splitlines()
 
 
 def test_a_users_program_is_free_of_errors_under_strict_typing(checked):
@@ -163,16 +163,18 @@ def test_a_users_program_is_free_of_errors_under_strict_typing(checked):
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_told_before_it_runs(checked, what):
+def test_what_is_wrong_is_reported_before_it_runs(checked, what):
     line = WRONG_PROGRAM.splitlines().index("    " + WRONG[what]) + 1
-    assert [told for told in checked if told.startswith(f"wrong.py:{line}: error:")]
+    assert [reported for reported in checked if reported.startswith(f"wrong.py:{line}: error:")]
 
 
 def test_an_action_of_a_flow_and_an_outcome_of_another_type_do_not_pass(checked):
     lines = FLOW_PROGRAM.splitlines()
     wrong = {number for number, line in enumerate(lines, 1) if line.strip() in MISMATCHED}
     assert len(wrong) == len(MISMATCHED)
-    assert {int(told.split(":")[1]) for told in checked if told.startswith("flow.py") and ": error:" in told} == wrong
+    assert {
+        int(reported.split(":")[1]) for reported in checked if reported.startswith("flow.py") and ": error:" in reported
+    } == wrong
 
 
 # The SDK's signatures, ours beside them

@@ -110,7 +110,7 @@ async def test_a_connection_string_works_over_websockets_through_a_proxy(
     assert {target.rsplit(":", 1)[0] for target in gateway.tunnels} >= {PRIMARY, SECONDARY}
 
 
-@pytest.mark.parametrize("transport", [TransportType.AmqpOverWebsocket, None], ids=["told", "left to the endpoint"])
+@pytest.mark.parametrize("transport", [TransportType.AmqpOverWebsocket, None], ids=["reported", "left to the endpoint"])
 async def test_a_custom_endpoint_leads_to_both_namespaces_there_and_back(
     world, gateway, opened, primary, secondary, queue, transport
 ):
@@ -202,7 +202,7 @@ async def test_a_client_secret_of_azure_identity_opens_both_namespaces(world, ga
     await world(credential.close)
 
 
-async def test_a_credential_that_gets_no_token_is_told_when_opening(world, gateway, opened):
+async def test_a_credential_that_gets_no_token_is_reported_when_opening(world, gateway, opened):
     module = azure.identity if world.name == "sync" else azure.identity.aio
     credential = module.ClientSecretCredential(
         TENANT,
@@ -219,7 +219,7 @@ async def test_a_credential_that_gets_no_token_is_told_when_opening(world, gatew
     await world(credential.close)
 
 
-async def test_a_wrong_password_for_the_proxy_is_told_when_opening_and_not_repeated(world, gateway, opened):
+async def test_a_wrong_password_for_the_proxy_is_reported_when_opening_and_not_repeated(world, gateway, opened):
     proxy = gateway.proxy | {"password": "wrong-password"}
     with pytest.raises(BacklogCreationError, match="contoso-dr") as raised:
         await opened(http_proxy=proxy)

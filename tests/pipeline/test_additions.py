@@ -35,7 +35,7 @@ def summed(rows: DataFrame) -> DataFrame:
     return transforms.hourly_without_copies(rows, copies)
 
 
-def told(hours: DataFrame) -> list[tuple[object, ...]]:
+def reported(hours: DataFrame) -> list[tuple[object, ...]]:
     columns = [*transforms.KEY, "date", "hour", *transforms.SUMS]
     return sorted(tuple(row) for row in hours.selectExpr(*columns[:6], "unix_seconds(hour)", *columns[7:]).collect())
 
@@ -50,7 +50,7 @@ def test_sums_that_are_added_to_are_those_of_all_rows_together(spark: SparkSessi
     everything = summed(old.unionByName(new))
     added = add(summed(old), old, new, F.lit(True))
 
-    assert told(added.hours) == told(everything)
+    assert reported(added.hours) == reported(everything)
     assert added.rows == counted(new)
     before, after = counted(those_that_count(old)), counted(those_that_count(old.unionByName(new)))
     assert added.copies == {day: rows + before[day] - after[day] for day, rows in added.rows.items()}

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 BEGIN = datetime(2026, 10, 1, tzinfo=UTC)
 
 
-def test_an_hour_and_a_day_tell_the_deepest_the_middle_and_the_95th_of_their_samples(
+def test_an_hour_and_a_day_show_the_deepest_the_middle_and_the_95th_of_their_samples(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     first = [(timedelta(minutes=n), n + 1) for n in range(10)]  # 1 … 10

@@ -79,9 +79,11 @@ def content_of(spark: SparkSession, listing: Listing, file: SourceFile) -> tuple
     try:
         (found,) = frame.agg(F.count("*").alias("rows"), F.bit_xor(F.xxhash64(*columns)).alias("all")).collect()
     except Exception as error:
-        told = spark_error(error)
-        assert told is not None
-        assert told.endswith(f"{Path(file.path).name} is damaged: put a good copy in its place, or take it away."), told
+        reported = spark_error(error)
+        assert reported is not None
+        assert reported.endswith(
+            f"{Path(file.path).name} is damaged: put a good copy in its place, or take it away."
+        ), reported
         return None
     return found["rows"], found["all"]
 

@@ -43,12 +43,6 @@ def test_an_incremental_month_equals_a_full_one_after_changes_and_damage_and_rea
         unchanged.setattr(hourly, "read_files", None)  # no row is looked at again
         assert compute(spark, request, NOW, lambda stage, share, rows: stages.append(stage)) == before
     assert stages == ["looking at the files", "pricing", "done"]
-    day, aside = usage / "hourly" / "date=2026-10-21", usage / "aside"
-    shutil.copytree(day, aside)
-    for file in day.iterdir():
-        file.unlink()  # no tier begins on that day: what is in brief is enough
-    assert computed(spark, usage, incremental=True) == before
-    shutil.copytree(aside, day, dirs_exist_ok=True)
 
     # a correction, a copy, a bad row and an unreadable file on the last day, another day gone
     corrected = [row | {"seq": 2, "billing_units": 9 * MILLION} for row in month(2)]
@@ -62,8 +56,21 @@ def test_an_incremental_month_equals_a_full_one_after_changes_and_damage_and_rea
     assert [file.day for listing in summed for file in listing.files] == []  # the last day only grew
     assert (full.counts.copies, full.counts.quarantined) == (4, 1)
 
+
+@pytest.mark.nightly
+def test_a_month_is_priced_without_the_hours_of_a_day_in_brief_and_without_notes_that_can_be_read(
+    spark: SparkSession, usage: Path, write: Write
+) -> None:
+    write(month(0), USAGE)
+    before = computed(spark, usage, incremental=True)
+    day, aside = usage / "hourly" / "date=2026-10-21", usage / "aside"
+    shutil.copytree(day, aside)
+    for file in day.iterdir():
+        file.unlink()  # no tier begins on that day: what is in brief is enough
+    assert computed(spark, usage, incremental=True) == before
+    shutil.copytree(aside, day, dirs_exist_ok=True)
     (usage / "hourly" / "_2026-10.json").write_text("{half written")  # which is not what its checksum says
-    assert computed(spark, usage, incremental=True) == full
+    assert computed(spark, usage, incremental=True) == before == computed(spark, usage)
 
 
 @pytest.mark.nightly
@@ -105,6 +112,7 @@ def test_a_run_that_breaks_off_before_it_notes_what_it_wrote_is_not_believed(
     assert computed(spark, usage, incremental=True) == computed(spark, usage)
 
 
+@pytest.mark.nightly
 def test_a_row_from_the_future_is_looked_at_again_when_its_time_has_come(spark: SparkSession, usage: Path) -> None:
     day = OCTOBER.start + timedelta(days=2)
     rows = [record("now", day), *(record(f"later{n}", day + timedelta(hours=12)) for n in range(2))]
@@ -116,6 +124,7 @@ def test_a_row_from_the_future_is_looked_at_again_when_its_time_has_come(spark: 
     assert (late.counts.accepted, late.counts.quarantined) == (3, 0)
 
 
+@pytest.mark.nightly
 def test_a_day_that_grew_below_the_next_tier_counts_what_came_once(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
@@ -130,10 +139,10 @@ def kept_in_brief(spark: SparkSession, usage: Path) -> set[tuple[str, int]]:
     """The units of each day as they are kept in brief; what is kept by the hour comes to the same."""
     table = spark.read.parquet(str(usage / "hourly"))
     brief = spark.read.parquet(str(usage / "hourly" / "_brief"))
-    told = [
+    reported = [
         frame.groupBy("date").agg(F.sum("billing_units").alias("units")).collect()
         for frame in (table, brief.where("hour is null"), brief.where("hour is not null"))
     ]
-    by_hour, by_day, by_pace = ({(str(row["date"]), row["units"]) for row in rows} for rows in told)
+    by_hour, by_day, by_pace = ({(str(row["date"]), row["units"]) for row in rows} for rows in reported)
     assert by_hour == by_day == by_pace
     return by_day

@@ -58,7 +58,7 @@ def seconds(hours: Sequence[int]) -> dict[tuple[str, int], int]:
     return {(FIRST if hour < START + 86_400 else SECOND, hour): 1 for hour in hours}
 
 
-def test_a_day_is_computed_once_until_it_or_the_wish_changes(month: Month) -> None:
+def test_a_day_is_computed_once_until_it_or_the_request_changes(month: Month) -> None:
     assert month.get(of_hours(HOURS)) == month.get(of_hours(HOURS)) == seconds(HOURS)
     assert month.looks == [[FIRST, SECOND]]
 

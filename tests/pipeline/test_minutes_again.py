@@ -42,7 +42,7 @@ def test_the_hour_in_which_a_tier_begins_counts_each_record_once(
 
 
 @pytest.mark.nightly
-def test_what_comes_between_the_hours_and_the_minutes_is_the_next_runs_and_what_changes_is_told(
+def test_what_comes_between_the_hours_and_the_minutes_is_the_next_runs_and_what_changes_is_reported(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
     rows = [record(f"r{n}", OCTOBER.start + timedelta(minutes=n), units=MILLION) for n in range(30)]

@@ -99,10 +99,14 @@ def outcome(request: pytest.FixtureRequest, spark: SparkSession, usage: Path, wr
     return computed(spark, usage, **terms)
 
 
-@pytest.mark.parametrize("outcome", [False, True], ids=["full", "incremental"], indirect=True)
+@pytest.mark.parametrize(
+    "outcome",
+    [pytest.param(False, id="full", marks=pytest.mark.nightly), pytest.param(True, id="incremental")],
+    indirect=True,
+)
 def test_episodes_availability_and_the_operations_of_each(outcome: Outcome) -> None:
-    told = [(each.entity, each.cause, each.reason, each.started, each.down_s) for each in outcome.episodes]
-    assert told == [
+    described = [(each.entity, each.cause, each.reason, each.started, each.down_s) for each in outcome.episodes]
+    assert described == [
         ("payments", "failed_over", "", at(hours=-5), 3_600),
         ("orders", "failed_over", "timeouts", at(days=3, minutes=1), 600),
         ("orders", "forced", "maintenance", at(days=3, minutes=20, microseconds=5), 1_800),
@@ -160,7 +164,7 @@ def test_extra_counts_what_had_not_been_without_the_outage() -> None:
 def test_what_comes_home_after_midnight_on_the_first_is_of_the_outage_before_the_month(
     spark: SparkSession, usage: Path, write: Write
 ) -> None:
-    told = [
+    described = [
         event(1, "orders", "failed_over", at(hours=-9)),
         event(2, "orders", "recovered", at(hours=-8)),
         event(3, "orders", "failed_over", at(hours=-2)),
@@ -169,7 +173,7 @@ def test_what_comes_home_after_midnight_on_the_first_is_of_the_outage_before_the
         event(6, "payments", "recovered", at(minutes=-10)),  # whose backlog was home by midnight
     ]
     write([record("a", at(minutes=20), kind="syphon_receive", units=100)], USAGE)
-    path = folded(usage, told)
+    path = folded(usage, described)
     outcome = computed(spark, usage, outages=str(path), inventory=(("contoso", "orders"),))
     assert [(each.entity, each.started, each.down_s, each.units) for each in outcome.episodes] == [
         ("orders", at(hours=-2), 0, {"syphon_receive": 100})

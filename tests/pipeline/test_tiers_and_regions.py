@@ -18,6 +18,7 @@ from pipeline.schemas import USAGE
 from pipeline.tariffs import Crossing, Namespace, Tariffs, read_tariffs
 from tests.pipeline.conftest import Write
 from tests.pipeline.test_charges_on_spark import MILLION, OCTOBER, PRICES, computed, invoice_of, record
+from tests.selection import nightly
 
 NAMESPACES = {
     "small": Namespace(name="small", scope="sub", tier="basic"),
@@ -28,7 +29,10 @@ MIXED = Tariffs(namespaces=NAMESPACES, crossings={})
 
 
 @pytest.mark.spark
-def test_only_standard_operations_climb_the_ladder(spark: SparkSession, usage: Path, write: Write) -> None:
+@pytest.mark.parametrize("allocation", ["time", *nightly("pro-rata")])
+def test_only_standard_operations_climb_the_ladder(
+    spark: SparkSession, usage: Path, write: Write, allocation: str
+) -> None:
     first, later = OCTOBER.start, OCTOBER.start + timedelta(days=3)
     write(
         [
@@ -40,23 +44,22 @@ def test_only_standard_operations_climb_the_ladder(spark: SparkSession, usage: P
         ],
         USAGE,
     )
-    for allocation in ("time", "pro-rata"):
-        outcome = computed(spark, usage, tariffs=MIXED, allocation=allocation)
-        made = invoice_of(outcome)
-        by_place = {}
-        for line in made.lines:
-            place = (line.namespace, line.kind)
-            by_place[place] = by_place.get(place, Fraction(0)) + line.exact
-        assert by_place["contoso", "send"] == Fraction("5.6")
-        assert by_place["small", "send"] == 1
-        assert by_place["large", "send"] == 0
-        assert by_place["$system", "base"] == Fraction("0.013441") * 744
-        assert by_place["large", "base"] == Fraction("0.9275") * 744 * 2
-        assert ("elsewhere", "base") not in by_place
-        assert {line.kind: line.included for line in made.lines if line.namespace == "large"}["send"] == 12 * MILLION
-        days = next(priced.days for priced in outcome.priced if priced.invoice is made)
-        assert sum(day.exact for day in days) == Fraction("6.6")
-        assert invoice_of(outcome, "settlements").exact - made.exact == Fraction("0.05")
+    outcome = computed(spark, usage, tariffs=MIXED, allocation=allocation)
+    made = invoice_of(outcome)
+    by_place: dict[tuple[str, str], Fraction] = {}
+    for line in made.lines:
+        place = (line.namespace, line.kind)
+        by_place[place] = by_place.get(place, Fraction(0)) + line.exact
+    assert by_place["contoso", "send"] == Fraction("5.6")
+    assert by_place["small", "send"] == 1
+    assert by_place["large", "send"] == 0
+    assert by_place["$system", "base"] == Fraction("0.013441") * 744
+    assert by_place["large", "base"] == Fraction("0.9275") * 744 * 2
+    assert ("elsewhere", "base") not in by_place
+    assert {line.kind: line.included for line in made.lines if line.namespace == "large"}["send"] == 12 * MILLION
+    days = next(priced.days for priced in outcome.priced if priced.invoice is made)
+    assert sum(day.exact for day in days) == Fraction("6.6")
+    assert invoice_of(outcome, "settlements").exact - made.exact == Fraction("0.05")
 
 
 def lines_of(usage: list[Usage], connections: list[Connections], tariffs: Tariffs) -> dict[tuple[str, str], Fraction]:
@@ -126,7 +129,7 @@ def test_pairs_that_share_a_secondary_have_rows_of_their_own() -> None:
 
 
 @pytest.mark.spark
-def test_what_two_pairs_send_to_one_secondary_is_told_apart(spark: SparkSession, usage: Path, write: Write) -> None:
+def test_what_two_pairs_send_to_one_secondary_is_distinguished(spark: SparkSession, usage: Path, write: Write) -> None:
     backlog = record("a", namespace="dr", kind="send_backlog", units=20, bytes=10**9, pair="alpha")
     write([backlog, backlog | {"record_id": "b", "pair": "beta", "bytes": 10**8}], USAGE)
     tariffs = Tariffs(namespaces={}, crossings={"beta": Crossing(per_gigabyte=Fraction(1))})
@@ -138,7 +141,7 @@ def test_what_two_pairs_send_to_one_secondary_is_told_apart(spark: SparkSession,
     ]
 
 
-def test_bandwidth_nobody_knows_the_price_of_is_told_and_not_free_of_charge_in_silence() -> None:
+def test_bandwidth_nobody_knows_the_price_of_is_reported_and_not_free_of_charge_in_silence() -> None:
     tariffs = Tariffs(namespaces={}, crossings={"contoso": Crossing(meter="Inter Continent Data Transfer Out")})
     made = invoice(Terms(month=OCTOBER, prices=PRICES, tariffs=tariffs), "sub", [crossed("send_backlog")], [])
     assert made.unpriced_bytes == 71_680_000_000
@@ -163,7 +166,7 @@ def test_what_the_control_plane_writes_is_read(tmp_path: Path) -> None:
     assert tariffs.crossings == {"contoso": Crossing(per_gigabyte=Fraction("0.02"))}
 
 
-def test_namespaces_that_cannot_be_read_are_told_in_one_sentence(tmp_path: Path) -> None:
+def test_namespaces_that_cannot_be_read_are_reported_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "namespaces.jsonl"
     path.write_text('{"record": "namespace", "name": "x", "scope": "s", "tier": "gold"}')
     with pytest.raises(PipelineError, match="gold is no tier"):

@@ -27,7 +27,7 @@ VARIABLES = {
 def without_pauses() -> Iterator[None]:
     """These tests open and close hundreds of links, and a paired client each."""
     with prompt_links(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr("pairing.fleet.coordination._SLICE_S", 0.05)  # how long closing waits for who listens to Redis
+        patched.setattr("pairing.fleet.subscription._SLICE_S", 0.05)  # how long closing waits for who listens to Redis
         yield
 
 
@@ -43,9 +43,9 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, PairConf
     """The pair `contoso`, as a PAIRS_FILE tells it."""
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
-    told = load_pairs(file, VARIABLES)
-    monkeypatch.setattr(connections, "pairs", lambda: told)
-    return told
+    reported = load_pairs(file, VARIABLES)
+    monkeypatch.setattr(connections, "pairs", lambda: reported)
+    return reported
 
 
 @pytest.fixture(autouse=True)

@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+import redis
+from celery.worker.consumer import Gossip, Mingle
 from kombu import Consumer, Exchange, Message, Producer, Queue
 from redis.exceptions import ConnectionError
 
-from workers.broker import Channel, PersistentConnection
+from tests.hostile_redis import POISONS, poison
+from workers.broker import QUEUES, Channel, PersistentConnection
+from workers.celery import app
 
 TASKS = Queue("tasks-of-a-test", Exchange("tests"), routing_key="tasks")
 
@@ -58,3 +62,92 @@ def test_closing_a_channel_restores_its_unacknowledged_tasks_while_redis_answers
     unacknowledged.channel.qos.restore_unacked()
 
     assert TASKS(connection.channel()).get() is not None
+
+
+POISONED_QUEUE = Queue(QUEUES[0], Exchange("workers"), routing_key=QUEUES[0])
+
+
+@pytest.fixture
+def consumed(connection: PersistentConnection, redis_client: redis.Redis) -> Iterator[list[str]]:
+    """What a consumer of a worker's queue takes; every attempt to read drops what is no task."""
+    taken: list[str] = []
+
+    def take(body: str, message: Message) -> None:
+        taken.append(body)
+        message.ack()
+
+    with Consumer(connection, [POISONED_QUEUE], callbacks=[take]):
+        yield taken
+
+
+def drained(connection: PersistentConnection, taken: list[str]) -> list[str]:
+    """Reads until the task that was published last is there."""
+    Producer(connection, POISONED_QUEUE.exchange, POISONED_QUEUE.routing_key).publish("work")
+    while "work" not in taken:
+        connection.drain_events(timeout=10)
+    return taken
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b"\xff\x00",
+        b"[" * 100_000,
+        b"{}",
+        b"7",
+        b'{"properties": {}}',
+        b'{"body": "x", "properties": {"delivery_tag": [], "delivery_info": {}}}',
+        b'{"body": "x", "headers": {"task": []}, "properties": {"delivery_tag": "t",'
+        b' "delivery_info": {"exchange": "workers", "routing_key": "pings"}}}',
+        b'{"body": "//", "properties": {"body_encoding": "base64", "delivery_tag": "t",'
+        b' "delivery_info": {"exchange": "workers", "routing_key": "pings"}}}',
+    ],
+    ids=range(8),
+)
+def test_what_is_no_task_is_dropped_and_the_next_one_is_taken(
+    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str], entry: bytes
+) -> None:
+    redis_client.lpush(QUEUES[0], entry)
+
+    assert "work" in drained(connection, consumed)
+    assert redis_client.hlen("unacked") == 0
+
+
+@pytest.mark.parametrize("kind", POISONS)
+def test_tasks_are_sent_and_taken_whatever_was_put_under_the_keys_of_the_broker(
+    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str], kind: str
+) -> None:
+    keys = [QUEUES[0], "_kombu.binding.workers", "unacked", "unacked_index", "unacked_mutex"]
+    for key in keys:
+        consumed.clear()
+        poison(redis_client, [key], kind)
+        POISONED_QUEUE(connection.channel()).declare()
+        assert "work" in drained(connection, consumed), key
+
+
+@pytest.mark.parametrize("kind", POISONS)
+def test_tasks_that_were_not_acknowledged_are_restored_or_dropped(
+    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str], kind: str
+) -> None:
+    channel = connection.default_channel
+    redis_client.zadd("unacked_index", {"a tag": 1, b"\xff": 2})
+    redis_client.hset("unacked", mapping={"a tag": b"\xff\x00", b"\xff": "{}"})
+    channel.qos.restore_visible(num=10)
+    assert redis_client.zcard("unacked_index") == 0
+    poison(redis_client, ["unacked", "unacked_index"], kind)
+    channel.qos.restore_visible(num=10)
+
+
+def test_a_binding_to_what_is_no_queue_of_ours_is_left_out(
+    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str]
+) -> None:
+    redis_client.sadd("_kombu.binding.workers", f"{QUEUES[0]}\x06\x16\x06\x16workers:heartbeat", b"\xff", "x")
+
+    assert drained(connection, consumed) == ["work"]
+    assert not redis_client.exists("workers:heartbeat")
+
+
+def test_nobody_controls_workers_through_redis() -> None:
+    assert not app.conf.worker_enable_remote_control
+    with PersistentConnection("redis://127.0.0.1:1/0") as connection:
+        assert connection.transport.driver_type not in {*Gossip.compatible_transports, *Mingle.compatible_transports}

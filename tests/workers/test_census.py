@@ -52,7 +52,7 @@ class Queue:
         census.look(len(self.messages), self.peek, MOST)
         return Census.from_json(json.loads(json.dumps(census.to_json())))
 
-    def told(self, census: Census) -> dict[str, int]:
+    def reported(self, census: Census) -> dict[str, int]:
         return census.waiting(len(self.messages))
 
 
@@ -64,7 +64,7 @@ def test_what_one_look_can_see_is_counted_exactly_each_time():
     queue.drain(30, "orders")
     census = queue.look(census)
 
-    assert (queue.told(census), census.is_exact) == ({"payments": 5}, True)
+    assert (queue.reported(census), census.is_exact) == ({"payments": 5}, True)
 
 
 def test_an_empty_queue_holds_nothing_for_anybody_at_once_and_costs_no_peek():
@@ -75,7 +75,7 @@ def test_an_empty_queue_holds_nothing_for_anybody_at_once_and_costs_no_peek():
     peeks = queue.peeks
     census = queue.look(census)
 
-    assert (queue.told(census), census.is_exact, queue.peeks) == ({}, True, peeks)
+    assert (queue.reported(census), census.is_exact, queue.peeks) == ({}, True, peeks)
 
 
 def test_a_long_queue_is_gone_through_over_successive_looks():
@@ -87,7 +87,7 @@ def test_a_long_queue_is_gone_through_over_successive_looks():
         assert not census.is_exact
     census = queue.look(census)
 
-    assert (queue.told(census), census.is_caught_up) == ({"orders": 90, "payments": 30}, True)
+    assert (queue.reported(census), census.is_caught_up) == ({"orders": 90, "payments": 30}, True)
     assert queue.peeks <= 4 * (MOST / PAGE + 1)
 
 
@@ -104,12 +104,12 @@ def test_an_entity_whose_messages_are_home_has_none_after_a_bounded_number_of_lo
     queue.send("orders", 400)
     for _ in range(13):
         census = queue.look(census)
-    assert queue.told(census) == {"payments": 50, "orders": 400}
+    assert queue.reported(census) == {"payments": 50, "orders": 400}
     queue.drain(50, "payments")
     for _ in range(2 * 400 // (MOST // 2)):
         census = queue.look(census)
 
-    assert queue.told(census) == {"orders": 400}
+    assert queue.reported(census) == {"orders": 400}
 
 
 def test_new_messages_are_seen_at_the_next_look_however_long_the_queue():
@@ -120,17 +120,17 @@ def test_new_messages_are_seen_at_the_next_look_however_long_the_queue():
     queue.send("payments", 5)
     census = queue.look(census)
 
-    assert queue.told(census) == {"orders": 400, "payments": 5}
+    assert queue.reported(census) == {"orders": 400, "payments": 5}
 
 
 def test_estimates_sum_to_what_the_queue_holds():
     queue, census = Queue(), Census()
     queue.send("orders", 300)
     census = queue.look(census)
-    assert queue.told(census) == {"orders": 300}
+    assert queue.reported(census) == {"orders": 300}
     queue.drain(100)
 
-    assert queue.told(queue.look(census)) == {"orders": 200}
+    assert queue.reported(queue.look(census)) == {"orders": 200}
 
 
 def test_the_oldest_message_for_each_is_known():
@@ -151,7 +151,7 @@ def test_a_queue_that_was_made_anew_is_found_out():
     for _ in range(12):
         census = queue.look(census)
 
-    assert queue.told(census) == {"payments": 100}
+    assert queue.reported(census) == {"payments": 100}
 
 
 @settings(deadline=None, max_examples=depth(60))
@@ -167,4 +167,4 @@ def test_when_nothing_changes_any_more_the_counts_become_right(data: st.DataObje
         census = queue.look(census)
     names = [one.entity for one in queue.messages]
 
-    assert queue.told(census) == {name: names.count(name) for name in names}
+    assert queue.reported(census) == {name: names.count(name) for name in names}

@@ -68,7 +68,7 @@ def test_an_event_stays_in_the_stream_while_the_database_refuses_it(
     assert fleet.xlen("pairing:events") == 1
 
 
-def test_pages_are_told_after_the_event_is_stored(
+def test_pages_are_notified_after_the_event_is_stored(
     reader: Reader, fleet: redis.Redis, announced: redis.client.PubSub
 ) -> None:
     SharedState(fleet, "contoso").report(event("a"))
@@ -76,7 +76,7 @@ def test_pages_are_told_after_the_event_is_stored(
     assert announced.get_message(timeout=60) is not None
 
 
-def test_health_follows_the_event_that_tells_of_it(reader: Reader, fleet: redis.Redis) -> None:
+def test_health_follows_the_event_that_reports_it(reader: Reader, fleet: redis.Redis) -> None:
     shared = SharedState(fleet, "contoso")
     shared.fail_over("orders", "drill", operator="ada", process="web")
     shared.record_ping("orders", accepted=False, reason="refused")

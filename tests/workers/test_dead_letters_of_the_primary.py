@@ -50,8 +50,8 @@ def ada(fleet: object) -> Client:
 
 
 def act(client: Client, verb: str, queue: str = "orders", **more: object) -> None:
-    wish = {"queue": queue, "verb": verb, "which": "all", "reason": "mended", **more}
-    client.post("/backlog/contoso/dead-letters/", wish, headers={"HX-Request": "true"})
+    form = {"queue": queue, "verb": verb, "which": "all", "reason": "mended", **more}
+    client.post("/backlog/contoso/dead-letters/", form, headers={"HX-Request": "true"})
     dead_letters.carry_out(DeadLetterJob.objects.latest("pk").pk)
 
 
@@ -82,7 +82,7 @@ def test_they_go_back_to_where_they_died(died: Secondary, ada: Client, fleet: re
 
     assert DeadLetterJob.objects.get().done == 3
     assert died.received("orders", 3) == ["one", "two", "three"]
-    assert not fleet.keys("*verdicts*"), "the books of backlog queues hear nothing of them"
+    assert not fleet.keys("*verdicts*"), "the ledgers of backlog queues do not contain them"
     assert "orders has no dead letter" in ada.get(PAGE, {"queue": "orders", "show": "dead"}).text
 
 
@@ -103,9 +103,9 @@ def test_they_are_discarded_on_record(died: Secondary, ada: Client) -> None:
 
 
 def test_they_are_downloaded(died: Secondary, ada: Client) -> None:
-    told = ada.get("/backlog/contoso/messages.json", {"queue": "orders", "show": "dead"}).json()
+    reported = ada.get("/backlog/contoso/messages.json", {"queue": "orders", "show": "dead"}).json()
 
-    assert [one["dead_letter_reason"] for one in told["messages"]] == ["Unreadable"] * 3
+    assert [one["dead_letter_reason"] for one in reported["messages"]] == ["Unreadable"] * 3
 
 
 # Of subscriptions ---------------------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ Strings = Mapping[str, str]
 
 @pytest.fixture(scope="module")
 def strings() -> Iterator[Strings]:
-    with namespaces() as told:
-        yield told
+    with namespaces() as reported:
+        yield reported
 
 
 @pytest.fixture
@@ -72,16 +72,16 @@ def pair(
         monkeypatch.setenv(name, text)
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     settings.PAIRS_FILE.write_text(PAIRS)
-    told: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
+    reported: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
     for room in (connections, watchers, orphans, pingers, syphons, drills):
-        monkeypatch.setattr(room, "pairs", lambda: told)
+        monkeypatch.setattr(room, "pairs", lambda: reported)
     monkeypatch.setattr(exercise, "cost", lambda *_: None)
     monkeypatch.setattr("pairing.fleet.coordination._RECONCILE_S", 0.5)  # a process tells of itself so often
     monkeypatch.setattr("pairing.drain.flow._SLICE_S", 0.2)  # a syphon sees so often that it is to stop
     monkeypatch.setattr(syphons, "_LOOK_S", 0.1)
     # Threads that share SQLite's database of tests, which is in memory, do not wait for each other's tables.
     monkeypatch.setattr(pingers, "catch_up", lambda *_: None)
-    list(sync(told))
+    list(sync(reported))
     syphons.host("contoso")
     yield Pair.objects.get()
     slices.stop_all()
@@ -95,9 +95,9 @@ def pair(
 def begun(pair: Pair, path: str = CANARY, **more: Any) -> Drill:
     who: Any = wanting.Delegate("ada")
     identity = more.pop("request_id", f"{id(pair):032x}")
-    wish = Request(user=who, pair=pair, target=path, reason="a test", request_id=identity)
+    request = Request(user=who, pair=pair, target=path, reason="a test", request_id=identity)
     kind = more.pop("kind", "queue")
-    row = wanting.wanted(wish, creates=more.pop("creates", False), messages=more.pop("messages", 9), kind=kind)
+    row = wanting.wanted(request, creates=more.pop("creates", False), messages=more.pop("messages", 9), kind=kind)
     assert row is not None
     return row
 
@@ -135,9 +135,14 @@ def test_a_drill_goes_through_the_backlog_and_comes_home_whole(
         row = carried_out(begun(pair))
 
     assert (row.outcome, row.detail) == ("passed", "All 9 messages arrived; 3 went through the backlog.")
-    told = row.report["messages"]
-    assert (told["received"], told["lost"], told["duplicates"], told["seen_in_backlog"]) == (9, [], [], 3)
-    assert told["in_order"]["before"]
+    reported = row.report["messages"]
+    assert (reported["received"], reported["lost"], reported["duplicates"], reported["seen_in_backlog"]) == (
+        9,
+        [],
+        [],
+        3,
+    )
+    assert reported["in_order"]["before"]
     times = row.report["times_s"]
     assert 0 < times["until_the_first_diverted_send"] < 20 + watch.withheld
     assert None not in times.values()
@@ -149,7 +154,7 @@ def test_a_drill_goes_through_the_backlog_and_comes_home_whole(
     assert primary.get_queue_runtime_properties(CANARY).active_message_count == 0
 
 
-def test_everything_is_in_the_audit_trail_and_the_deeds_name_the_drill(
+def test_everything_is_in_the_audit_trail_and_the_actions_name_the_drill(
     pair: Pair, primary: ServiceBusAdministrationClient
 ) -> None:
     primary.delete_queue(CANARY)  # so that the drill makes it
@@ -157,8 +162,8 @@ def test_everything_is_in_the_audit_trail_and_the_deeds_name_the_drill(
     row = carried_out(begun(pair, creates=True))
 
     assert not primary.get_queue(CANARY).requires_session
-    deeds = list(AuditEntry.objects.order_by("pk").values_list("verb", "operator", "target", "outcome"))
-    assert deeds == [
+    actions = list(AuditEntry.objects.order_by("pk").values_list("verb", "operator", "target", "outcome"))
+    assert actions == [
         ("fail_over", "ada", CANARY, "done"),
         ("release", "ada", CANARY, "done"),
         ("drill_ended", "ada", CANARY, "done"),

@@ -1,4 +1,4 @@
-"""Events of one entity are in their order in the database, whatever the clocks of those who told them say."""
+"""Events of one entity are in their order in the database, whatever the clocks of those who reported them say."""
 
 import threading
 import time
@@ -68,7 +68,7 @@ def eventually(holds: Callable[[], object], within_s: float = 120) -> None:
 
 
 def a_while() -> None:
-    """Lets more time pass than a clock is known to on a machine that has much to do: time itself is told apart here."""
+    """Lets more time pass than the uncertainty of a clock on a busy machine, because the test compares times."""
     threading.Event().wait(0.3)
 
 
@@ -83,21 +83,21 @@ def test_a_reporter_whose_clock_is_three_seconds_off_turns_no_events_round(
 ) -> None:
     off, right = join("off", ahead_s), join("right", 0.0)
     began = datetime.now(UTC)
-    told = []
+    reported = []
     for count, (process, kind) in enumerate(
         [(right, "failing"), (off, "failing"), (off, "failed_over"), (right, "recovered"), (off, "failing")], 1
     ):
         a_while()
         process.sees(kind)
-        told.append((kind, process.name))
+        reported.append((kind, process.name))
         eventually(lambda wanted=count: fleet.xlen(EVENTS) == wanted)  # type: ignore[misc]
     collect(reader)
-    assert stored() == told
+    assert stored() == reported
     times = FailoverEvent.objects.values_list("time", flat=True)
     assert all(began <= at <= datetime.now(UTC) + timedelta(seconds=0.5) for at in times)
 
 
-def test_an_operators_word_is_told_by_the_fleets_clock_too(
+def test_an_operators_word_is_reported_by_the_fleets_clock_too(
     join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The web server's own clock is off here."""
@@ -113,7 +113,7 @@ def test_an_operators_word_is_told_by_the_fleets_clock_too(
 
 
 @pytest.mark.parametrize("is_one", [True, False], ids=["of one entity", "of several"])
-def test_an_operators_word_is_told_also_if_its_process_dies_before_the_commit(
+def test_an_operators_word_is_reported_also_if_its_process_dies_before_the_commit(
     fleet: redis.Redis, reader: Reader, monkeypatch: pytest.MonkeyPatch, is_one: bool
 ) -> None:
     ann = get_user_model().objects.create_superuser("ann")
@@ -133,11 +133,11 @@ def test_an_operators_word_is_told_also_if_its_process_dies_before_the_commit(
     AuditEntry.objects.update(at=datetime.now(UTC) - 2 * UNSEEN_END)
     assert (click("1"), click("2")) == ("unchanged", "unchanged")
 
-    told = FailoverEvent.objects.get()
-    assert (told.kind, told.entity, told.operator, told.reason) == ("forced", "orders", "ann", "drill")
+    reported = FailoverEvent.objects.get()
+    assert (reported.kind, reported.entity, reported.operator, reported.reason) == ("forced", "orders", "ann", "drill")
 
 
-def test_an_operators_word_is_stored_once_though_it_is_told_twice(fleet: redis.Redis, reader: Reader) -> None:
+def test_an_operators_word_is_stored_once_though_it_is_reported_twice(fleet: redis.Redis, reader: Reader) -> None:
     ann = get_user_model().objects.create_superuser("ann")
     pair = Pair.objects.get(name="contoso")
     FAIL_OVER.run_on(Request(ann, pair, "*", "drill", "1"), ["orders", "payments"])
@@ -152,7 +152,7 @@ def dies(_: object) -> None:
     raise OSError("power fails")
 
 
-def test_an_event_that_waited_for_redis_is_told_at_its_own_time(
+def test_an_event_that_waited_for_redis_is_reported_at_its_own_time(
     join: Callable[[str, float], Process], fleet: redis.Redis, reader: Reader
 ) -> None:
     """Its place in the stream is not its place in time."""

@@ -1,4 +1,4 @@
-"""Syphons that receive and do not deliver are told of with the worker's heartbeat."""
+"""Syphons that receive and do not deliver are reported with the worker's heartbeat."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -13,14 +13,14 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUEUE = "contoso/x-servicebus-transfer/0"
 
 
-def running(monkeypatch: pytest.MonkeyPatch, **told: object) -> None:
+def running(monkeypatch: pytest.MonkeyPatch, **reported: object) -> None:
     progress = Progress(QUEUE, Ledger(QUEUE), state="moving", last_error="orders: it refused the key")
-    for name, value in told.items():
+    for name, value in reported.items():
         setattr(progress, name, value)
     monkeypatch.setattr(syphons, "_running", {"contoso": SimpleNamespace(progress={QUEUE: progress})})
 
 
-def test_a_syphon_that_delivers_nothing_for_more_than_a_minute_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_syphon_that_delivers_nothing_for_more_than_a_minute_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, hindered_since=NOON)
     assert syphons.hindered(NOON + timedelta(seconds=60)) == {}
     assert syphons.hindered(NOON + timedelta(seconds=61)) == {

@@ -43,8 +43,8 @@ def namespaces() -> Iterator[dict[str, str]]:
     with subprocess.Popen([*command, "--entity", "contoso/orders"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline().strip().split(" ", 2) for _ in range(2)]
-        told = {name: text for _, name, text in lines}
-        yield {"WORKERS_PRIMARY": told["contoso"], "WORKERS_SECONDARY": told["contoso-dr"]}
+        reported = {name: text for _, name, text in lines}
+        yield {"WORKERS_PRIMARY": reported["contoso"], "WORKERS_SECONDARY": reported["contoso-dr"]}
         process.terminate()
 
 
@@ -57,11 +57,11 @@ def fleet_of_one(
         monkeypatch.setenv(name, text)
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
-    told = load_pairs(file)
+    reported = load_pairs(file)
     for room in (connections, orphans, pingers, watchers, syphons):
-        monkeypatch.setattr(room, "pairs", lambda: told)
-    list(sync(told))
-    yield told
+        monkeypatch.setattr(room, "pairs", lambda: reported)
+    list(sync(reported))
+    yield reported
     slices.stop_all()
     syphons.leave()
     syphons._hosts.clear()
@@ -109,7 +109,7 @@ def test_an_accepted_ping_brings_an_entity_back_and_the_database_knows(
     eventually(lambda: application.entity_health("orders").state == "healthy")
 
 
-def test_a_sample_tells_how_many_messages_wait_for_whom(
+def test_a_sample_shows_how_many_messages_wait_for_whom(
     fleet: redis.Redis, application: PairedServiceBusClient, namespaces: dict[str, str]
 ) -> None:
     fail_over_orders(fleet, application, hold=True)
@@ -176,7 +176,7 @@ def test_a_client_that_was_closed_is_replaced(fleet_of_one: object) -> None:
     assert connections.client("contoso").state == "opened"
 
 
-def test_a_pair_without_connection_string_is_told_in_one_sentence_and_not_tried_at_once_again(
+def test_a_pair_without_connection_string_is_reported_in_one_sentence_and_not_tried_at_once_again(
     fleet_of_one: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WORKERS_PRIMARY")

@@ -35,8 +35,8 @@ entities = ["orders", "payments"]
 
 @pytest.fixture(scope="module")
 def strings() -> Iterator[dict[str, str]]:
-    with namespaces() as told:
-        yield told
+    with namespaces() as reported:
+        yield reported
 
 
 @pytest.fixture
@@ -49,10 +49,10 @@ def secondary(
     file = tmp_path / "pairs.toml"
     file.write_text(PAIRS)
     settings.PAIRS_FILE = file  # type: ignore[attr-defined]
-    told: Mapping[str, PairConfig] = load_pairs(file)
+    reported: Mapping[str, PairConfig] = load_pairs(file)
     for room in (connections, watchers, orphans):
-        monkeypatch.setattr(room, "pairs", lambda: told)
-    list(sync(told))
+        monkeypatch.setattr(room, "pairs", lambda: reported)
+    list(sync(reported))
     with Secondary.of(strings) as here:
         yield here
         slices.stop_all()
@@ -68,8 +68,8 @@ def empty(here: Secondary) -> None:
 
 
 def errand(model: type, **more: object) -> object:
-    told = {"path": ORPHAN, "by": "ada", "at": timezone.now(), "request_id": f"{model.__name__}-{len(more)}"}
-    return model.objects.create(pair=Pair.objects.get(), **told, **more)
+    reported = {"path": ORPHAN, "by": "ada", "at": timezone.now(), "request_id": f"{model.__name__}-{len(more)}"}
+    return model.objects.create(pair=Pair.objects.get(), **reported, **more)
 
 
 def job(**more: object) -> DeadLetterJob:
@@ -131,7 +131,7 @@ def test_unpaired_primaries_are_known_by_the_names_of_backlog_queues(
 # Draining -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_orphan_in_quarantine_is_drained_home_and_the_row_tells_how_many(
+def test_an_orphan_in_quarantine_is_drained_home_and_the_row_shows_how_many(
     secondary: Secondary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orphans, "LOOK_S", 0.2)  # the counts of a local namespace do not lag behind
@@ -232,7 +232,7 @@ def test_chosen_ones_go_elsewhere_and_the_others_stay_free_for_everybody(dead: S
     assert [message.sequence_number for message in left] == [first, third]
 
 
-def test_what_does_not_tell_where_it_was_meant_for_is_told_and_stays(dead: Secondary) -> None:
+def test_what_does_not_say_where_it_was_meant_for_is_reported_and_stays(dead: Secondary) -> None:
     with dead.client.get_queue_sender(ORPHAN) as sender:
         sender.send_messages(ServiceBusMessage("whose am I?"))
     dead.dead_letter(ORPHAN, 1)
@@ -264,17 +264,19 @@ def test_a_discarded_message_is_on_record_with_a_digest_and_without_its_body(dea
     assert numbers(dead) == []
 
 
-@pytest.mark.parametrize(("kind", "verdict"), [("discard", "discarded"), ("resubmit", "restored")])
-def test_the_books_of_the_queue_say_what_became_of_its_dead_letters(dead: Secondary, kind: str, verdict: str) -> None:
+@pytest.mark.parametrize(("kind", "decision"), [("discard", "discarded"), ("resubmit", "restored")])
+def test_the_ledgers_of_the_queue_say_what_became_of_its_dead_letters(
+    dead: Secondary, kind: str, decision: str
+) -> None:
     first, *others = numbers(dead)
-    books = Ledger(ORPHAN)
+    ledger = Ledger(ORPHAN)
     for number in (first, *others):
-        books.close(number, "dead_lettered")
+        ledger.close(number, "dead_lettered")
 
     carried_out(job(kind=kind, numbers=others, total=2))
 
-    assert SharedDecisions(watchers.shared_state("contoso"), ORPHAN).apply(books) == 1
-    assert (books.count("dead_lettered"), books.count(verdict)) == (1, 2)  # type: ignore[arg-type]
+    assert SharedDecisions(watchers.shared_state("contoso"), ORPHAN).apply(ledger) == 1
+    assert (ledger.count("dead_lettered"), ledger.count(decision)) == (1, 2)  # type: ignore[arg-type]
 
 
 def test_an_unknown_destination_refuses_each_and_loses_none(dead: Secondary) -> None:
@@ -339,12 +341,12 @@ def test_chosen_ones_that_take_several_slices_are_all_counted_and_the_rest_is_no
 
     carried_out(row)
 
-    told = "discarded" if kind == "discard" else "sent again"
-    assert (row.done, row.ended_at is not None, row.detail) == (2, True, f"2 {told}.")
+    reported = "discarded" if kind == "discard" else "sent again"
+    assert (row.done, row.ended_at is not None, row.detail) == (2, True, f"2 {reported}.")
     assert numbers(dead) == [third]
 
 
-def test_what_others_took_away_meanwhile_is_told(dead: Secondary) -> None:
+def test_what_others_took_away_meanwhile_is_reported(dead: Secondary) -> None:
     first, second, third = numbers(dead)
     with dead.client.get_queue_receiver(ORPHAN, sub_queue="deadletter") as other:
         (taken,) = other.receive_messages(max_message_count=1, max_wait_time=60)
@@ -357,7 +359,7 @@ def test_what_others_took_away_meanwhile_is_told(dead: Secondary) -> None:
 
 
 @pytest.mark.parametrize("limit", ["MOST_HELD", "MOST_HELD_BYTES", "REACH_S"])
-def test_what_lies_behind_more_than_can_be_kept_locked_is_told_as_out_of_reach(
+def test_what_lies_behind_more_than_can_be_kept_locked_is_reported_as_out_of_reach(
     dead: Secondary, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     first, second, third = numbers(dead)

@@ -80,8 +80,8 @@ def eventually(condition: Callable[[], object], what: str) -> None:
 
 
 def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
-    """Three messages, an outage with five, its end, and all eight received; what was told meanwhile."""
-    told: list[Event] = []
+    """Three messages, an outage with five, its end, and all eight received; what was reported meanwhile."""
+    reported: list[Event] = []
     options = SendAvailabilityOptions(
         backlog_queue_count=2,
         primary_namespace="contoso",
@@ -91,7 +91,7 @@ def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
     )
     strings = namespaces.strings["contoso"], namespaces.strings["contoso-dr"]
     with PairedServiceBusClient.from_connection_string(*strings, options=options) as client:
-        client.on_event(told.append)
+        client.on_event(reported.append)
         with client.get_queue_sender("orders") as sender:
             sender.send_messages([ServiceBusMessage(b"x") for _ in range(3)])
             namespaces.ask("contoso", "POST", "faults", {"entity": "orders", "operation": "send", "effect": "reject"})
@@ -107,7 +107,7 @@ def an_outage(namespaces: Namespaces, redis_url: str) -> list[Event]:
         finally:
             stop.set()
             syphon.join(60)
-    return told
+    return reported
 
 
 def send(sender: Any) -> None:
@@ -137,9 +137,9 @@ def test_a_mended_outage_is_on_the_report_and_its_operations_are_those_the_names
     fleet: redis.Redis, redis_url: str, namespaces: Namespaces, tmp_path: Path, settings: Any, admin_client: Client
 ) -> None:
     settings.PAIRS_FILE = tmp_path / "none.toml"
-    told = an_outage(namespaces, redis_url)
+    reported = an_outage(namespaces, redis_url)
     counted = {name: namespaces.billed(name) for name in ("contoso", "contoso-dr")}
-    projection.record_events(told)
+    projection.record_events(reported)
     collected(fleet, tmp_path)
     month = f"{datetime.now(UTC):%Y-%m}"
     call_command("compute_charges", month=month, usage=str(tmp_path), rule="settlements")

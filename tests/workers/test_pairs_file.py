@@ -70,14 +70,14 @@ def test_a_changed_file_is_taken_in_once_it_has_stood_still_for_a_look(folder: F
 
 
 @pytest.mark.parametrize("text", ["[pairs", "", PAIRS + "backlog_queue_count = 0"])
-def test_a_file_that_cannot_be_used_changes_nothing_and_is_told_once(folder: Folder, text: str) -> None:
+def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(folder: Folder, text: str) -> None:
     before = folder.pairs.pairs()
     folder.write(text)
     with structlog.testing.capture_logs() as logs:
         assert folder.looks(5) == {"contoso"}
     assert folder.pairs.pairs() is before
-    [told] = logs
-    assert (told["log_level"], told["problem"]) == ("error", folder.pairs.problem)
+    [reported] = logs
+    assert (reported["log_level"], reported["problem"]) == ("error", folder.pairs.problem)
     assert "pairs.toml" in folder.pairs.problem
     folder.write(PAIRS + OTHER)
     assert folder.looks() == {"contoso", "fabrikam"}
@@ -110,7 +110,9 @@ def test_a_worker_that_never_had_a_file_of_use_says_so(folder: Folder) -> None:
     assert set(folder.pairs.pairs()) == {"contoso"}
 
 
-def test_a_problem_with_the_file_is_told_with_the_heartbeat(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_problem_with_the_file_is_reported_with_the_heartbeat(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "_file", folder.pairs)
     folder.looks()
     assert connections.problems() == {}
@@ -121,8 +123,8 @@ def test_a_problem_with_the_file_is_told_with_the_heartbeat(folder: Folder, monk
 
 @pytest.fixture(scope="module")
 def strings() -> Iterator[dict[str, str]]:
-    with namespaces() as told:
-        yield told
+    with namespaces() as reported:
+        yield reported
 
 
 @pytest.fixture
@@ -135,7 +137,7 @@ def worker(
     for name, text in strings.items():
         monkeypatch.setenv(name, text)
 
-    def told(count: int, name: str = "contoso") -> None:
+    def reported(count: int, name: str = "contoso") -> None:
         pairs = f"[pairs.{name}]\nbacklog_queue_count = {count}\n"
         ends = [(end, f'connection_string_env = "CONTOSO_{end.upper()}"') for end in ("primary", "secondary")]
         names = {"primary": "contoso", "secondary": "contoso-dr"}
@@ -143,10 +145,10 @@ def worker(
         (tmp_path / "new").write_text(pairs)
         (tmp_path / "new").replace(file)
 
-    told(1)
+    reported(1)
     monkeypatch.setattr(connections, "_file", PairsFile(lambda: file, load_pairs, connections._check, write_down))
     list(sync(connections.pairs()))
-    yield told
+    yield reported
     slices.stop_all()
     syphons.leave()
     syphons._hosts.clear()

@@ -26,7 +26,7 @@ def paused(fleet: redis.Redis, pairs: dict[str, PairConfig], monkeypatch: pytest
     return SharedState(fleet, "contoso")
 
 
-def test_a_redis_restarted_empty_is_told_of_the_pauses_again(paused: SharedState) -> None:
+def test_a_redis_restarted_empty_is_informed_of_the_pauses_again(paused: SharedState) -> None:
     watchers.refresh()
     assert {queue: (pause.by, pause.reason) for queue, pause in paused.paused().items()} == {
         "*": ("ada", "maintenance"),
@@ -49,7 +49,7 @@ def paced(paused: SharedState) -> SharedState:
     return paused
 
 
-def test_a_redis_restarted_empty_is_told_of_the_paces_again(paced: SharedState) -> None:
+def test_a_redis_restarted_empty_is_informed_of_the_paces_again(paced: SharedState) -> None:
     watchers.refresh()
     assert {target: (pace.rate, pace.by, pace.reason) for target, pace in paced.paces().items()} == {
         "*": (20, "ada", "slow"),

@@ -42,8 +42,8 @@ Strings = Mapping[str, str]
 
 @pytest.fixture(scope="module")
 def strings() -> Iterator[Strings]:
-    with namespaces() as told:
-        yield told
+    with namespaces() as reported:
+        yield reported
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ def pair(
         monkeypatch.setenv(name, text)
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     settings.PAIRS_FILE.write_text(PAIRS)
-    told: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
+    reported: Mapping[str, PairConfig] = load_pairs(settings.PAIRS_FILE)
     for room in (connections, watchers, orphans, readiness):
-        monkeypatch.setattr(room, "pairs", lambda: told)
-    list(sync(told))
+        monkeypatch.setattr(room, "pairs", lambda: reported)
+    list(sync(reported))
     yield Pair.objects.get()
     mend(strings)
     slices.stop_all()
@@ -71,9 +71,9 @@ def port(strings: Strings, name: str) -> int:
     return int(strings[name].split(";")[0].rpartition(":")[2].strip("/"))
 
 
-def fault(strings: Strings, name: str, **told: object) -> None:
+def fault(strings: Strings, name: str, **reported: object) -> None:
     request = urllib.request.Request(
-        f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", json.dumps(told).encode(), method="POST"
+        f"http://127.0.0.1:{port(strings, name)}/$emulator/faults", json.dumps(reported).encode(), method="POST"
     )
     urllib.request.urlopen(request, timeout=60).close()
 
@@ -97,7 +97,7 @@ def look_now() -> PairReadiness:
     return PairReadiness.objects.get()
 
 
-def told(row: PairReadiness) -> dict[str, str]:
+def reported(row: PairReadiness) -> dict[str, str]:
     return {check["name"]: check["verdict"] for check in row.checks}
 
 
@@ -108,8 +108,8 @@ def test_rights_that_are_there_are_shown_by_using_them_and_nothing_is_sent(pair:
 
     row = look_now()
 
-    verdicts = told(row)
-    assert (verdicts["secondary"], verdicts["queues"], verdicts["rights"]) == ("good", "good", "good")
+    results = reported(row)
+    assert (results["secondary"], results["queues"], results["rights"]) == ("good", "good", "good")
     assert Readiness.objects.get(entity="orders").own["home"] == "good"
     assert Readiness.objects.get(entity="payments").own["home"] == "good"
     assert enqueued(strings) == before
@@ -121,7 +121,7 @@ def test_a_right_that_was_shown_is_not_tried_again_at_once(pair: Pair) -> None:
     assert look_now().probes == first
 
 
-def test_a_refused_link_is_told_with_the_queue_and_what_to_give(pair: Pair, strings: Strings) -> None:
+def test_a_refused_link_is_reported_with_the_queue_and_what_to_give(pair: Pair, strings: Strings) -> None:
     path = "contoso/x-servicebus-transfer/1"
     refusal = {"effect": "refuse", "condition": "amqp:unauthorized-access", "operation": "attach"}
     connections.client("contoso")
@@ -164,13 +164,13 @@ def test_a_right_that_is_given_back_is_seen_at_the_next_look(pair: Pair, strings
     assert row.fell_at is None
 
 
-def test_an_administration_that_refuses_is_told(pair: Pair, strings: Strings) -> None:
+def test_an_administration_that_refuses_is_reported(pair: Pair, strings: Strings) -> None:
     connections.client("contoso")
     fault(strings, "CONTOSO_SECONDARY", operation="admin", effect="status", status=401)
 
     row = look_now()
 
-    assert told(row)["secondary"] == "bad"
+    assert reported(row)["secondary"] == "bad"
     assert "Manage claim" in next(check["todo"] for check in row.checks if check["name"] == "secondary")
 
 
@@ -182,7 +182,7 @@ def test_a_pair_that_cannot_be_opened_is_judged_all_the_same(pair: Pair, monkeyp
 
     row = look_now()
 
-    assert told(row)["secondary"] == "bad"
+    assert reported(row)["secondary"] == "bad"
     assert Readiness.objects.get(entity="orders").score <= 20
 
 
@@ -221,7 +221,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("error", "answer"), ERRORS.values(), ids=ERRORS.keys())
-def test_refusals_are_told_from_silence(error: Exception, answer: str) -> None:
+def test_refusals_are_distinguished_from_silence(error: Exception, answer: str) -> None:
     assert readiness.answer_of(error) == answer
 
 

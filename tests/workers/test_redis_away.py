@@ -64,11 +64,11 @@ def test_a_redis_that_answers_late_is_waited_for(slow_redis: threading.Event, fl
 @pytest.mark.django_db
 def test_a_redis_that_is_away_is_one_line_in_the_log_for_each_task(task: object, settings: object) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"  # type: ignore[attr-defined]
-    with capture_logs() as told:
+    with capture_logs() as reported:
         task()  # type: ignore[operator]
 
-    assert [(line["log_level"], line["event"]) for line in told] == [("warning", "Redis does not answer")]
-    assert "\n" not in told[0]["problem"]
+    assert [(line["log_level"], line["event"]) for line in reported] == [("warning", "Redis does not answer")]
+    assert "\n" not in reported[0]["problem"]
 
 
 def test_what_was_read_and_not_saved_when_redis_went_away_is_read_again(fleet: redis.Redis) -> None:

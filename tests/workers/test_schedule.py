@@ -71,10 +71,10 @@ def test_a_heartbeat_that_cannot_be_read_hides_no_worker(fleet: redis.Redis, odd
     assert heartbeats.heartbeats() == {"fresh": fresh}
 
 
-def test_a_heartbeat_tells_which_pairs_a_worker_cannot_serve_as_it_should(fleet: redis.Redis) -> None:
-    told = heartbeats.Heartbeat(datetime.now(UTC), ("pings",), {"contoso": "no backlog queue can be reached"})
+def test_a_heartbeat_reports_which_pairs_a_worker_cannot_serve_as_it_should(fleet: redis.Redis) -> None:
+    reported = heartbeats.Heartbeat(datetime.now(UTC), ("pings",), {"contoso": "no backlog queue can be reached"})
     older = json.dumps({"time": datetime.now(UTC).isoformat(), "queues": ["pings"]})
-    fleet.hset(heartbeats.KEY, mapping={"new": told.to_json(), "older": older})
+    fleet.hset(heartbeats.KEY, mapping={"new": reported.to_json(), "older": older})
     heard = heartbeats.heartbeats()
     assert heard["new"].problems == {"contoso": "no backlog queue can be reached"}
     assert heard["older"].problems == {}
@@ -87,6 +87,6 @@ def test_a_pair_that_is_served_without_its_backlog_is_a_problem_and_a_whole_one_
     monkeypatch.setattr(connections, "_clients", served)
     monkeypatch.setattr(connections, "_failed", {"northwind": (0.0, "it refused the key"), "fabrikam": (0.0, "before")})
     assert connections.problems() == {
-        "contoso": "no backlog queue can be reached: is the secondary away, or its key wrong?",
+        "contoso": "no backlog queue is reachable: check the secondary and its key.",
         "northwind": "it refused the key",
     }

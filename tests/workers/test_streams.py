@@ -34,7 +34,7 @@ def test_what_a_living_reader_holds_is_left_to_it(redis_client: redis.Redis) -> 
     assert [text for _, text in read_one(Reader(redis_client, "facts", "fact", "second"))] == ["free"]
 
 
-def test_a_reader_ends_when_it_is_told_to(redis_client: redis.Redis) -> None:
+def test_a_reader_ends_when_it_is_asked_to(redis_client: redis.Redis) -> None:
     stop = threading.Event()
     stop.set()
     assert list(Reader(redis_client, "facts", "fact", "a").batches(stop)) == []

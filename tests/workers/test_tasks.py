@@ -1,4 +1,4 @@
-"""How late tasks start: stamped when wished, counted by workers, told by `/metrics`; and whose the log lines are."""
+"""The delay of tasks: stamped when requested, counted by workers, reported by `/metrics`; and the ids in log lines."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from workers.celery import app
 from workers.tasks import Count, add, waited
 
 
-def test_a_delay_is_the_time_since_the_wish_and_never_negative() -> None:
+def test_a_delay_is_the_time_since_the_request_and_never_negative() -> None:
     assert waited({"sent_at": 100.0}, 102.5) == 2.5
     assert waited({"sent_at": 100.0}, 99.0) == 0
     assert waited({}, 99.0) == 0
@@ -43,7 +43,7 @@ def test_the_longest_delay_is_forgotten_after_a_minute(fleet: redis.Redis) -> No
     assert json.loads(str(fleet.hget(shared.TASKS, "pings.due")))["longest_s"] == 1
 
 
-def test_what_redis_does_not_take_is_told_with_the_next_heartbeat(fleet: redis.Redis, settings: object) -> None:
+def test_what_redis_does_not_take_is_reported_with_the_next_heartbeat(fleet: redis.Redis, settings: object) -> None:
     url = settings.REDIS_URL  # type: ignore[attr-defined]
     tasks._counts.clear()
     tasks.count("pings.due", delay_s=1.0)
@@ -56,7 +56,7 @@ def test_what_redis_does_not_take_is_told_with_the_next_heartbeat(fleet: redis.R
     assert json.loads(str(fleet.hget(shared.TASKS, "pings.due")))["starts"] == 2
 
 
-def test_a_wish_carries_its_time_to_the_worker(fleet: redis.Redis, redis_url: str) -> None:
+def test_a_request_carries_its_time_to_the_worker(fleet: redis.Redis, redis_url: str) -> None:
     before, app.conf.broker_url = app.conf.broker_url, redis_url
     try:
         with app.connection_for_write(redis_url) as connection:

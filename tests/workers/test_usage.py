@@ -126,7 +126,7 @@ def test_records_are_acknowledged_only_once_their_file_is_there(
 def collecting(
     fleet: redis.Redis, pairs: object, settings: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], None]]:
-    """Starts a collector that would write after 45 s; it is told to stop afterwards."""
+    """Starts a collector that would write after 45 s; it is asked to stop afterwards."""
     settings.USAGE_DIR, settings.USAGE_FLUSH_S = str(tmp_path), 45  # type: ignore[attr-defined]
     monkeypatch.setattr(collectors, "pairs", lambda: pairs)
     thread = threading.Thread(target=collectors.collect_usage)
@@ -167,7 +167,7 @@ def test_a_file_is_written_as_soon_as_much_is_held(
     eventually(lambda: fleet.xlen("pairing:usage") == 0)
 
 
-def test_what_a_collector_holds_is_written_when_it_is_told_to_stop(
+def test_what_a_collector_holds_is_written_when_it_is_asked_to_stop(
     collecting: Callable[[], None], fleet: redis.Redis, tmp_path: Path
 ) -> None:
     report(fleet, 7)

@@ -68,9 +68,9 @@ def test_an_entity_is_not_said_to_drain_once_its_messages_are_home(
 
 def test_what_is_scheduled_waits_too_so_that_sums_agree(secondary: Secondary) -> None:
     secondary.schedule(FIRST, 3, entity="orders")
-    told = waiting()
+    reported = waiting()
 
-    assert told == {"orders": 3}
+    assert reported == {"orders": 3}
     assert sum(queue.messages for queue in BacklogQueue.objects.all()) == 3
 
 

@@ -1,4 +1,4 @@
-"""The backend of those who sign in through the provider: known by issuer and subject, their groups by a claim."""
+"""The backend for people who sign in through the provider, identified by issuer and subject, with groups of a claim."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,21 +19,21 @@ log = structlog.get_logger(__name__)
 
 
 class NoAccess(Exception):
-    """The provider knows the person, but none of the groups has access here."""
+    """The provider knows the person, but none of the person's groups has access here."""
 
 
 class OidcBackend(GroupBackend):
-    """Takes the claims of a checked ID token; a password is not for it, and an e-mail address is no identity."""
+    """Takes the claims of a verified ID token; it accepts no password, and e-mail addresses are not identities."""
 
     def authenticate(  # type: ignore[override]
         self, request: HttpRequest | None, claims: Mapping[str, Any] | None = None, **credentials: Any
     ) -> User | None:
-        """The person of these claims. Raises NoAccess."""
+        """The person with these claims. Raises NoAccess."""
         return None if claims is None else person_of(claims)
 
 
 def person_of(claims: Mapping[str, Any]) -> User:
-    """The person of this subject, with the groups of today. Raises NoAccess."""
+    """The person with this subject, in the groups of the claim. Raises NoAccess."""
     wanted = groups_of(claims, settings.OIDC_GROUPS_CLAIM, settings.OIDC_LETS_IN)
     person = _person(claims, may_be_new=bool(wanted))
     if person is not None:
@@ -53,7 +53,7 @@ def _person(claims: Mapping[str, Any], *, may_be_new: bool) -> User | None:
 
 
 def _new_person(claims: Mapping[str, Any], key: dict[str, str]) -> User:
-    """A new person. Where the name belongs to somebody else, it gets a suffix."""
+    """A new person. If the name belongs to somebody else, it gets a suffix."""
     name, now = username_of(claims, settings.OIDC_NAME_CLAIM), timezone.now()
     if User.objects.filter(username__iexact=name).exists():
         name = f"{name}-{digest(key['issuer'] + key['subject'])}"
@@ -68,7 +68,7 @@ def _new_person(claims: Mapping[str, Any], key: dict[str, str]) -> User:
 
 
 def _keep_groups(person: User, wanted: list[str]) -> None:
-    """Adds and removes groups until the person's groups among ours are those of the claim."""
+    """Add and remove groups until the person's groups among ours equal those of the claim."""
     ours = set(person.groups.filter(name__in=GROUPS).values_list("name", flat=True))
     if ours == set(wanted):
         return

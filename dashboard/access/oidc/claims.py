@@ -11,9 +11,9 @@ _USUAL = re.compile(r"[^\w.@+-]+", re.ASCII)
 
 
 def groups_of(claims: Mapping[str, Any], claim: str, lets_in: Mapping[str, Sequence[str]]) -> list[str]:
-    """Our groups (viewer, operator, administrator) that the values of the claim give; empty: no access.
+    """Our groups (viewer, operator, administrator) that the values of the claim map to; empty: no access.
 
-    The claim is a list of texts, or one text with words between spaces or commas. Any other type gives no group.
+    The claim is a list of texts, or one text with words separated by spaces or commas. Any other type maps to no group.
     """
     given = set(_texts(claims.get(claim)))
     return [group for group in GROUPS if given & set(lets_in.get(group, ()))]
@@ -26,12 +26,12 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def username_of(claims: Mapping[str, Any], claim: str) -> str:
-    """A readable name of the characters that Django allows; from the digest of the subject where there is none."""
+    """A readable name of the characters that Django allows; without any, from the digest of the subject."""
     given = claims.get(claim) or claims.get("email") or ""
     name = _USUAL.sub("-", given if isinstance(given, str) else "").strip("-")[:100]
     return name or f"person-{digest(str(claims.get('sub', '')))}"
 
 
 def digest(subject: str) -> str:
-    """A short suffix that distinguishes two people of one name."""
+    """A short suffix that distinguishes two people with the same name."""
     return hashlib.sha256(subject.encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""The provider's client: authorization code with PKCE, state and nonce, and checked tokens, by Authlib."""
+"""The client of the provider: authorization code with PKCE, state and nonce, and verified tokens, by Authlib."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,14 +14,14 @@ from dashboard.access.oidc.discovery import TIMEOUT_S, provider
 NAME = "oidc"
 LEEWAY_S = 30
 MOST_STATES = 50
-"""Sign-ins that one browser may have begun and not ended: a session must not grow without end."""
+"""The number of unfinished sign-ins per browser, which limits the size of a session."""
 
 
 class States(DjangoIntegration):  # type: ignore[misc]
-    """State, nonce and code verifier of each sign-in that is under way, in the session of the browser that began it."""
+    """State, nonce and code verifier of each unfinished sign-in, in the session of the browser that started it."""
 
     def set_state_data(self, session: SessionBase, state: str, data: Mapping[str, Any]) -> None:
-        """Also forgets the oldest where there are too many."""
+        """Also removes the oldest sign-ins beyond the limit."""
         under_way = [key for key, _ in session.items() if key.startswith(f"_state_{self.name}_")]
         under_way.sort(key=lambda key: float(session[key]["exp"]))
         for key in under_way[: max(0, len(under_way) + 1 - MOST_STATES)]:
@@ -29,16 +29,16 @@ class States(DjangoIntegration):  # type: ignore[misc]
         super().set_state_data(session, state, data)
 
     def clear_state_data(self, session: SessionBase, state: str | None) -> None:
-        """Stored at once: the provider's answer is good for one time, even if asking it takes long or fails."""
+        """Saved immediately: the provider's response is valid once, even if the following requests are slow or fail."""
         super().clear_state_data(session, state)
         if session.modified:
             session.save()
 
 
 def client() -> Any:
-    """A client of the provider as it is described now. Raises ProviderError.
+    """A client of the provider according to its current description. Raises ProviderError.
 
-    It is made for each request and so keeps no keys: one that the provider has withdrawn opens nothing any more.
+    A new one is made for each request and caches no keys, so withdrawn keys are not accepted.
     """
     found = provider()
     return DjangoOAuth2App(
@@ -63,7 +63,7 @@ def client() -> Any:
 
 
 def trusted() -> dict[str, dict[str, Any]]:
-    """What an ID token must say: who issued it, for whom, about whom, and until when."""
+    """The required claims of an ID token: issuer, audience, subject, and expiry."""
     return {
         "iss": {"essential": True, "value": settings.OIDC_ISSUER},
         "aud": {"essential": True, "value": settings.OIDC_RP_CLIENT_ID},
@@ -72,7 +72,7 @@ def trusted() -> dict[str, dict[str, Any]]:
 
 
 def claims_of(request: HttpRequest) -> dict[str, Any]:
-    """What the provider says of the person who comes back from it, in the ID token and when asked.
+    """The claims of the ID token and of the user info for the person who returns from the provider.
 
     Raises SuspiciousOperation, or an error of Authlib, joserfc or requests.
     """
@@ -84,7 +84,7 @@ def claims_of(request: HttpRequest) -> dict[str, Any]:
 
 
 def merged(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dict[str, Any]:
-    """The claims of both, if both are about one person. Else SuspiciousOperation."""
+    """The claims of both, if both are about the same person. Otherwise SuspiciousOperation."""
     if userinfo.get("sub") != claims["sub"]:
         raise SuspiciousOperation("The provider describes one person in the ID token and another in the user info.")
     return {**claims, **userinfo}

@@ -1,4 +1,4 @@
-"""The provider's discovery document, fetched when it is first needed: no start and no other page waits for it."""
+"""The discovery document of the provider, fetched on first use: neither the start nor other pages wait for it."""
 
 import threading
 import time
@@ -17,12 +17,12 @@ _known: dict[str, tuple[float, "Provider"]] = {}
 
 
 class ProviderError(Exception):
-    """The provider does not answer, or not as it should; the text says which."""
+    """The provider does not respond, or its response is invalid; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where its endpoints are. `end_session` is empty where it offers none."""
+    """The endpoints of the provider. `end_session` is empty if it has none."""
 
     issuer: str
     authorization: str
@@ -33,7 +33,7 @@ class Provider:
 
 
 def provider() -> Provider:
-    """The configured provider. Raises ProviderError; a known document is used further while it does not answer."""
+    """The configured provider. Raises ProviderError; while it does not respond, a known document remains in use."""
     issuer = settings.OIDC_ISSUER
     with _lock:
         kept = _known.get(issuer)
@@ -50,9 +50,9 @@ def provider() -> Provider:
 
 
 def read(document: Any, issuer: str) -> Provider:
-    """The provider of a discovery document. Raises ProviderError if the document is of another issuer."""
+    """Parse a discovery document. Raises ProviderError if it belongs to another issuer."""
     if not isinstance(document, dict) or document.get("issuer") != issuer:
-        raise ProviderError("The provider's document is of another issuer: write OIDC_ISSUER exactly as it does.")
+        raise ProviderError("The provider's document names another issuer: set OIDC_ISSUER to exactly that value.")
     names = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint")
     places = {name: document.get(name) or "" for name in names}
     for name, place in places.items():
@@ -62,7 +62,7 @@ def read(document: Any, issuer: str) -> Provider:
 
 
 def is_safe(place: str) -> bool:
-    """Whether the connection is encrypted or stays on this machine. An empty address is safe."""
+    """Whether the connection is encrypted or stays on this host. An empty address is safe."""
     parts = urlsplit(place)
     return not place or parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
 

@@ -28,7 +28,9 @@ log = structlog.get_logger(__name__)
 
 @require_GET
 def leave(request: HttpRequest) -> HttpResponse:
-    """Redirects to the provider. With `renew` it must not ask the person: who is signed in there comes back at once."""
+    """Redirect to the provider. With `renew` the provider must not prompt: the person with a session there returns at
+    once.
+    """
     home = request.build_absolute_uri(reverse("oidc_authentication_callback"))
     silently = {"prompt": "none"} if request.GET.get("renew") else {}
     try:
@@ -40,7 +42,7 @@ def leave(request: HttpRequest) -> HttpResponse:
 
 
 def _next(request: HttpRequest) -> str | None:
-    """Where the person wants to go, if that is a page of ours."""
+    """The page to return to, if it is one of ours."""
     wanted = request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if is_ours else None
@@ -48,7 +50,7 @@ def _next(request: HttpRequest) -> str | None:
 
 @require_GET
 def come_back(request: HttpRequest) -> HttpResponse:
-    """The callback. A failure is a page; the log has the class of the error, and no token."""
+    """The callback. A failure gets an error page; the log contains the class of the error, and no token."""
     if request.GET.get("error"):
         return _refused_there(request)
     if request.session.is_empty() or not {"code", "state"} <= request.GET.keys():
@@ -57,23 +59,23 @@ def come_back(request: HttpRequest) -> HttpResponse:
         return _signed_in(request)
     except NoAccess as error:
         logout(request)
-        return _failed(request, f"You are {error} there, but in no group that is let in here.", 403)
+        return _failed(request, f"You are {error} at the provider, but none of your groups has access here.", 403)
     except MismatchingStateError as error:
         return _untrusted(request, error)
     except (ProviderError, OAuthError, requests.RequestException, ValueError) as error:
         log.warning("the provider failed in a sign-in", error=type(error).__name__)
-        return _failed(request, "The provider does not answer as it should. Try again in a moment.", 503)
+        return _failed(request, "The provider did not respond correctly. Try again in a moment.", 503)
     except (SuspiciousOperation, JoseError, AttributeError, KeyError, TypeError) as error:
         return _untrusted(request, error)
 
 
 def _untrusted(request: HttpRequest, error: Exception) -> HttpResponse:
     log.warning("a sign-in was refused", error=type(error).__name__)
-    return _failed(request, "This sign-in cannot be trusted, or is too old. Begin anew.", 403)
+    return _failed(request, "This sign-in is invalid or has expired. Sign in again.", 403)
 
 
 def _refused_there(request: HttpRequest) -> HttpResponse:
-    """Ends the session as well: otherwise each page would ask the provider again."""
+    """Also ends the session: otherwise every page would redirect to the provider again."""
     States(NAME).clear_state_data(request.session, request.GET.get("state"))
     if request.user.is_authenticated:
         logout(request)
@@ -81,14 +83,14 @@ def _refused_there(request: HttpRequest) -> HttpResponse:
 
 
 def _signed_in(request: HttpRequest) -> HttpResponse:
-    """A renewal keeps the session and its CSRF token; anybody else gets new ones. Raises what `come_back` handles."""
+    """A renewal keeps the session and its CSRF token; other sign-ins get new ones. Raises what `come_back` handles."""
     claims = claims_of(request)
     # Other tabs may have stored something in the session during the requests to the provider: read it again.
     request.session = type(request.session)(request.session.session_key)
     person = authenticate(request, claims=claims)
     if person is None or not person.is_active:
         return redirect("login")
-    wanted = request.session.get(NEXT)  # login() empties the session of another person
+    wanted = request.session.get(NEXT)  # login() clears the session of another person
     if request.user != person:
         login(request, person)
     request.session[RENEWS] = time.time() + settings.OIDC_RENEW_ID_TOKEN_EXPIRY_SECONDS
@@ -101,7 +103,7 @@ def _failed(request: HttpRequest, sentence: str, status: int) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Ends the session here, and at the provider for those who signed in through it."""
+    """End the session here, and also at the provider if the person signed in through it."""
     came_through = request.session.get(BACKEND_SESSION_KEY) == BACKEND
     logout(request)
     home = reverse("login")

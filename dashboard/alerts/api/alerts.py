@@ -22,7 +22,7 @@ from dashboard.models import Alert
 router = Router(tags=["readiness and alerts"])
 
 
-class AlertTold(Schema):
+class AlertRecord(Schema):
     """One condition, from its start to its end."""
 
     id: int
@@ -39,13 +39,13 @@ class AlertTold(Schema):
 
 
 class AlertQuery(Cursor):
-    """Which alerts."""
+    """Filters of alerts."""
 
     pair: Word = ""
     state: Literal["open", "over", "all"] = "open"
 
 
-@router.get("/alerts", response={200: Page[AlertTold], **PROBLEMS}, operation_id="alerts")
+@router.get("/alerts", response={200: Page[AlertRecord], **PROBLEMS}, operation_id="alerts")
 def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[str, Any]:
     """Alerts, newest first: open ones, closed ones, or all."""
     rows = Alert.objects.all()
@@ -53,7 +53,7 @@ def alerts(request: HttpRequest, query: Annotated[AlertQuery, Query()]) -> dict[
         rows = rows.filter(resolved_at__isnull=query.state == "open")
     if query.pair:
         rows = rows.filter(pair=query.pair)
-    names = tuple(AlertTold.model_fields)
+    names = tuple(AlertRecord.model_fields)
     return page(rows, ("-opened_at", "-id"), query, lambda row: {name: getattr(row, name) for name in names})
 
 

@@ -61,7 +61,7 @@ class RuleWanted(Body):
     reason: Reason
 
 
-class QuietTold(Schema):
+class QuietHoursRecord(Schema):
     """Quiet hours of a rule."""
 
     begin: str
@@ -70,7 +70,7 @@ class QuietTold(Schema):
     wakes_from: Severity
 
 
-class RuleTold(Schema):
+class RuleRecord(Schema):
     """Who is notified of which alerts, the quiet hours, and the escalation."""
 
     id: int
@@ -85,7 +85,7 @@ class RuleTold(Schema):
     escalation: list[str]
     escalate_after_min: int
     group_s: int
-    quiet: QuietTold | None
+    quiet: QuietHoursRecord | None
     tells_resolved: bool
     changed_by: str
     changed_at: datetime
@@ -97,7 +97,7 @@ class RuleResult(ActionResult):
     rule: int | None = None
 
 
-class ChannelTold(Schema):
+class ChannelRecord(Schema):
     """A notification channel and its state. Its URL and secrets stay in environment variables."""
 
     channel: str
@@ -111,7 +111,7 @@ class ChannelTold(Schema):
 class Channels(Schema):
     """The channels of CHANNELS_FILE, in file order; `problem` is why the file cannot be read."""
 
-    items: list[ChannelTold]
+    items: list[ChannelRecord]
     problem: str = ""
 
 
@@ -133,19 +133,19 @@ class Delivery(Schema):
 
 
 class DeliveryQuery(Cursor):
-    """Which messages."""
+    """Filters of deliveries."""
 
     channel: Word = ""
     state: Literal["", "waiting", "sent", "given_up", "dropped"] = ""
 
 
-@router.get("/alerts/rules", response={200: Page[RuleTold], **PROBLEMS}, operation_id="alert_rules")
+@router.get("/alerts/rules", response={200: Page[RuleRecord], **PROBLEMS}, operation_id="alert_rules")
 def rules(request: HttpRequest, query: Annotated[Cursor, Query()]) -> dict[str, Any]:
     """The alert rules, by name."""
     return page(AlertRule.objects.all(), ("name", "id"), query, _rule)
 
 
-@router.get("/alerts/rules/{rule}", response={200: RuleTold, **PROBLEMS}, operation_id="alert_rule")
+@router.get("/alerts/rules/{rule}", response={200: RuleRecord, **PROBLEMS}, operation_id="alert_rule")
 def rule(request: HttpRequest, rule: Number) -> dict[str, Any]:
     """One rule."""
     return _rule(_rule_or_404(rule))
@@ -171,7 +171,7 @@ def delete_rule(request: HttpRequest, rule: Number, body: Why, key: Key = "") ->
 def channels(request: HttpRequest) -> dict[str, Any]:
     """The notification channels and their states."""
     try:
-        return {"items": channel_board.told()}
+        return {"items": channel_board.described()}
     except ChannelsFileError as error:
         return {"items": [], "problem": str(error)}
 
@@ -186,7 +186,7 @@ def deliveries(request: HttpRequest, query: Annotated[DeliveryQuery, Query()]) -
 
 
 def _save(request: HttpRequest, action: SaveRule, key: str, body: RuleWanted, row: AlertRule | None) -> dict[str, Any]:
-    """Save through the page's form, for equal validation and audit."""
+    """Save through the page's form, for the same validation and audit."""
 
     def run(wanted: AlertRequest) -> str:
         form = RuleForm(_as_form(body), instance=row, known=_known())
@@ -225,7 +225,7 @@ def _rule_or_404(number: int) -> AlertRule:
 
 
 def _rule(row: AlertRule) -> dict[str, Any]:
-    names = [name for name in RuleTold.model_fields if name != "quiet"]
+    names = [name for name in RuleRecord.model_fields if name != "quiet"]
     return {name: getattr(row, name) for name in names} | {"quiet": _quiet(row)}
 
 

@@ -16,8 +16,8 @@ SHORTEST, LONGEST = 24, 64
 
 def build(target: Target, message: Message, now: datetime) -> Post:
     """The message as JSON. During the rotation of a secret there are two signatures; receivers accept either."""
-    told = {"type": f"alert.{message.phase}", "timestamp": message.at, "data": message.to_json()}
-    post = json_post(target, told)
+    reported = {"type": f"alert.{message.phase}", "timestamp": message.at, "data": message.to_json()}
+    post = json_post(target, reported)
     stamp = str(int(now.timestamp()))
     signatures = (sign(key_of(secret), message.id, stamp, post.body) for secret in target.secrets)
     return replace(

@@ -29,7 +29,7 @@ class AboutQueue(Body):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The fields beside target and reason, as arguments of the action."""
+        """The fields other than target and reason, as arguments of the action."""
         return {}
 
 

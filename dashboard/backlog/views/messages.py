@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from django.contrib import messages as told
+from django.contrib import messages as reported
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -103,7 +103,7 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     require(request.user, what.right)
     back = f"{reverse('backlog-messages', args=[row.name])}?{_query(queue=given['queue'], show='dead')}"
     if given["which"] != "all" and what is not STOP_DEAD_LETTERS and not numbers:
-        return _told(request, "Choose at least one dead letter first.", back, changed=False)
+        return _answered(request, "Choose at least one dead letter first.", back, changed=False)
     if form.errors:
         return asked_again(request, _ask(request, row, given, numbers, back, at, str(form.errors["reason"][0])))
     if request.method == "GET":
@@ -121,8 +121,8 @@ def dead_letter_action(request: HttpRequest, pair: str) -> HttpResponse:
     except ActionError as error:
         if wants_part(request):
             raise
-        return _told(request, str(error), back, changed=False)
-    return _told(request, outcome.sentence, back, changed=outcome.outcome == "done")
+        return _answered(request, str(error), back, changed=False)
+    return _answered(request, outcome.sentence, back, changed=outcome.outcome == "done")
 
 
 def _ask(
@@ -151,12 +151,12 @@ def _ask(
     return page_or_part(request, "backlog/dead_letters.html", context, part="dialog", status=400 if missing else 200)
 
 
-def _told(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> HttpResponse:
+def _answered(request: HttpRequest, sentence: str, back: str, *, changed: bool) -> HttpResponse:
     if wants_part(request):
         answer = render(request, "actions/confirm.html#result", {"sentence": sentence, "changed": changed})
         answer["HX-Trigger"], answer["HX-Retarget"] = "refresh", "#toasts"
         return answer
-    (told.success if changed else told.warning)(request, sentence)
+    (reported.success if changed else reported.warning)(request, sentence)
     return redirect(back)
 
 

@@ -13,7 +13,7 @@ from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain, Syph
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.pages import page_or_part
 
-TOLD = timedelta(minutes=2)
+SHOWN_FOR = timedelta(minutes=2)
 """How long the page shows the result of a deletion or a drain."""
 
 
@@ -36,7 +36,7 @@ class UnderWay:
 
     @classmethod
     def now(cls) -> "UnderWay":
-        since = timezone.now() - TOLD
+        since = timezone.now() - SHOWN_FOR
         return cls(
             {(row.pair_id, row.path): row for row in QueueDeletion.open_ones()},
             {(row.pair_id, row.path): row for row in QueueDrain.open_ones()},

@@ -1,4 +1,4 @@
-"""What a month costs: invoices, rows, budgets; and the wish to have a month computed."""
+"""The costs of a month: invoices, charges, budgets, and requests to compute a month."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -23,7 +23,7 @@ router = Router(tags=["charges"])
 
 
 class Bill(Schema):
-    """What one billing scope owes for a month under one counting rule. `amount` is rounded, `exact` is not."""
+    """The bill of one billing scope for a month under one counting rule. `amount` is rounded, `exact` is not."""
 
     month: str
     scope: str
@@ -36,7 +36,7 @@ class Bill(Schema):
 
 
 class ChargeRow(Schema):
-    """A part of a bill: what one kind of operation of one entity cost. The rows of a bill sum to it to the cent."""
+    """The charge for one kind of operation of one entity. The rows of a bill sum to it to the cent."""
 
     month: str
     scope: str
@@ -56,7 +56,7 @@ class ChargeRow(Schema):
 
 
 class BillQuery(Schema):
-    """Which bills; without a rule, the one the month was computed for."""
+    """Selects bills. The default rule is the one the month was computed for."""
 
     month: Month
     scope: Word = ""
@@ -64,7 +64,7 @@ class BillQuery(Schema):
 
 
 class ChargeQuery(Cursor):
-    """Which rows; without a rule, the one the month was computed for."""
+    """Selects rows. The default rule is the one the month was computed for."""
 
     month: Month
     scope: Word = ""
@@ -75,7 +75,7 @@ class ChargeQuery(Cursor):
 
 
 class Run(Schema):
-    """A computation of a month. `share`: how far it is, 0 to 1."""
+    """A computation of a month. `share` is its progress, 0 to 1."""
 
     month: str
     status: Literal["wanted", "running", "succeeded", "failed"]
@@ -88,14 +88,14 @@ class Run(Schema):
 
 
 class Compute(Body):
-    """A month to compute."""
+    """The month to compute."""
 
     month: Month
     dry_run: bool = False
 
 
-class BudgetStanding(Schema):
-    """What a month may cost, of a pair or (`*`) of everything, and what it came to."""
+class BudgetUse(Schema):
+    """The budget of a pair or (`*`) of all pairs, and what the month has cost so far."""
 
     pair: str
     amount: str
@@ -107,16 +107,18 @@ class BudgetStanding(Schema):
 
 
 class BudgetBody(Body):
-    """What a month may cost. An amount of 0 takes the budget away."""
+    """The budget of a month. An amount of 0 removes it."""
 
     pair: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[^\x00]*$")] = ALL
-    amount: Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{2})?$", description="In the month's currency: 120.00")]
+    amount: Annotated[
+        str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{2})?$", description="In the currency of the price list: 120.00")
+    ]
     alert_percent: Annotated[int, Field(ge=1, le=100), WHOLE] = 80
     dry_run: bool = False
 
 
-class Told(Schema):
-    """What came of it."""
+class RequestResult(Schema):
+    """The result of the request."""
 
     outcome: Literal["done", "preview"]
     sentence: str
@@ -141,23 +143,23 @@ def charges(request: HttpRequest, query: Annotated[ChargeQuery, Query()]) -> dic
 
 @router.get("/charges/runs", response={200: list[Run], **PROBLEMS}, operation_id="charge_runs")
 def runs(request: HttpRequest, month: Annotated[Month, Query()]) -> list[ChargeRun]:
-    """The computations of a month, the newest first."""
+    """The computations of a month, newest first."""
     return list(ChargeRun.objects.filter(month=month)[:50])
 
 
-@router.post("/charges/compute", response={200: Told, **PROBLEMS}, operation_id="compute_charges")
+@router.post("/charges/compute", response={200: RequestResult, **PROBLEMS}, operation_id="compute_charges")
 def compute(request: HttpRequest, body: Compute) -> dict[str, str]:
-    """Ask the workers to compute a month. One that is asked for or under way already is not begun twice."""
+    """Ask the workers to compute a month. A computation that is requested or running already is not started twice."""
     require(request.user, Right.OPERATE)
     if body.dry_run:
-        return {"outcome": "preview", "sentence": f"Workers would compute {body.month} anew."}
+        return {"outcome": "preview", "sentence": f"The workers would compute {body.month}."}
     run = request_run(body.month, request.user.get_username(), timezone.now())
     return {"outcome": "done", "sentence": f"The computation of {body.month} is {run.status}."}
 
 
-@router.get("/budgets", response={200: list[BudgetStanding], **PROBLEMS}, operation_id="budgets")
+@router.get("/budgets", response={200: list[BudgetUse], **PROBLEMS}, operation_id="budgets")
 def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[dict[str, Any]]:
-    """How the month stands against each budget."""
+    """The budgets, and how much of each the month has used."""
     return [
         {
             "pair": each.budget.pair,
@@ -172,13 +174,13 @@ def budgets(request: HttpRequest, query: Annotated[BillQuery, Query()]) -> list[
     ]
 
 
-@router.post("/budgets", response={200: Told, **PROBLEMS}, operation_id="set_budget")
+@router.post("/budgets", response={200: RequestResult, **PROBLEMS}, operation_id="set_budget")
 def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
-    """Set what a month may cost, of one pair or of everything."""
+    """Set the monthly budget of one pair or of all pairs."""
     require(request.user, Right.OPERATE)
     pair = body.pair if body.pair == ALL else pair_or_404(body.pair).name
     cents = int(Decimal(body.amount) * 100)
-    sentence = f"{pair} may cost {money(cents)} a month." if cents else f"{pair} has no budget."
+    sentence = f"The budget of {pair} is {money(cents)} a month." if cents else f"{pair} has no budget."
     if body.dry_run:
         return {"outcome": "preview", "sentence": sentence}
     now = timezone.now()
@@ -189,7 +191,7 @@ def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
 
 
 def _rule(month: str, wanted: str) -> str:
-    """The counting rule asked for, or the one the month was computed for."""
+    """The requested counting rule; by default the one the month was computed for."""
     run = None if wanted else latest_run(month, ChargeRun.Status.SUCCEEDED)
     return wanted or (run.rule if run else "published")
 

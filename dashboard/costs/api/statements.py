@@ -1,4 +1,4 @@
-"""What a month is compared with: cost exports and metrics, given by programs as by the page."""
+"""Statements that a month is compared with: cost exports and metrics, uploaded by programs."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -26,7 +26,7 @@ TOO_LARGE = f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less o
 
 
 class _Bounded:
-    """Looks at the size before anything reads the body, as the check of a session's token would; and at the right."""
+    """Checks the size and the right before anything reads the body; checking the CSRF token would read it."""
 
     def __call__(self, request: HttpRequest) -> Any | None:
         if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BYTES + REST_OF_A_FORM:
@@ -39,15 +39,15 @@ class _Bounded:
 
 
 class Bearer(_Bounded, signing_in.Bearer):
-    """A token, as everywhere else."""
+    """Authentication by token, after these checks."""
 
 
 class Session(_Bounded, signing_in.Session):
-    """A signed-in browser, as everywhere else."""
+    """Authentication by a signed-in browser's session, after these checks."""
 
 
 class StatementQuery(Schema):
-    """Which month, and whose word: the bill's (`export`, CSV) or Azure Monitor's (`metrics`, JSON)."""
+    """The month, and the kind of statement: `export` (a bill, CSV) or `metrics` (Azure Monitor, JSON)."""
 
     month: Month
     source: Literal["export", "metrics"]
@@ -55,7 +55,7 @@ class StatementQuery(Schema):
 
 
 class StatementRow(Schema):
-    """A file that a month is compared with. `skipped`: rows left out, by reason; `digest`: its SHA-256."""
+    """A stored statement. `skipped`: ignored rows, by reason; `digest`: SHA-256 of the file."""
 
     month: str
     source: Literal["export", "metrics"]
@@ -68,8 +68,8 @@ class StatementRow(Schema):
     uploaded_at: datetime
 
 
-class Taken(Schema):
-    """What came of it: `done`, or `preview` of a dry run, which stored nothing."""
+class UploadResult(Schema):
+    """The result: `done`, or `preview` for a dry run, which stores nothing."""
 
     outcome: Literal["done", "preview"]
     sentence: str
@@ -79,20 +79,20 @@ class Taken(Schema):
 
 @router.get("/statements", response={200: list[StatementRow], **PROBLEMS}, operation_id="statements")
 def statements(request: HttpRequest, month: Annotated[Month, Query()]) -> list[Statement]:
-    """What the month is compared with: the last cost export and the last metrics that were given."""
+    """The statements that the month is compared with: the latest cost export and the latest metrics."""
     return list(Statement.objects.filter(month=month))
 
 
 @router.post(
     "/statements",
-    response={200: Taken, **PROBLEMS},
+    response={200: UploadResult, **PROBLEMS},
     operation_id="give_statement",
     auth=[Bearer(), Session()],
 )
 def give(
     request: HttpRequest, query: Annotated[StatementQuery, Query()], file: Annotated[UploadedFile, File()]
 ) -> dict[str, Any]:
-    """Give a cost export or metrics of a month, in the place of the last. One that cannot be used changes nothing."""
+    """Upload a cost export or metrics for a month. It replaces the previous one; an unusable file changes nothing."""
     require(request.user, Right.OPERATE)
     data = read_bounded(file)
     try:

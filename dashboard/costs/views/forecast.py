@@ -1,4 +1,4 @@
-"""What an outage would cost."""
+"""The forecast of an outage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dashboard.models import Pair
 
 @require_GET
 def before_failover(request: HttpRequest) -> HttpResponse:
-    """What a failover of some entities of a pair would cost and hold by the hour, as a part of the dialog that asks."""
+    """The hourly cost and backlog of a failover of the selected entities, as a part of the confirmation dialog."""
     now = timezone.now()
     pair, path = request.GET.get("pair", ""), request.GET.get("path", "*")
     form = BeforeFailoverForm(request.GET)
@@ -42,7 +42,7 @@ def before_failover(request: HttpRequest) -> HttpResponse:
 
 
 def present_numbers(form: BeforeFailoverForm, traffic: present.Traffic) -> dict[str, Any]:
-    """What the dialog knows: the hours and entities that are asked about, and the traffic as it was metered."""
+    """The figures known to the dialog: the requested hours and entities, and the metered traffic."""
     return {
         "hours": form.cleaned_data["hours"] or 1,
         "entities": form.cleaned_data["entities"] or 1,
@@ -53,7 +53,7 @@ def present_numbers(form: BeforeFailoverForm, traffic: present.Traffic) -> dict[
 
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
-    """The forecast for the fields of the query; what is missing there comes from the present."""
+    """The forecast for the fields of the query; missing fields are filled with present figures."""
     now = timezone.now()
     pair = request.GET.get("pair", "")
     traffic, priced = present.traffic(pair, now), Tariff()

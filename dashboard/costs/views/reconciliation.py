@@ -1,4 +1,4 @@
-"""The month beside its bill and its metrics."""
+"""The month compared with its bill and its metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORM_BYTES = 64 * 1024
 
 @require_GET
 def page(request: HttpRequest) -> HttpResponse:
-    """What was computed, what was billed, and what nobody can explain."""
+    """The computed and the billed figures, and the unexplained differences."""
     month = request.GET.get("month") or cost_report.months(timezone.now())[0]
     if not MONTH.fullmatch(month):
         return no_month()
@@ -47,10 +47,10 @@ def _page(request: HttpRequest, month: str, problem: str = "", status: int = 200
     return render(request, "costs/reconcile.html", context, status=status)
 
 
-@csrf_exempt  # only so that the size is looked at before anything parses the body; `_upload` asks for the token
+@csrf_exempt  # so that the size is checked before anything parses the body; `_upload` checks the CSRF token
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
-    """Takes a cost export or metrics."""
+    """Store a cost export or metrics."""
     if int(request.META.get("CONTENT_LENGTH") or 0) > LARGEST_BYTES + FORM_BYTES:
         return HttpResponse(TOO_LARGE, status=413, content_type="text/plain")
     return _upload(request)
@@ -63,7 +63,7 @@ def _upload(request: HttpRequest) -> HttpResponse:
     if not MONTH.fullmatch(month):
         return no_month()
     if file is None or source not in Statement.Source.values:
-        return _page(request, month, "Choose a file and say what it is.", 400)
+        return _page(request, month, "Choose a file and its type.", 400)
     try:
         name = str(file.name)
         take_statement(month, source, name, read_bounded(file), request.user.get_username(), timezone.now())

@@ -29,7 +29,7 @@ MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 
 @require_GET
 def report(request: HttpRequest) -> HttpResponse:
-    """A month's charges, or what to do to get some."""
+    """The charges of a month, or how to compute them."""
     now = timezone.now()
     known = cost_report.months(now)
     month = request.GET.get("month") or _newest(known)
@@ -48,7 +48,7 @@ def report(request: HttpRequest) -> HttpResponse:
     if (found := context["report"]) is not None:
         days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
         context |= {
-            "standings": budget_states(month, found.rule, found.pair),
+            "budget_states": budget_states(month, found.rule, found.pair),
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
         }
@@ -62,7 +62,7 @@ def _filters(request: HttpRequest) -> cost_report.Filters:
 
 @require_GET
 def run(request: HttpRequest) -> HttpResponse:
-    """Where the month's latest run is, as a part of the page; once it has ended, the page is fetched anew."""
+    """The progress of the month's latest run, as a part of the page; once the run has ended, the page reloads."""
     month = request.GET.get("month", "")
     found, now = latest_run(month), timezone.now()
     response = render(
@@ -77,7 +77,7 @@ def run(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def compute(request: HttpRequest) -> HttpResponse:
-    """Asks the workers to compute a month. Safe to click twice."""
+    """Ask the workers to compute a month. Repeating the request is safe."""
     require(request.user, Right.OPERATE)
     month = request.POST.get("month", "")
     if not MONTH.fullmatch(month):
@@ -88,7 +88,7 @@ def compute(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def as_csv(request: HttpRequest) -> HttpResponse:
-    """The month's rows, in the columns of the contract."""
+    """The month's rows as CSV, with the columns of the contract."""
     month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
     if not MONTH.fullmatch(month):
         return no_month()
@@ -112,7 +112,7 @@ def as_parquet(request: HttpRequest) -> HttpResponse:
 
 
 def _rule(request: HttpRequest, month: str) -> str:
-    """The counting rule of the address, or the one the month was computed for."""
+    """The counting rule in the address, or the one the month was computed for."""
     rule = request.GET.get("rule", "")
     if rule in ("published", "settlements"):
         return rule
@@ -121,13 +121,13 @@ def _rule(request: HttpRequest, month: str) -> str:
 
 
 def no_month() -> NoReturn:
-    """The answer to a month that is none."""
+    """The response to an invalid month."""
     raise BadRequest("There is no such month. Write it as YYYY-MM, for example 2026-10.")
 
 
 @require_POST
 def budget(request: HttpRequest) -> HttpResponse:
-    """Sets what a month may cost, of a pair or of everything; nothing takes the budget away."""
+    """Set the monthly budget of a pair or of all pairs; an empty amount removes it."""
     require(request.user, Right.OPERATE)
     form = BudgetForm(request.POST)
     month = request.POST.get("month", "")
@@ -145,6 +145,6 @@ def budget(request: HttpRequest) -> HttpResponse:
 
 
 def _newest(known: list[str]) -> str:
-    """The newest month with charges; the current one where there are none at all."""
+    """The newest month with charges, else the current month."""
     stored = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
     return stored or known[0]

@@ -9,6 +9,7 @@ from ninja import Query, Router, Schema
 from dashboard.api.fields import Word
 from dashboard.api.paging import NEWEST_FIRST, Between, Page, page
 from dashboard.api.problems import PROBLEMS
+from dashboard.api.schemas import EventKind
 from dashboard.models import FailoverEvent
 
 router = Router(tags=["records"])
@@ -21,7 +22,7 @@ class Event(Schema):
     time: datetime
     pair: str
     entity: str
-    kind: str
+    kind: EventKind
     reason: str
     process: str
     operator: str | None

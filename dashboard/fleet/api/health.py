@@ -117,11 +117,11 @@ def health(request: HttpRequest) -> dict[str, Any]:
     now, beat = timezone.now(), last_heartbeat()
     known = list(watched_pairs(now))
     silent = is_silent(beat, now)
-    told = headline(status_counts(known, now, silent), sum(vars(pair)["waiting"] for pair in known))
+    reported = headline(status_counts(known, now, silent), sum(vars(pair)["waiting"] for pair in known))
     return {
-        "status": told.status,
-        "headline": told.sentence,
-        "detail": told.detail,
+        "status": reported.status,
+        "headline": reported.sentence,
+        "detail": reported.detail,
         "last_heartbeat_at": beat,
         "is_silent": silent,
         "pairs": [_pair(pair, now, silent) for pair in known],

@@ -17,8 +17,8 @@ async def stream(request: HttpRequest) -> StreamingHttpResponse | HttpResponse:
     if not hasattr(request, "scope"):
         return HttpResponse("Live updates need an ASGI server.\n", status=501, content_type="text/plain")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    told = changes(sync_to_async(partial(_is_member_still, request), thread_sensitive=False))
-    return StreamingHttpResponse(told, content_type="text/event-stream", headers=headers)
+    reported = changes(sync_to_async(partial(_is_member_still, request), thread_sensitive=False))
+    return StreamingHttpResponse(reported, content_type="text/event-stream", headers=headers)
 
 
 def _is_member_still(request: HttpRequest) -> bool:

@@ -41,7 +41,7 @@ def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
         "query": query_without_page(request),
         "events": recent_events(pair, limit=20),
         "queues": row.backlog_queues.filter(is_gone=False),
-        "books": row.ledgers.all()[:12],
+        "ledgers": row.ledgers.all()[:12],
         "runs": row.syphon_runs.all()[:12],
         "paces": sorted(paces(pair).items()),
         "demo": shown.pairs[0].demo,

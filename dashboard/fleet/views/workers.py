@@ -1,8 +1,6 @@
 """The page of live workers and of the holders of backlog queues."""
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -12,6 +10,7 @@ from dashboard.fleet.status import is_silent
 from dashboard.models import Heartbeat, Pair
 from dashboard.site.pages import page_or_part
 from dashboard.site.redis import RedisError, connection, shared_state
+from pairing.stored_json import hash_of, readable, reading, record, text_or_none
 
 MOST_SHOWN = 200
 HEARTBEATS = "workers:heartbeat"
@@ -35,10 +34,14 @@ def listing(request: HttpRequest) -> HttpResponse:
 def processes_of_workers() -> dict[str, str]:
     """`<hostname>:<pid>` of each worker by the name in its heartbeat; empty if Redis is unavailable."""
     try:
-        told: Any = connection().hgetall(HEARTBEATS)
+        return readable(HEARTBEATS, hash_of(connection(), HEARTBEATS), _process)
     except RedisError:
         return {}
-    return {name: json.loads(text).get("process", "") for name, text in told.items()}
+
+
+def _process(heartbeat: str) -> str:
+    with reading("a heartbeat"):
+        return text_or_none(record(heartbeat), "process") or ""
 
 
 def _leases(names: Mapping[str, str]) -> list[tuple[str, str, str, str]] | None:

@@ -1,4 +1,4 @@
-"""Looks for alerts and sends what is due, in a process of its own: so that silent workers are told of, too."""
+"""Evaluates alerts and sends due notifications in a separate process, so that silent workers are reported too."""
 
 import signal
 import threading
@@ -10,19 +10,19 @@ import structlog
 from django.db import DatabaseError, close_old_connections
 
 from dashboard.alerts import delivery, rounds
-from dashboard.management.errors import OneSentenceCommand
+from dashboard.command_line.errors import OneSentenceCommand
 
 EVERY_S = 5.0
 log = structlog.get_logger(__name__)
 
 
 class Command(OneSentenceCommand):
-    """Runs until it is told to stop; beside workers it does no harm."""
+    """Runs until it is stopped; it can run beside workers."""
 
-    help = "Look for alerts every five seconds and send what is due, until SIGTERM."
+    help = "Evaluate alerts every five seconds and send due notifications, until SIGTERM."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="look and send once, then end")
+        parser.add_argument("--once", action="store_true", help="evaluate and send once, then exit")
 
     def handle(self, *args: Any, **options: Any) -> None:
         stop = threading.Event()
@@ -35,10 +35,10 @@ class Command(OneSentenceCommand):
 
 
 def once() -> None:
-    """One look, and one attempt for each message that is due. A database that is away is one line in the log."""
+    """Evaluate once, and try each due message once. An unavailable database is one line in the log."""
     try:
         rounds.look(datetime.now(UTC))
         for channel in delivery.due_channels(datetime.now(UTC)):
             delivery.deliver(channel)
     except DatabaseError as error:
-        log.error("no look for alerts", problem=type(error).__name__)
+        log.error("alerts not evaluated", problem=type(error).__name__)

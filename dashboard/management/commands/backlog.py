@@ -1,21 +1,21 @@
-"""The backlog queues, as the page shows them, for a terminal or a script."""
+"""The backlog queues as on the page, for a terminal or a script."""
 
 import json
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from dashboard.management.errors import OneSentenceCommand
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.models import BacklogQueue, Pair
 
 
 class Command(OneSentenceCommand):
-    """Reads what the workers' sampler saw last; asks no namespace itself."""
+    """Reads the last samples of the workers; accesses no namespace itself."""
 
-    help = "List backlog queues with their counts, and what is wrong with them."
+    help = "List backlog queues with their counts and problems."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--pair", help="only this pair's")
+        parser.add_argument("--pair", help="only queues of this pair")
         parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -23,7 +23,7 @@ class Command(OneSentenceCommand):
         if options["json"]:
             self.stdout.write(json.dumps(rows, indent=2))
         elif not rows:
-            self.stdout.write("No backlog queue has been seen yet; the workers' sampler looks for them.")
+            self.stdout.write("No backlog queue was sampled yet; workers sample them periodically.")
         else:
             self.stdout.write("\n".join(_table(rows)))
 

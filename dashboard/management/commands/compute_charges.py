@@ -11,10 +11,10 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_requested
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
-from dashboard.management.errors import OneSentenceCommand
 from dashboard.models import ChargeRun, Invoice
 from dashboard.site.money import money
 
@@ -39,13 +39,13 @@ class Command(OneSentenceCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--month", type=month, help="the calendar month (UTC), YYYY-MM")
-        what.add_argument("--wanted", action="store_true", help="what somebody asked for on the page, if anything")
+        what.add_argument("--wanted", action="store_true", help="the month requested on the page, if any")
         parser.add_argument(
             "--usage", default="", help="folder or URL with usage/ and connections/ (default: USAGE_DIR)"
         )
-        parser.add_argument("--prices", default="", help="answer of the Retail Prices API (default: PRICES_FILE)")
+        parser.add_argument("--prices", default="", help="response of the Retail Prices API (default: PRICES_FILE)")
         parser.add_argument(
-            "--region", default="", help="armRegionName, where the price list has several (default: PRICES_REGION)"
+            "--region", default="", help="armRegionName, if the price list has several (default: PRICES_REGION)"
         )
         parser.add_argument(
             "--rule",
@@ -57,20 +57,22 @@ class Command(OneSentenceCommand):
             "--allocation",
             choices=("time", "pro-rata"),
             default="time",
-            help="who gets the included operations: the first of the month, or all by their share (default: time)",
+            help="allocation of the included operations: to the first of the month, or to all by share (default: time)",
         )
         parser.add_argument(
             "--hours-in-month", type=int, help="divisor of the connection peaks (default: the calendar's)"
         )
         parser.add_argument(
-            "--incremental", action="store_true", help="keep sums by hour in USAGE_DIR/hourly, renew only changed days"
+            "--incremental",
+            action="store_true",
+            help="store sums by hour in USAGE_DIR/hourly, and update only changed days",
         )
         parser.add_argument("--close", action="store_true", help="close the month: later runs only add adjustments")
         parser.add_argument("--output", type=Path, help="also write the charges to this CSV file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is told to have been interrupted
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is marked as interrupted
         self._compute_wanted() if options["wanted"] else self._compute(options)
 
     def _compute_wanted(self) -> None:
@@ -78,12 +80,12 @@ class Command(OneSentenceCommand):
             request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation, incremental=True)
             try:
                 self._summary(compute_month(request, self._tell, run))
-            except JobFailed as error:  # told on the page that asked; the next one is not to blame
+            except JobFailed as error:  # reported on the page that requested it; the next request is not affected
                 self.stderr.write(f"{run.month}: {error}")
 
     def _compute(self, options: dict[str, Any]) -> None:
         if options["usage"] and "://" not in options["usage"] and not Path(options["usage"]).is_dir():
-            raise CommandError(f"--usage {options['usage']} is no folder: name the one that holds usage/.")
+            raise CommandError(f"--usage {options['usage']} is not a folder: name the one that contains usage/.")
         names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month", "incremental")
         request = ChargesRequest(**{name: options[name] for name in names}, started_by="command")
         try:
@@ -120,7 +122,7 @@ class Command(OneSentenceCommand):
         for path, reason in counts["rejected"]:
             self.stdout.write(f"  left out: {path} {reason}")
         if run.details["sample_prices"]:
-            self.stdout.write("Priced with the sample list that ships: set PRICES_FILE to your region's prices.")
+            self.stdout.write("Priced with the bundled sample list: set PRICES_FILE to the prices of your region.")
         for invoice in Invoice.objects.filter(run=run, rule=run.rule):
             self.stdout.write(f"{invoice.scope}: {money(invoice.cents)} {invoice.currency} ({invoice.rule})")
         if adjusted := run.adjustments.count():

@@ -1,4 +1,4 @@
-"""The demo: everything on this machine, supervised."""
+"""The demo: all processes on this host, supervised."""
 
 import contextlib
 import sys
@@ -12,11 +12,11 @@ from dashboard.demo.story import play
 
 
 class Command(BaseCommand):
-    """Starts it and stays until it is stopped (Ctrl-C, SIGTERM) or DEMO_SECONDS are over."""
+    """Starts the demo and stays until it is stopped (Ctrl-C, SIGTERM) or DEMO_SECONDS have passed."""
 
     help = (
         "Run two local namespaces, Redis, workers, beat, the dashboard and sample traffic on this machine until "
-        "Ctrl-C. Environment: DEMO_PORT (8000), DEMO_SECONDS (end by itself so long after the ready line), "
+        "Ctrl-C. Environment: DEMO_PORT (8000), DEMO_SECONDS (seconds from the ready line until it ends by itself), "
         "DEMO_PASSWORD, DEMO_DIR (.demo)."
     )
     requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own form
@@ -29,6 +29,6 @@ class Command(BaseCommand):
             sys.exit(f"error: {str(error).removeprefix('error: ')}")
 
     def say(self, line: str) -> None:
-        """One line at once; that nobody reads them any more is no reason to fail."""
+        """Print one line immediately; a closed output is not an error."""
         with contextlib.suppress(OSError):
             print(line, flush=True)

@@ -1,41 +1,41 @@
-"""Tell what an outage would cost and hold."""
+"""Forecast the cost and the backlog of an outage."""
 
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs import current_month as present
 from dashboard.costs.forecast import Forecast
 from dashboard.costs.forms import ForecastForm, assumed, forecasts
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.tariffs import tariff
-from dashboard.management.errors import OneSentenceCommand
 from dashboard.site.money import cents, money
 
 OPTIONS = {
-    "hours": "how long it lasts (default 3)",
-    "messages-per-hour": "traffic (default: what the pair sent in the newest computed month)",
+    "hours": "duration of the outage (default 3)",
+    "messages-per-hour": "traffic (default: that of the pair in the newest computed month)",
     "message-bytes": "size of a message (default: the average of that month)",
-    "entities": "how many entities fail over (default 1)",
-    "pingers": "clients that ping each by themselves, without coordination (default 1: one ping serves the fleet)",
+    "entities": "failed-over entities (default 1)",
+    "pingers": "clients that ping independently, without coordination (default 1: one ping serves the fleet)",
     "ping-interval-s": "seconds between two pings of an entity (default 60)",
     "queues": "backlog queues (default: the pair's)",
     "syphon-hosts": "hosts that run a syphon (default 1)",
-    "used": "operations the month has used already (default: as computed)",
-    "used-secondary": "those of the secondary's subscription, where it is another one (default: as computed)",
-    "crossings": "how often a message crosses regions on its way (default: 2 where PAIRS_FILE has two regions, else 0)",
-    "per-gigabyte": "price of a GB that crosses (default: as in the report)",
+    "used": "operations used this month (default: as computed)",
+    "used-secondary": "the same for the subscription of the secondary, if it differs (default: as computed)",
+    "crossings": "region crossings of a message (default: 2 if PAIRS_FILE has two regions, else 0)",
+    "per-gigabyte": "price per GB across regions (default: as in the report)",
 }
 
 
 class Command(OneSentenceCommand):
-    """Needs no Spark. Both counting rules are told."""
+    """Needs no Spark. Reports both counting rules."""
 
-    help = "Forecast what an outage of some hours would cost, at the present or the given traffic."
+    help = "Forecast the cost of an outage, with the metered or the given traffic."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--pair", default="", help="the pair whose traffic is meant (default: all)")
+        parser.add_argument("--pair", default="", help="the pair whose traffic is used (default: all)")
         for name, meaning in OPTIONS.items():
             parser.add_argument(f"--{name}", help=meaning)
 
@@ -59,7 +59,7 @@ class Command(OneSentenceCommand):
             self._tell(rule, made, prices.currency)
         self._tell_room(both[0], prices.currency)
         if prices.is_sample:
-            self.stdout.write("Priced with the sample list that ships: set PRICES_FILE to your region's prices.")
+            self.stdout.write("Priced with the bundled sample list: set PRICES_FILE to the prices of your region.")
 
     def _tell(self, rule: str, made: Forecast, currency: str) -> None:
         done = made.operations
@@ -70,10 +70,10 @@ class Command(OneSentenceCommand):
         )
 
     def _tell_room(self, made: Forecast, currency: str) -> None:
-        room = "they hold it" if made.fits else f"it needs {made.queues_needed} at least"
+        room = "sufficient" if made.fits else f"at least {made.queues_needed} needed"
         self.stdout.write(
             f"backlog: {made.outage.messages:,} messages, {float(made.gigabytes):.2f} GB in "
             f"{made.outage.queues} queues "
-            f"of 5 GB: {room}; bringing it home takes {made.drain_s:,} s at least; "
-            f"crossing regions costs {money(cents(made.bandwidth))} {currency}"
+            f"of 5 GB: {room}; draining takes at least {made.drain_s:,} s; "
+            f"traffic between regions costs {money(cents(made.bandwidth))} {currency}"
         )

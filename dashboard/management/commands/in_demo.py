@@ -1,4 +1,4 @@
-"""Another command with the settings of the demo that runs: `manage.py in_demo pairing status`."""
+"""Runs another command with the settings of the current demo: `manage.py in_demo pairing status`."""
 
 import argparse
 import json
@@ -9,13 +9,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.demo.errors import DemoError
 from dashboard.demo.stage import DemoOptions
-from dashboard.management.errors import OneSentenceCommand
 
 
 class Command(OneSentenceCommand):
-    """Takes the place of this process, so that its answer and exit status are those of the other command."""
+    """Replaces this process, so that output and exit status are those of the other command."""
 
     help = "Run a command of manage.py with the settings of the demo, for example: in_demo pairing status"
     requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own form
@@ -34,9 +34,9 @@ class Command(OneSentenceCommand):
 def _settings() -> dict[str, str]:
     try:
         folder = DemoOptions.from_environment().folder
-        told: dict[str, str] = json.loads((folder / "state" / "environment.json").read_text(encoding="utf-8"))
+        reported: dict[str, str] = json.loads((folder / "state" / "environment.json").read_text(encoding="utf-8"))
     except DemoError as error:
         raise CommandError(str(error)) from None
     except (OSError, ValueError):
-        raise CommandError(f"No demo has run in {folder}: start one, or set DEMO_DIR to its folder.") from None
-    return told
+        raise CommandError(f"There is no demo in {folder}: start one, or set DEMO_DIR to its folder.") from None
+    return reported

@@ -1,4 +1,4 @@
-"""Whether failover would work, for a terminal, a deployment's gate or a monitor: the exit code tells."""
+"""Whether failover would work, for a terminal, a deployment gate or a monitor, by exit status."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from dashboard.management.errors import OneSentenceCommand
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.readiness import summary
 from dashboard.readiness.score import READY
 
@@ -14,17 +14,17 @@ LOW = 1
 
 
 class Command(OneSentenceCommand):
-    """Reads what the workers found last; asks no namespace itself."""
+    """Reads the last results of the workers; accesses no namespace itself."""
 
-    help = "Tell whether failover would work. Ends with 0 if every entity is ready, 1 if not, 2 if it cannot be told."
+    help = "Show whether failover would work. Exit status: 0 if every entity is ready, 1 if not, 2 if unknown."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--pair", help="only this pair's entities")
-        parser.add_argument("--least", type=int, default=READY, help="the score that counts as ready, 90 by default")
+        parser.add_argument("--pair", help="only entities of this pair")
+        parser.add_argument("--least", type=int, default=READY, help="the score that counts as ready (default: 90)")
         parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        told = summary.summary(options["pair"], options["least"])
-        self.stdout.write(json.dumps(told, indent=2) if options["json"] else "\n".join(summary.lines(told)))
-        if not told["is_ready"]:
+        reported = summary.summary(options["pair"], options["least"])
+        self.stdout.write(json.dumps(reported, indent=2) if options["json"] else "\n".join(summary.lines(reported)))
+        if not reported["is_ready"]:
             sys.exit(LOW)

@@ -1,4 +1,4 @@
-"""Compare a month with its bill, or with metrics: files this machine can read."""
+"""Compare a month with its bill or with metrics, from local files."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -7,24 +7,24 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.costs import measured_connections
 from dashboard.costs.reconciliation import against_bill, against_metrics, read_bounded, take_statement
 from dashboard.costs.statements import StatementError
 from dashboard.management.commands.compute_charges import month
-from dashboard.management.errors import OneSentenceCommand
 from dashboard.models import Invoice, Statement
 from dashboard.templatetags.costs import rounded, rounded_signed, span
 
 
 class Command(OneSentenceCommand):
-    """Stores what the files say, as the page does, and tells the differences."""
+    """Stores the files as the page does, and prints the differences."""
 
     help = "Compare a computed month with an Azure cost export (CSV) or metrics of Azure Monitor (JSON)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--month", type=month, required=True, help="the calendar month (UTC), YYYY-MM")
         parser.add_argument("--export", type=Path, help="a cost and usage details file, of any account type")
-        parser.add_argument("--metrics", type=Path, help="the answer of the metrics API, or a diagnostic export")
+        parser.add_argument("--metrics", type=Path, help="a response of the metrics API, or a diagnostic export")
 
     def handle(self, *args: Any, **options: Any) -> None:
         for source in Statement.Source:
@@ -45,7 +45,7 @@ class Command(OneSentenceCommand):
     def _tell(self, its_month: str) -> None:
         invoice = Invoice.objects.filter(month=its_month).first()
         if invoice is None:
-            raise CommandError(f"No charges of {its_month} are computed: run compute_charges first.")
+            raise CommandError(f"The charges of {its_month} are not computed: run compute_charges first.")
         against = against_bill(its_month, invoice.currency)
         for meter in against.meters if against else []:
             found = meter.quantity
@@ -53,9 +53,9 @@ class Command(OneSentenceCommand):
             self.stdout.write(f"{found.label}: computed {span(found)}, billed {rounded(found.billed)}, {rest}")
         for seen in against_metrics(its_month):
             bounds = f"{rounded(seen.range.least)} to {rounded(seen.range.most)}"
-            told = f"computed {span(seen.computed)}, metrics {bounds}: {seen.finding}"
-            self.stdout.write(f"{seen.namespace}, {seen.range.label.lower()}, {seen.since} to {seen.until}: {told}")
+            reported = f"computed {span(seen.computed)}, metrics {bounds}: {seen.finding}"
+            self.stdout.write(f"{seen.namespace}, {seen.range.label.lower()}, {seen.since} to {seen.until}: {reported}")
         connections = measured_connections.compare(its_month)
         for each in connections.namespaces if connections else []:
-            told = f"computed {rounded(each.computed)}, measured {rounded(each.measured)}: {each.finding}"
-            self.stdout.write(f"{each.namespace}, connections in {len(each.hours)} hours: {told}")
+            reported = f"computed {rounded(each.computed)}, measured {rounded(each.measured)}: {each.finding}"
+            self.stdout.write(f"{each.namespace}, connections in {len(each.hours)} hours: {reported}")

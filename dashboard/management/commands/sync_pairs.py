@@ -1,17 +1,19 @@
-"""Write what PAIRS_FILE says into the database."""
+"""Store the pairs of PAIRS_FILE in the database."""
 
 from typing import Any
 
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.fleet.pairs_file import load_pairs, require_connection_strings
 from dashboard.fleet.sync import sync
-from dashboard.management.errors import OneSentenceCommand
 
 
 class Command(OneSentenceCommand):
-    """Pairs that are no longer in the file are kept, marked as not configured: their backlog may hold messages."""
+    """Pairs that are no longer in the file are kept and marked as not configured: their backlog may hold messages."""
 
-    help = "Read PAIRS_FILE and bring the pairs and their entities in the database up to date. Safe to repeat."
+    help = "Update the pairs and their entities in the database from PAIRS_FILE. Safe to repeat."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for line in sync(load_pairs()):
+        pairs = load_pairs()
+        require_connection_strings(pairs.values())
+        for line in sync(pairs):
             self.stdout.write(line)

@@ -3,10 +3,11 @@
 local verb, path, base, recovers = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[6] == '1'
 local change = cjson.decode(ARGV[3])
 local written = redis.call('HGET', KEYS[1], path)
-local current = decoded(written, 'version', 'number')
-if current and type(current.since) ~= 'string' then current = nil end
-if not current then written = false end
 local function set(value) return value ~= nil and value ~= cjson.null end
+local function is_text_or_unset(value) return not set(value) or type(value) == 'string' end
+local current = decoded(written, 'version', 'number')
+if current and not (type(current.since) == 'string' and is_text_or_unset(current.expires)) then current = nil end
+if not current then written = false end
 local is_over = current and current.state == 'failed_over'
 local is_held = is_over and set(current.held_by) and not (set(current.expires) and current.expires <= ARGV[5])
 
@@ -37,7 +38,7 @@ elseif verb == 'release' then
 elseif verb == 'mark_healthy' then
   if not is_over then return {0, written} end
 elseif verb == 'restore' then
-  local knew = current and tonumber(current.knew) or 0
+  local knew = current and whole(current.knew) or 0
   local ends_it = current and current.state == 'failing' and change.state == 'failed_over' and knew < change.version
   if current and current.version >= change.version and not ends_it then return {0, written} end
   keeps_version = not ends_it
@@ -47,13 +48,13 @@ if verb == 'hold' or verb == 'release' then
   change = current
 end
 if verb ~= 'restore' then
-  local stood = current and (current.state == 'failing' and tonumber(current.knew) or current.version) or 0
-  change.knew = math.max(base, stood, tonumber(change.knew) or 0)
+  local stood = current and (current.state == 'failing' and set(current.knew) and whole(current.knew) or current.version) or 0
+  change.knew = math.max(base, stood, whole(change.knew))
 end
 if not keeps_version then change.version = math.max(now, (current and current.version or 0) + 1, base + 1) end
 local text = cjson.encode(change)
 redis.call('HSET', KEYS[1], path, text)
-local latest = string.format('%.0f', math.max(change.version, (tonumber(redis.call('GET', KEYS[2])) or 0) + 1))
+local latest = string.format('%.0f', math.max(change.version, whole(redis.call('GET', KEYS[2])) + 1))
 redis.call('SET', KEYS[2], latest)
 redis.call('ZADD', KEYS[5], latest, path)
 redis.call('SET', KEYS[6], string.format('%.0f', now), 'NX')

@@ -1,10 +1,15 @@
 -- KEYS gates, places, latest
--- ARGV prefix of barriers, entity, key, candidate or '', token, ttl and raising in ms
+-- ARGV prefix of barriers, entity, key, candidate or '', token, ttl and raising in ms, the send's timeout and the
+-- pause between two questions in ms
 local entity, key, candidate, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local queue = redis.call('HGET', KEYS[2], key)
 local barrier
 if queue then
-  barrier = cjson.decode(redis.call('HGET', ARGV[1] .. queue, key))
+  barrier = barrier_of(redis.call('HGET', ARGV[1] .. queue, key))
+  local held = (barrier.held_until or 0) - now
+  if held > 0 and tonumber(ARGV[8]) > 2 * held and not barrier.intents[token] then
+    return {'', math.min(held, tonumber(ARGV[9])), 0, ''}
+  end
 else
   if candidate == '' then return {'', 0, 0, ''} end
   local gate = raise(entity)

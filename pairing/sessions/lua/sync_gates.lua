@@ -5,7 +5,7 @@ for i = 3, #ARGV do raise(ARGV[i]) end
 local up = {redis.call('GET', KEYS[2])}
 local gates = redis.call('HGETALL', KEYS[1])
 for i = 1, #gates, 2 do
-  local gate = cjson.decode(gates[i + 1])
+  local gate = gate_of(gates[i])
   if gate.sessions <= 0 and now - gate.wanted > tonumber(ARGV[2]) then
     redis.call('HDEL', KEYS[1], gates[i])
   else

@@ -37,7 +37,7 @@ def test_strangers_are_sent_to_the_login(pair, as_role, address):
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_somebody_in_no_group_is_told_so(pair, as_role, address):
+def test_somebody_in_no_group_is_informed_so(pair, as_role, address):
     answer = as_role("nobody").get(address)
 
     assert answer.status_code == 403
@@ -58,7 +58,7 @@ def test_only_administrators_reach_the_admin(people, as_role, role, status, addr
     assert as_role(role).get(address).status_code == status
 
 
-def test_who_lacks_the_group_for_the_admin_is_told_which_it_is(people, as_role):
+def test_who_lacks_the_group_for_the_admin_is_informed_which_it_is(people, as_role):
     assert "This needs the group administrator" in as_role("viewer").get("/admin/").text
 
 

@@ -1,6 +1,6 @@
 """Every page and every action in a real browser, by role, with scripts and without.
 
-Who may not, sees no button and is told what is missing; who may, reads what will happen, gives a reason, is told that
+Who may not, sees no button and reads what is missing; who may, reads what will happen, gives a reason, reads that
 it is done, and finds it in the audit trail.
 """
 
@@ -73,7 +73,7 @@ def shared(redis_url) -> Iterator[SharedState]:
 
 @pytest.fixture(scope="module")
 def watcher(browser: Browser, place: Furnished) -> Iterator[Page]:
-    """Somebody else's browser, open on the overview all the time, so that the pages learn what Redis is told."""
+    """Somebody else's browser, open on the overview all the time, so that the pages learn what Redis is reported."""
     with browser.new_context() as watching:
         page = sign_in(watching, place.address, "viewer")
         expect(page.locator("[data-stream]")).to_have_text("live")
@@ -115,21 +115,21 @@ class OperatorAction:
     about: str = "orders"
 
 
-def do(page: Page, deed: OperatorAction) -> None:
+def do(page: Page, action: OperatorAction) -> None:
     """Through the button, the question and the answer to the line in the audit trail."""
-    page.goto(deed.page)
-    deed.control(page).click()
+    page.goto(action.page)
+    action.control(page).click()
     asked = page.locator("dialog[open], main section.narrow").first
-    expect(asked).to_contain_text(deed.preview)
-    for label, text in deed.fills.items():
+    expect(asked).to_contain_text(action.preview)
+    for label, text in action.fills.items():
         asked.get_by_label(label).fill(text)
-    for label, word in deed.chooses.items():
+    for label, word in action.chooses.items():
         asked.get_by_label(label).select_option(label=word)
-    asked.get_by_role("button", name=deed.press).click()
-    expect(page.get_by_role("status").filter(has_text=deed.says).first).to_be_visible()
+    asked.get_by_role("button", name=action.press).click()
+    expect(page.get_by_role("status").filter(has_text=action.says).first).to_be_visible()
     page.goto("/audit/")
-    line = page.locator("tbody tr", has_text=deed.audit).first
-    for word in (deed.audit, deed.about, "operator", deed.fills.get("Reason", ""), "Done"):
+    line = page.locator("tbody tr", has_text=action.audit).first
+    for word in (action.audit, action.about, "operator", action.fills.get("Reason", ""), "Done"):
         expect(line).to_contain_text(word)
 
 
@@ -145,7 +145,7 @@ def link(name: str) -> Callable[[Page], Locator]:
 
 
 def entity(verb: str, **more: Any) -> OperatorAction:
-    """A deed on the page of the entity."""
+    """An action on the page of the entity."""
     page = "/pairs/contoso/entities/orders/"
     return OperatorAction(page, link(verb), press=verb, audit=verb, **more)
 
@@ -235,6 +235,7 @@ def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(oper
     all_healthy(shared)
 
 
+@pytest.mark.nightly
 def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_paced(operator, shared):
     pair, backlog, orders = "/pairs/contoso/", "/backlog/", "/pairs/contoso/entities/orders/"
     why, pace = {"Reason": "the primary is busy"}, {"Reason": "gently", "At most": "5"}
@@ -302,10 +303,10 @@ def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repa
     steps = (
         (full, "Quarantine", "Sends to it fail", "Quarantine", "is in quarantine", "Quarantine", why),
         (full, "End quarantine", "It accepts messages again", "End", "out of quarantine", "End quarantine", {}),
-        (full, "Drain home", "A worker drains it", "Drain", "each to its entity", "Drain home", why),
+        (full, "Drain queue", "A worker drains it", "Drain", "each to its entity", "Drain queue", why),
         (full, "Stop drain", "The drain stops within seconds", "Stop", "ends within seconds", "Stop drain", {}),
         (empty, "Delete", "neither a message nor a dead letter", "Quarantine and delete", "deleted", "Delete", why),
-        (empty, "Take back", "The queue is not deleted", "Take back", "is kept", "Take back", {}),
+        (empty, "Cancel deletion", "The queue is not deleted", "Cancel deletion", "is kept", "Cancel deletion", {}),
         (DEVIATING, "Compare and repair", "max_delivery_count", "Repair", "is repaired", "Repair", why),
     )
     for queue, name, preview, press, says, word, fills in steps:
@@ -317,7 +318,7 @@ def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repa
     place.shell("from workers import connections, watchers; watchers.sample('contoso'); connections.close_all()")
 
 
-def test_an_operator_cannot_delete_an_orphan_with_messages_and_is_told_who_can(operator):
+def test_an_operator_cannot_delete_an_orphan_with_messages_and_is_informed_who_can(operator):
     operator.goto("/backlog/")
     of_row(FULL_ORPHAN, "Delete")(operator).click()
 
@@ -365,10 +366,10 @@ def test_dead_letters_are_resubmitted_one_some_all_and_elsewhere(operator):
 
 def test_chosen_dead_letters_are_downloaded_and_that_is_on_record(operator):
     operator.goto(DEAD)
-    with operator.expect_download() as told:
+    with operator.expect_download() as reported:
         choose(2, "Download chosen")(operator).click()
 
-    assert told.value.suggested_filename == "contoso-messages.json"
+    assert reported.value.suggested_filename == "contoso-messages.json"
     operator.goto("/audit/")
     expect(operator.locator("tbody tr").first).to_contain_text("Download")
 
@@ -412,9 +413,9 @@ def test_an_administrator_deletes_an_orphan_with_its_messages_by_typing_its_path
     asked.get_by_role("button", name="Quarantine and delete").click()
     expect(administrator.get_by_text("To be deleted").first).to_be_visible()
 
-    of_row(FULL_ORPHAN, "Take back")(administrator).click()
+    of_row(FULL_ORPHAN, "Cancel deletion")(administrator).click()
     asked = administrator.locator("dialog[open], main section.narrow").first
-    asked.get_by_role("button", name="Take back").click()
+    asked.get_by_role("button", name="Cancel deletion").click()
 
     expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()
 
@@ -434,7 +435,7 @@ def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_p
     operator.get_by_role("button", name="Compute now").click()
     expect(operator.get_by_text("waiting for a worker")).to_be_visible()
 
-    operator.get_by_label("A month may cost").fill("123.45")
+    operator.get_by_label("Monthly budget").fill("123.45")
     operator.get_by_role("button", name="Set", exact=True).click()
     expect(operator.locator("section", has=operator.get_by_role("heading", name="Budgets"))).to_contain_text("123.45")
 
@@ -446,7 +447,9 @@ def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_p
     expect(operator.get_by_role("alert").or_(operator.get_by_role("status")).first).to_be_visible()
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+@pytest.mark.parametrize(
+    "scripts", [pytest.param(True, id="scripts"), pytest.param(False, id="no scripts", marks=pytest.mark.nightly)]
+)
 def test_a_viewer_sees_every_page_and_no_button_that_changes_anything(browser: Browser, place, scripts):
     with browser.new_context(java_script_enabled=scripts, base_url=place.address) as context:
         page = sign_in(context, place.address, "viewer")
@@ -487,7 +490,7 @@ ASKED = (
 )
 
 
-def test_a_viewer_who_asks_for_an_action_is_told_which_group_it_needs(browser: Browser, place):
+def test_a_viewer_who_asks_for_an_action_is_informed_which_group_it_needs(browser: Browser, place):
     with browser.new_context(base_url=place.address) as context:
         page = sign_in(context, place.address, "viewer")
         for address in ASKED:
@@ -535,7 +538,7 @@ def test_an_administrator_cleans_up_empty_orphans_in_the_administration_after_a_
     expect(administrator.get_by_text(re.compile("type its full path"))).to_be_visible()
 
     administrator.goto("/backlog/")
-    of_row(EMPTY_ORPHAN, "Take back")(administrator).click()
+    of_row(EMPTY_ORPHAN, "Cancel deletion")(administrator).click()
     asked = administrator.locator("dialog[open], main section.narrow").first
-    asked.get_by_role("button", name="Take back").click()
+    asked.get_by_role("button", name="Cancel deletion").click()
     expect(administrator.get_by_role("status").filter(has_text="is kept").first).to_be_visible()

@@ -32,7 +32,7 @@ def test_the_right_password_leads_to_the_overview(redis_here, people):
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
 
-def test_a_wrong_password_is_said_without_telling_which_part_was_wrong(redis_here, people):
+def test_a_wrong_password_is_said_without_revealing_which_part_was_wrong(redis_here, people):
     known, unknown = guess(1).text, guess(1, name="unheard-of").text
 
     assert "correct username and password" in known
@@ -85,9 +85,9 @@ def test_a_button_pressed_after_the_session_ended_leads_back_to_its_page_and_say
     redis_here, pair, as_role
 ):
     stranger = as_role("stranger")
-    told = {"Referer": "http://testserver/pairs/contoso/actions/fail_over/?path=orders"}
+    reported = {"Referer": "http://testserver/pairs/contoso/actions/fail_over/?path=orders"}
 
-    answer = stranger.post("/pairs/contoso/actions/fail_over/", {"path": "orders"}, headers=told)
+    answer = stranger.post("/pairs/contoso/actions/fail_over/", {"path": "orders"}, headers=reported)
 
     assert answer["Location"] == "/login/?next=/pairs/contoso/actions/fail_over/%3Fpath%3Dorders"
     assert "Nothing was done" in stranger.get(answer["Location"]).text

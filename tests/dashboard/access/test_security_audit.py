@@ -21,30 +21,30 @@ BAD = {
 @pytest.fixture
 def answers(monkeypatch):
     """What pip-audit prints, by the list it is asked about."""
-    told: dict[str, object] = {}
+    reported: dict[str, object] = {}
     asked: list[str] = []
 
     def run(command, **_):
         name = command[-1].stem
         asked.append(name)
-        given = told[name]
+        given = reported[name]
         if isinstance(given, Exception):
             raise given
         text = given if isinstance(given, str) else json.dumps(given)
         return subprocess.CompletedProcess(command, 0, text, "")
 
     monkeypatch.setattr(audit.subprocess, "run", run)
-    told["asked"] = asked
-    return told
+    reported["asked"] = asked
+    return reported
 
 
 def test_a_known_vulnerability_fails_the_check_and_says_where_it_is_mended(answers, capsys):
     answers.update(dict.fromkeys(audit.LISTS, CLEAN) | {"test": BAD})
 
     assert audit.main() == 1
-    told = capsys.readouterr().out
-    assert "jinja2 2.4: PYSEC-2014-8, mended in 2.7.2" in told
-    assert "mended in nowhere yet" in told
+    reported = capsys.readouterr().out
+    assert "jinja2 2.4: PYSEC-2014-8, mended in 2.7.2" in reported
+    assert "mended in nowhere yet" in reported
 
 
 def test_what_is_clean_passes(answers, capsys):

@@ -112,61 +112,61 @@ def here(db, settings, monkeypatch, people):
 
 
 @pytest.fixture
-def told(here):
+def reported(here):
     return {"sub": "1234", "preferred_username": "operator", "groups": ["ops"]}
 
 
-def come(told) -> User:
-    return person_of(merged({"sub": "1234"}, told))
+def come(reported) -> User:
+    return person_of(merged({"sub": "1234"}, reported))
 
 
-def test_somebody_new_gets_a_name_of_their_own_no_password_and_the_groups(told, people):
-    person = come(told)
+def test_somebody_new_gets_a_name_of_their_own_no_password_and_the_groups(reported, people):
+    person = come(reported)
 
     assert person != people["operator"]
     assert person.username.startswith("operator-")
     assert not person.has_usable_password()
     assert [group.name for group in person.groups.all()] == ["operator"]
-    assert come(told) == person
+    assert come(reported) == person
 
 
-def test_groups_follow_the_claim_in_both_directions(told):
-    person = come(told)
+def test_groups_follow_the_claim_in_both_directions(reported):
+    person = come(reported)
     for groups, expected in ((["readers"], ["viewer"]), (["ops"], ["operator"])):
-        told["groups"] = groups
-        come(told)
+        reported["groups"] = groups
+        come(reported)
         assert [group.name for group in person.groups.all()] == expected
-    told["groups"] = []
+    reported["groups"] = []
 
     with pytest.raises(NoAccess):
-        come(told)
+        come(reported)
     assert not person.groups.exists()
 
 
-def test_who_is_let_in_by_no_group_leaves_no_trace(told):
-    told["groups"] = ["guests"]
+def test_who_is_let_in_by_no_group_leaves_no_trace(reported):
+    reported["groups"] = ["guests"]
 
     with pytest.raises(NoAccess):
-        come(told)
+        come(reported)
     assert not Identity.objects.exists()
 
 
-def test_the_same_subject_of_another_provider_is_somebody_else(told, settings):
-    first = come(told)
+def test_the_same_subject_of_another_provider_is_somebody_else(reported, settings):
+    first = come(reported)
     settings.OIDC_ISSUER = "https://another.example.com"
 
-    assert come(told) != first
+    assert come(reported) != first
 
 
-def test_a_subject_that_changes_between_token_and_answer_is_refused(told):
-    told["sub"] = "5678"
+def test_a_subject_that_changes_between_token_and_answer_is_refused(reported):
+    reported["sub"] = "5678"
 
     with pytest.raises(SuspiciousOperation):
-        come(told)
+        come(reported)
 
 
-def test_an_inactive_person_stays_out(told):
-    person = come(told)
+def test_an_inactive_person_stays_out(reported):
+    person = come(reported)
     person.is_active = False
     person.save()
 

@@ -98,13 +98,13 @@ def test_an_operator_of_the_provider_may_operate_under_a_name_of_their_own(page,
     name = page.locator(".who").inner_text()
     assert name.startswith("operator-")  # `operator` is somebody else, who signs in with a password
     assert page.goto(f"{place.address}/pairs/contoso/actions/hold/?path=orders").status == 200
-    told = shell(
+    reported = shell(
         place,
         redis_url,
         "from dashboard.models import Identity\n"
         "for one in Identity.objects.all(): print(one.user.username, one.user.has_usable_password(), one.user.email)",
     )
-    assert told == f"{name} False \n"
+    assert reported == f"{name} False \n"
 
 
 def test_the_same_subject_is_the_same_person_and_a_shared_address_is_nobodys_identity(browser, place, redis_url):
@@ -130,7 +130,7 @@ def test_a_viewer_of_the_provider_may_look_only(page, place):
 def test_who_is_in_no_group_gets_a_page_that_says_so_and_no_account(page, place, redis_url):
     sign_in(page, "mallory")
 
-    page.get_by_text("in no group that is let in here").wait_for()
+    page.get_by_text("none of your groups has access here").wait_for()
     script = "from django.contrib.auth.models import User; print(User.objects.filter(username='mallory').count())"
     assert shell(place, redis_url, script).strip() == "0"
     page.goto(place.address)

@@ -80,9 +80,9 @@ def test_a_whole_pair_is_failed_over_at_once_with_one_entry(pair, shared, as_rol
 def test_a_forced_failover_ends_when_it_was_said_to(pair, shared, as_role):
     act(as_role("operator"), "fail_over", expires_in="15")
 
-    told = shared.health()["orders"]
-    assert told.expires is not None
-    assert 890 < (told.expires - told.since).total_seconds() < 910
+    reported = shared.health()["orders"]
+    assert reported.expires is not None
+    assert 890 < (reported.expires - reported.since).total_seconds() < 910
 
 
 @pytest.mark.parametrize("page", ["/", "/pairs/contoso/", "/pairs/contoso/entities/orders/"])
@@ -97,11 +97,11 @@ def test_what_is_held_for_a_while_can_be_held_for_longer_from_the_pages(pair, sh
     assert 'name="expires_in"' in asked
     act(operator, "hold", expires_in="240")
 
-    told = shared.health()["orders"]
-    assert 239 < (told.expires - told.since).total_seconds() / 60 < 241
+    reported = shared.health()["orders"]
+    assert 239 < (reported.expires - reported.since).total_seconds() / 60 < 241
 
 
-def test_the_same_form_sent_twice_is_one_deed(pair, shared, as_role):
+def test_the_same_form_sent_twice_is_one_action(pair, shared, as_role):
     operator = as_role("operator")
     once = {"request_id": "11111111-2222-4333-8444-555555555555"}
 
@@ -131,12 +131,16 @@ def test_a_form_that_failed_can_be_sent_again_as_it_says(pair, shared, as_role, 
 def test_what_is_severe_is_not_done_without_a_reason_and_nothing_typed_is_lost(pair, shared, as_role, verb, reason):
     page = act(as_role("operator"), verb, reason=reason, expires_in="60")
 
-    assert (page.status_code, "Say why" in page.text) == (400, True)
+    assert (page.status_code, "Enter a reason" in page.text) == (400, True)
     assert ('<option value="60" selected>' in page.text) == (verb == "fail_over")
     assert 'name="path" value="orders"' in page.text
     assert shared.health() == {}
     in_dialog = act(as_role("operator"), verb, reason=reason, headers=HTMX)
-    assert (in_dialog.status_code, in_dialog["HX-Retarget"], "Say why" in in_dialog.text) == (200, "#dialog", True)
+    assert (in_dialog.status_code, in_dialog["HX-Retarget"], "Enter a reason" in in_dialog.text) == (
+        200,
+        "#dialog",
+        True,
+    )
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -162,7 +166,7 @@ def test_a_form_without_its_token_does_nothing(pair, shared, people):
     answer = act(client, "fail_over")
 
     assert answer.status_code == 403
-    assert "load the page again" in answer.text
+    assert "reload the page" in answer.text
     assert shared.health() == {}
 
 
@@ -193,7 +197,7 @@ def test_a_form_that_was_open_too_long_is_refused_in_one_sentence(pair, shared, 
 
     answer = act(client, "fail_over", headers=headers)
 
-    assert ("<html" in answer.text, "load the page again" in answer.text) == (not headers, True)
+    assert ("<html" in answer.text, "reload the page" in answer.text) == (not headers, True)
 
 
 def test_a_button_pressed_with_nothing_chosen_leads_back_and_says_so(pair, shared, as_role):

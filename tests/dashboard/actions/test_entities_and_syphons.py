@@ -27,12 +27,12 @@ def kinds():
     return list(FailoverEvent.objects.order_by("pk").values_list("kind", flat=True))
 
 
-def test_forcing_a_failover_tells_the_fleet_the_page_and_the_audit_trail(request_of, shared, orders):
+def test_forcing_a_failover_reaches_the_fleet_the_page_and_the_audit_trail(request_of, shared, orders):
     outcome = FAIL_OVER.run(request_of())
 
     assert outcome.outcome == "done"
-    told = shared.health()["orders"]
-    assert (told.state, told.held_by, told.origin) == ("failed_over", "operator", "forced")
+    reported = shared.health()["orders"]
+    assert (reported.state, reported.held_by, reported.origin) == ("failed_over", "operator", "forced")
     orders.refresh_from_db()
     assert (orders.state, orders.held_by, orders.reason) == ("failed_over", "operator", "storage is down")
     event = FailoverEvent.objects.get()
@@ -109,8 +109,8 @@ def test_a_hold_is_given_another_end(request_of, shared, orders):
     assert HOLD.run(request_of(), expires=later).outcome == "unchanged"
 
     orders.refresh_from_db()
-    told = shared.health()["orders"]
-    assert (told.expires, orders.expires, orders.version) == (later, later, told.version)
+    reported = shared.health()["orders"]
+    assert (reported.expires, orders.expires, orders.version) == (later, later, reported.version)
     assert kinds() == ["forced", "held"]
 
 
@@ -121,8 +121,8 @@ def test_until_released_is_an_end_as_well_whoever_asks_for_it(request_of, shared
     assert HOLD.run(request_of(role=role)).outcome == "done"
 
     orders.refresh_from_db()
-    told = shared.health()["orders"]
-    assert (told.held_by, told.expires, orders.expires) == (role, None, None)
+    reported = shared.health()["orders"]
+    assert (reported.held_by, reported.expires, orders.expires) == (role, None, None)
 
 
 def test_a_healthy_entity_cannot_be_held(request_of, shared):
@@ -222,7 +222,7 @@ def test_who_is_no_operator_is_refused_and_the_attempt_is_kept(request_of, share
 
 
 @pytest.mark.parametrize("action", [FAIL_OVER, RELEASE, PAUSE_SYPHON])
-def test_without_redis_nothing_is_changed_and_the_person_is_told(request_of, redis_away, orders, action):
+def test_without_redis_nothing_is_changed_and_the_person_is_informed(request_of, redis_away, orders, action):
     with pytest.raises(ActionError, match="Redis does not answer"):
         action.run(request_of())
 
@@ -238,9 +238,9 @@ def test_two_operators_who_collide_leave_one_truth(request_of, shared, orders):
     FAIL_OVER.run(request_of(role="administrator"), expires=timezone.now() + timedelta(hours=1))
 
     orders.refresh_from_db()
-    told = shared.health()["orders"]
-    assert orders.held_by == told.held_by == "administrator"
-    assert orders.version == told.version
+    reported = shared.health()["orders"]
+    assert orders.held_by == reported.held_by == "administrator"
+    assert orders.version == reported.version
     assert kinds() == ["forced", "forced"]
 
 

@@ -1,7 +1,7 @@
 """Every declared action, through every face it has: who may do it, its answer, its audit entry, its event.
 
-A face is the page, the API and the command. What each does is compared with the rule itself, carried out on the same
-state. Whoever declares an action says here where it changes something.
+A face is the page, the API, the command and Django's administration. What each does is compared with the rule itself,
+carried out on the same state. Whoever declares an action says here where it changes something.
 """
 
 import json
@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib import admin
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
+from django.utils.text import capfirst
 
 from dashboard.access import registry, tokens
 from dashboard.access.audited import Request
@@ -72,6 +74,8 @@ class Case:
     page: tuple[str, dict[str, Any]]
     api: tuple[str, dict[str, Any]] | None = None
     command: tuple[str, ...] | None = None
+    administration: dict[str, Any] | None = None
+    """What is sent to the list of queues, beside the selected queue."""
     prepare: tuple[Callable[[Place], Any], ...] = ()
     needs: str = ""
     """A fixture: namespaces, or a canary in them."""
@@ -112,6 +116,7 @@ def on_queue(action: Any, *prepare: Callable[[Place], Any], cli: tuple[str, ...]
         page=(f"/pairs/contoso/actions/{action.name}/", {"path": ORPHAN}),
         api=(action.operation.path.format(pair="contoso"), {"queue": ORPHAN}),
         command=(action.command.name, "contoso", ORPHAN, *cli),
+        administration={"action": action.administration.name} if action.administration else None,
         prepare=prepare,
         needs="reachable",
     )
@@ -174,8 +179,8 @@ def begun(place: Place) -> None:
 
 
 def alerted(place: Place) -> None:
-    told = {"kind": "backlog", "severity": "info", "title": "many", "began_at": NOW, "opened_at": NOW}
-    Alert.objects.create(pk=7, key="backlog:contoso", pair="contoso", **told)
+    reported = {"kind": "backlog", "severity": "info", "title": "many", "began_at": NOW, "opened_at": NOW}
+    Alert.objects.create(pk=7, key="backlog:contoso", pair="contoso", **reported)
 
 
 def ruled(place: Place) -> None:
@@ -272,9 +277,16 @@ CASES = {
 FACES = [
     (name, face)
     for name, case in CASES.items()
-    for face in ("page", "api", "command")
+    for face in ("page", "api", "command", "administration")
     if getattr(case, face) is not None
 ]
+LISTED = [name for name, face in FACES if face == "administration"]
+QUEUES = "/admin/dashboard/backlogqueue/"
+
+
+def least(name: str, face: str) -> str:
+    """The first role that may do it there. The administration is open to administrators alone."""
+    return "administrator" if face == "administration" else LEAST[registry.actions()[name].right]
 
 
 def _rows() -> dict[str, list[dict[str, Any]]]:
@@ -346,6 +358,19 @@ def of_api(place: Place, case: Case, role: str) -> Any:
     return client.post(f"/api/v1{case.api[0]}", json.dumps(body), "application/json")
 
 
+def of_administration(place: Place, case: Case, role: str, *, confirmed: bool = True) -> Any:
+    assert case.administration is not None
+    client = Client()
+    if role != "stranger":
+        client.force_login(place.people[role])
+    selected = {"_selected_action": BacklogQueue.objects.get(path=ORPHAN).pk, **case.administration}
+    answered = {"confirmed": "yes", "reason": REASON, "click": "one"} if confirmed else {}
+    return client.post(QUEUES, {**selected, **answered}, follow=role != "stranger")
+
+
+HTTP = {"page": of_page, "api": of_api, "administration": of_administration}
+
+
 def _token(owner: Any, scope: str) -> tuple[ApiToken, str]:
     """A token, also of somebody who may have none."""
     person = owner if scope != "administer" or owner.username == "administrator" else None
@@ -369,11 +394,22 @@ def test_every_declared_action_is_walked_through_every_face_it_has():
     for name, action in registry.actions().items():
         assert (CASES[name].api is not None) == (action.operation is not None)
         assert (CASES[name].command is not None) == (action.command is not None)
+        assert (CASES[name].administration is not None) == (action.administration is not None)
+
+
+def test_the_administration_offers_the_declared_actions_and_no_others(people, rf):
+    request = rf.get("/admin/")
+    request.user = people["administrator"]
+    ours = [shown for model, shown in admin.site._registry.items() if model._meta.app_label == "dashboard"]
+    offered = {name: text for shown in ours for name, (_, _, text) in shown.get_actions(request).items()}
+
+    declared = [action.administration for action in registry.actions().values() if action.administration]
+    assert offered == {one.name: one.label for one in declared}
 
 
 @pytest.mark.parametrize(("name", "face"), FACES)
 def test_a_face_does_what_the_rule_does(place, name, face, capsys):
-    case, role = CASES[name], LEAST[registry.actions()[name].right]
+    case, role = CASES[name], least(name, face)
     with prepared(place, case):
         case.rule(place, role)
         expected = trace(name)
@@ -387,39 +423,76 @@ def test_a_face_does_what_the_rule_does(place, name, face, capsys):
     assert answer
     if not name.endswith("token"):
         assert reason == (REASON if face != "page" or case.page_says_why else "")
-        assert (escape(found["detail"]) if face == "page" else found["detail"]) in answer
+        assert _shown(found["detail"], face) in answer
+
+
+def _shown(sentence: str, face: str) -> str:
+    """The sentence as a face has it. Django's admin begins messages with a capital letter."""
+    if face == "administration":
+        return str(capfirst(escape(sentence)))
+    return escape(sentence) if face == "page" else sentence
 
 
 def _through(face: str, place: Place, case: Case, role: str, capsys: Any) -> str:
     if face == "command":
         return of_command(place, case, role, capsys)
-    answer = (of_page if face == "page" else of_api)(place, case, role)
+    answer = HTTP[face](place, case, role)
     assert answer.status_code == 200, answer.text
-    return str(answer.text if face == "page" else answer.json()["sentence"])
+    return str(answer.json()["sentence"] if face == "api" else answer.text)
 
 
 @pytest.mark.parametrize(("name", "face"), FACES)
 def test_who_lacks_the_right_is_refused_by_every_face(place, name, face, capsys):
-    case, least = CASES[name], LEAST[registry.actions()[name].right]
+    case = CASES[name]
     with prepared(place, case):
         before_that = trace(name)
-        for role in ROLES[: ROLES.index(least)]:
+        for role in ROLES[: ROLES.index(least(name, face))]:
             if face == "command":
                 if name.endswith("token") and role == "nobody" and name == "revoke_token":
                     continue  # of somebody else's token only an administrator: said below
                 with pytest.raises(CommandError, match="needs the group"):
                     of_command(place, case, role, capsys)
             else:
-                assert (of_page if face == "page" else of_api)(place, case, role).status_code == 403
+                assert HTTP[face](place, case, role).status_code == 403
         if face == "command":
-            with pytest.raises(CommandError, match="Nobody signs in as stranger"):
+            with pytest.raises(CommandError, match="There is no user stranger"):
                 of_command(place, case, "stranger", capsys)
         else:
-            answer = (of_page if face == "page" else of_api)(place, case, "stranger")
-            assert answer.status_code == (302 if face == "page" else 401)
+            answer = HTTP[face](place, case, "stranger")
+            assert answer.status_code == (401 if face == "api" else 302)
         entry = AuditEntry.objects.filter(verb=name).order_by("pk").last()
         assert entry is None or entry.outcome == "refused" or trace(name) == before_that
         assert trace(name)["events"] == before_that["events"]
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_administration_asks_first_and_changes_nothing(place, name):
+    case, declared = CASES[name], registry.actions()[name]
+    assert declared.administration is not None
+    with prepared(place, case):
+        rows = _rows()
+        asked = of_administration(place, case, "administrator", confirmed=False)
+
+        assert asked.context["title"] == declared.administration.title
+        assert [(fate.queue.path, fate.hindrance) for fate in asked.context["fates"]] == [(ORPHAN, "")]
+        assert declared.button in asked.text
+        assert _rows() == rows
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_administration_predicts_a_refusal_and_the_action_is_then_refused(place, name):
+    case = CASES[name]
+    with prepared(place, case):
+        filled(place)
+        BacklogQueue.objects.filter(path=ORPHAN).update(active=1)
+        asked = of_administration(place, case, "administrator", confirmed=False)
+        predicted = asked.context["fates"][0].hindrance
+        answer = of_administration(place, case, "administrator")
+
+        assert "type its path" in predicted
+        assert _shown(f"{ORPHAN}: ", "administration") in answer.text
+        assert trace(name)["outcome"] != "done"
+        assert place.secondary.status(ORPHAN) == "Active"
 
 
 OF_PAIRS = (EntityAction, SyphonAction, queues.QueueAction, queues.LetterAction)

@@ -15,7 +15,7 @@ from pairing.fleet.coordination import SharedState
 from tests.dashboard.actions.test_actions import act
 from tests.dashboard.conftest import health
 
-pytestmark = pytest.mark.postgres
+pytestmark = pytest.mark.postgres_nightly
 
 PATHS = ["orders", "payments"]
 
@@ -26,7 +26,7 @@ def three(pair, shared):
     return pair
 
 
-def test_a_whole_pair_is_failed_over_by_one_deed(three, shared, as_role):
+def test_a_whole_pair_is_failed_over_by_one_action(three, shared, as_role):
     answer = act(as_role("operator"), "fail_over", "*", expires_in="60")
 
     assert answer.status_code == 302
@@ -89,7 +89,7 @@ def test_what_redis_has_forgotten_of_several_is_ended_all_the_same(three, shared
     assert not EntityHealth.objects.filter(held_by__isnull=False).exists()
 
 
-def test_what_is_so_already_is_left_alone_and_not_told_again(three, shared, as_role):
+def test_what_is_so_already_is_left_alone_and_not_reported_again(three, shared, as_role):
     operator = as_role("operator")
     act(operator, "fail_over", "orders")
 
@@ -100,7 +100,7 @@ def test_what_is_so_already_is_left_alone_and_not_told_again(three, shared, as_r
     assert list(AuditEntry.objects.order_by("pk").values_list("outcome", flat=True)) == ["done", "done", "unchanged"]
 
 
-def test_the_same_click_twice_is_one_deed(three, shared, as_role):
+def test_the_same_click_twice_is_one_action(three, shared, as_role):
     operator, click = as_role("operator"), str(uuid.uuid4())
 
     for _ in range(2):
@@ -133,7 +133,7 @@ def test_where_redis_goes_away_in_the_middle_what_was_done_is_written_down(three
     assert FailoverEvent.objects.filter(kind="forced").count() == 2
 
 
-def test_open_pages_see_how_far_a_deed_on_many_is(pair, shared, as_role, monkeypatch):
+def test_open_pages_see_how_far_an_action_on_many_is(pair, shared, as_role, monkeypatch):
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"store-{number}") for number in range(58))
     monkeypatch.setattr(entities, "CHUNK", 20)
     seen = []
@@ -165,9 +165,9 @@ def test_of_many_changes_only_the_newer_ones_are_taken_over(pair):
     EntityHealth.objects.bulk_create(EntityHealth(pair=pair, path=f"store-{number}") for number in range(30))
     paths = [f"store-{number}" for number in range(30)]
     assert projection.apply_all_health("contoso", [health(path, version=5) for path in paths]) == 30
-    told = [health(path, state="healthy", version=4 + number % 3) for number, path in enumerate(paths)]
+    reported = [health(path, state="healthy", version=4 + number % 3) for number, path in enumerate(paths)]
 
-    assert projection.apply_all_health("contoso", told) == 10
+    assert projection.apply_all_health("contoso", reported) == 10
 
     assert EntityHealth.objects.filter(state="healthy", version=6).count() == 10
     assert EntityHealth.objects.filter(state="failed_over", version=5).count() == 20
@@ -291,7 +291,7 @@ def test_a_pause_of_a_pair_is_one_line_however_many_queues_follow_it(pair, share
             event_id=f"{number:032}", time=word.time, pair="contoso", entity=path, kind="syphon_paused"
         )
 
-    assert [told.event.entity for told in recent_events("contoso")] == ["*"]
+    assert [reported.event.entity for reported in recent_events("contoso")] == ["*"]
 
 
 def test_the_actions_on_several_are_those_on_one():

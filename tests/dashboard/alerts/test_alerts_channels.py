@@ -36,12 +36,12 @@ def message(*alerts, phase="opened"):
     return compose("3b5f…".replace("…", "0"), phase, alerts or (known(),), "https://pairs.example.com/alerts/", NOW)
 
 
-def built(kind, told):
-    return INTEGRATIONS[kind].build(TARGET, told, NOW)
+def built(kind, reported):
+    return INTEGRATIONS[kind].build(TARGET, reported, NOW)
 
 
-def body(kind, told):
-    return json.loads(built(kind, told).body)
+def body(kind, reported):
+    return json.loads(built(kind, reported).body)
 
 
 def test_every_integration_is_in_a_file_of_its_own():
@@ -54,7 +54,7 @@ def test_the_same_message_makes_the_same_request(kind):
 
 
 @pytest.mark.parametrize("kind", CHATS)
-def test_a_chat_is_told_what_happened_where_to_look_and_when_it_began(kind):
+def test_a_chat_message_says_what_happened_where_to_look_and_when_it_began(kind):
     text = json.dumps(body(kind, message()), ensure_ascii=False)
     assert "orders failed over" in text.replace("\\", "").replace("\N{ZERO WIDTH SPACE}", "")
     assert "https://pairs.example.com/alerts/" in text
@@ -62,16 +62,16 @@ def test_a_chat_is_told_what_happened_where_to_look_and_when_it_began(kind):
 
 
 def test_slack_wants_blocks():
-    told = body("slack", message())
-    assert [block["type"] for block in told["blocks"]] == ["section", "section"]
-    assert told["blocks"][0]["text"]["text"] == ":red_circle: *orders failed over*"
-    assert "<https://pairs.example.com/alerts/|Open the alerts>" in told["blocks"][1]["text"]["text"]
+    reported = body("slack", message())
+    assert [block["type"] for block in reported["blocks"]] == ["section", "section"]
+    assert reported["blocks"][0]["text"]["text"] == ":red_circle: *orders failed over*"
+    assert "<https://pairs.example.com/alerts/|Open the alerts>" in reported["blocks"][1]["text"]["text"]
 
 
 def test_teams_wants_an_adaptive_card_in_a_message():
-    told = body("teams", message())
-    (attachment,) = told["attachments"]
-    assert told["type"] == "message"
+    reported = body("teams", message())
+    (attachment,) = reported["attachments"]
+    assert reported["type"] == "message"
     assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
     assert attachment["content"]["type"] == "AdaptiveCard"
     assert attachment["content"]["body"][0] == {
@@ -86,9 +86,9 @@ def test_teams_wants_an_adaptive_card_in_a_message():
 
 def test_mattermost_wants_attachments_and_discord_embeds():
     assert body("mattermost", message())["attachments"][0]["title"] == "orders failed over"
-    told = body("discord", message())
-    assert told["embeds"][0]["title"] == "orders failed over"
-    assert told["allowed_mentions"] == {"parse": []}
+    reported = body("discord", message())
+    assert reported["embeds"][0]["title"] == "orders failed over"
+    assert reported["allowed_mentions"] == {"parse": []}
 
 
 def test_nothing_foreign_links_mentions_or_formats_in_a_chat():
@@ -135,10 +135,10 @@ TEXT = st.text(max_size=400)
 @given(title=TEXT, detail=TEXT, entity=TEXT, phase=st.sampled_from(["opened", "escalated", "resolved"]))
 def test_every_integration_takes_any_text(title, detail, entity, phase):
     ended = NOW + timedelta(minutes=3) if phase == "resolved" else None
-    told = message(known(title, detail, entity=entity, ended_at=ended), phase=phase)
-    assert Message.from_json(json.loads(json.dumps(told.to_json()))) == told
+    reported = message(known(title, detail, entity=entity, ended_at=ended), phase=phase)
+    assert Message.from_json(json.loads(json.dumps(reported.to_json()))) == reported
     for kind in INTEGRATIONS:
-        request = built(kind, told)
+        request = built(kind, reported)
         if isinstance(request, Post):
             json.loads(request.body)
             assert all("\n" not in value and "\r" not in value for value in request.headers.values())
@@ -154,10 +154,10 @@ def test_one_line_is_one_short_line(text):
 
 
 def test_the_worst_and_oldest_comes_first():
-    told = message(
+    reported = message(
         known("mild", severity="warning", began_at=NOW - timedelta(hours=1)),
         known("bad and new"),
         known("bad and old", began_at=NOW - timedelta(minutes=1)),
     )
-    assert [line.title for line in told.lines] == ["bad and old", "bad and new", "mild"]
-    assert told.severity == "critical"
+    assert [line.title for line in reported.lines] == ["bad and old", "bad and new", "mild"]
+    assert reported.severity == "critical"

@@ -43,7 +43,7 @@ call_command("alerts")
 """
 
 
-def test_it_ends_when_it_is_told_to(tmp_path):
+def test_it_ends_when_it_is_asked_to(tmp_path):
     known = {"PATH": os.environ["PATH"], "STATE_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
     with subprocess.Popen([sys.executable, "-c", LOOK], cwd=ROOT, env=known, stdout=subprocess.PIPE) as process:
         guard = threading.Timer(60, process.kill)

@@ -1,4 +1,4 @@
-"""Who is told of what and when: rules, quiet hours, escalation, failovers and verdicts, without database or clock."""
+"""Who is reported what and when: rules, quiet hours, escalation, failovers and results, without database or clock."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -64,7 +64,7 @@ def test_a_backlog_is_the_business_of_the_rules_with_its_threshold():
 # -- quiet hours ------------------------------------------------------------------------------------------------------
 
 
-def test_what_can_wait_is_told_at_the_end_of_quiet_hours():
+def test_what_can_wait_is_reported_at_the_end_of_quiet_hours():
     evening = datetime(2026, 11, 2, 23, 0, tzinfo=ZoneInfo("Europe/Berlin"))
     assert when(NIGHT, "warning", evening) == Due(datetime(2026, 11, 3, 6, 0, tzinfo=UTC), is_quiet=True)
 
@@ -74,7 +74,7 @@ def test_what_is_critical_wakes_people():
     assert when(NIGHT, "critical", evening) == Due(evening + NIGHT.gathers)
 
 
-def test_by_day_everything_is_told_at_once():
+def test_by_day_everything_is_reported_at_once():
     noon = datetime(2026, 11, 2, 12, 0, tzinfo=ZoneInfo("Europe/Berlin"))
     assert when(NIGHT, "info", noon) == Due(noon + NIGHT.gathers)
 
@@ -130,7 +130,7 @@ CALL = Rule(channels=("mail",), escalation=("phone", "boss"), escalate_after=15 
 
 
 @pytest.mark.parametrize(("minutes", "steps"), [(0, 0), (15, 0), (16, 1), (31, 2), (600, 2)])
-def test_those_next_in_line_are_told_one_after_another(minutes, steps):
+def test_those_next_in_line_are_informed_one_after_another(minutes, steps):
     assert steps_due(CALL, "critical", NOW, (), NOW + minutes * MINUTE) == steps
 
 
@@ -140,7 +140,7 @@ def test_a_channel_that_gave_up_passes_it_on_at_once():
     assert steps_due(CALL, "critical", NOW, {"phone"}, NOW) == 0
 
 
-def test_nobody_is_next_before_the_first_were_told():
+def test_nobody_is_next_before_the_first_were_informed():
     evening = datetime(2026, 11, 2, 23, 0, tzinfo=ZoneInfo("Europe/Berlin"))
     rule = replace(CALL, quiet_from=time(22), quiet_until=time(7), time_zone="Europe/Berlin")
     morning = datetime(2026, 11, 3, 7, 0, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -157,7 +157,7 @@ def test_an_escalation_never_goes_back(minutes, gave_up):
 
 # -- grouping ---------------------------------------------------------------------------------------------------------
 
-TELLINGS = st.lists(
+NOTIFICATIONS = st.lists(
     st.builds(
         lambda alert, channel, rule, phase, minutes: Notification(
             alert,
@@ -173,11 +173,11 @@ TELLINGS = st.lists(
 )
 
 
-@given(TELLINGS)
-def test_each_channel_is_told_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
+@given(NOTIFICATIONS)
+def test_each_channel_is_informed_of_each_phase_of_each_alert_once_and_as_early_as_any_rule_wants(notifications):
     groups = grouped(notifications)
-    told = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
-    assert sorted(told) == sorted({(one.alert, one.group.channel, one.group.phase) for one in notifications})
+    reported = [(one.alert, group.channel, group.phase) for group, members in groups.items() for one in members]
+    assert sorted(reported) == sorted({(one.alert, one.group.channel, one.group.phase) for one in notifications})
     for group, members in groups.items():
         for one in members:
             alike = [
@@ -189,7 +189,7 @@ def test_each_channel_is_told_of_each_phase_of_each_alert_once_and_as_early_as_a
             assert one.due.at == min(alike)
 
 
-@given(TELLINGS)
+@given(NOTIFICATIONS)
 def test_what_differs_in_pair_kind_rule_phase_or_quiet_is_never_one_message(notifications):
     for group, members in grouped(notifications).items():
         assert {(one.group, one.due.is_quiet) for one in members} == {(group, group.is_quiet)}
@@ -233,7 +233,7 @@ def test_a_backlog_around_its_threshold_is_one_alert():
     assert changes == 3  # it begins, is over at 700, and begins again
 
 
-def test_the_key_of_a_backlog_tells_its_threshold():
+def test_the_key_of_a_backlog_shows_its_threshold():
     assert threshold_of("backlog", key_of("backlog", "contoso", "orders", 1000)) == 1000
     assert threshold_of("failover", key_of("failover", "contoso", "1000")) is None
 
@@ -258,14 +258,14 @@ def at(second: float) -> datetime:
     return NOW + timedelta(seconds=second)
 
 
-def test_a_failover_that_came_and_went_between_two_looks_is_told():
+def test_a_failover_that_came_and_went_between_two_looks_is_reported():
     assert follow(None, None, [away(1), back(3)], state(False, 3), at(5)) == [
         Began(at(1), "no answer", ""),
         Ended(at(3)),
     ]
 
 
-def test_a_failover_that_several_processes_tell_is_one():
+def test_a_failover_that_several_processes_report_is_one():
     assert follow(None, None, [away(1), away(1.2), away(2)], state(True, 1), at(5)) == [Began(at(1), "no answer", "")]
     assert follow(at(1), None, [away(2.5)], state(True, 1), at(5)) == []
 
@@ -292,18 +292,18 @@ def test_clocks_that_differ_hide_no_failover_for_long():
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=12), st.data())
-def test_whatever_is_told_when_an_alert_is_open_once_away_and_each_failover_is_one_alert(steps, data):
+def test_whatever_is_reported_when_an_alert_is_open_once_away_and_each_failover_is_one_alert(steps, data):
     """A life of an entity, looked at in any slices, with events and states that may come late."""
     clock, life, is_away = 0, [], False
     for gap, repeats in steps:
         clock, is_away = clock + gap, not is_away
-        life += [(clock, is_away)] * (1 + repeats)  # told by a second process as well
-    told = [away(second) if gone else back(second) for second, gone in life]
+        life += [(clock, is_away)] * (1 + repeats)  # reported by a second process as well
+    reported = [away(second) if gone else back(second) for second, gone in life]
     began = ended = None
     opened = 0
-    while told:
-        batch = data.draw(st.integers(1, len(told)))
-        seen, told = told[:batch], told[batch:]
+    while reported:
+        batch = data.draw(st.integers(1, len(reported)))
+        seen, reported = reported[:batch], reported[batch:]
         lag = data.draw(st.booleans())
         known = None if lag else State(seen[-1].is_away, seen[-1].at, seen[-1].at)
         for step in follow(began, ended, seen, known, seen[-1].at + timedelta(seconds=1)):
@@ -317,7 +317,7 @@ def test_whatever_is_told_when_an_alert_is_open_once_away_and_each_failover_is_o
     assert (began is not None) == is_away
 
 
-# -- verdicts ---------------------------------------------------------------------------------------------------------
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -334,8 +334,8 @@ def test_whatever_is_told_when_an_alert_is_open_once_away_and_each_failover_is_o
     ],
 )
 def test_what_becomes_of_a_message_follows_from_the_answer(answer, state_, fare):
-    verdict = judge(answer, 1, NOW, NOW)
-    assert (verdict.state, verdict.fare) == (state_, fare)
+    result = judge(answer, 1, NOW, NOW)
+    assert (result.state, result.fare) == (state_, fare)
 
 
 def test_after_a_day_of_trying_a_message_is_given_up():

@@ -97,10 +97,10 @@ def test_a_webhook_is_signed_as_standard_webhooks_says(pair, hook):
     expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
     assert (headers["webhook-signature"], more) == (f"v1,{expected}", [])
     assert headers["webhook-id"] == str(Notice.objects.get().notice_id)
-    told = json.loads(body)
-    assert (told["type"], told["data"]["title"]) == ("alert.opened", "orders failed over")
-    assert told["data"]["lines"][0]["detail"] == "no answer"
-    assert told["data"]["url"] == "https://pairs.example.com/alerts/"
+    reported = json.loads(body)
+    assert (reported["type"], reported["data"]["title"]) == ("alert.opened", "orders failed over")
+    assert reported["data"]["lines"][0]["detail"] == "no answer"
+    assert reported["data"]["url"] == "https://pairs.example.com/alerts/"
 
 
 def test_the_signature_is_that_of_the_standards_own_example():
@@ -141,10 +141,10 @@ def test_a_whole_pair_is_one_message_with_the_first_twenty_by_name(pair, hook):
     failed_over(*(f"queue-{number:02}" for number in range(30)))
     sent("chat")
 
-    told = json.loads(hook.bodies[0])
-    assert told["text"] == "30 entities of contoso failed over"
-    assert told["blocks"][1]["text"]["text"].count("•") == 21
-    assert "… and 10 more." in told["blocks"][1]["text"]["text"]
+    reported = json.loads(hook.bodies[0])
+    assert reported["text"] == "30 entities of contoso failed over"
+    assert reported["blocks"][1]["text"]["text"].count("•") == 21
+    assert "… and 10 more." in reported["blocks"][1]["text"]["text"]
 
 
 def test_that_it_is_over_says_how_long_it_lasted(pair, mailbox):
@@ -204,7 +204,7 @@ def test_a_refusal_for_good_marks_the_channel_and_is_said(pair, hook):
     assert ChannelState.objects.get().failing_since is None, "it takes messages again"
 
 
-def test_a_channel_that_is_gone_is_not_asked_again_and_the_next_in_line_is_told_at_once(pair, hook, mailbox):
+def test_a_channel_that_is_gone_is_not_asked_again_and_the_next_in_line_is_informed_at_once(pair, hook, mailbox):
     rule("hook", escalation=["mail"], escalate_after_min=60)
     hook.answers = [(410, {})]
     failed_over()
@@ -371,7 +371,7 @@ def test_nothing_is_sent_that_the_database_does_not_hold(pair, hook, monkeypatch
         ("[", "not TOML"),
     ],
 )
-def test_a_channels_file_that_cannot_be_used_says_why_without_telling_a_secret(tmp_path, text, sentence):
+def test_a_channels_file_that_cannot_be_used_says_why_without_revealing_a_secret(tmp_path, text, sentence):
     file = tmp_path / "channels.toml"
     file.write_text(text)
     with pytest.raises(ChannelsFileError, match=sentence) as refusal:

@@ -63,7 +63,7 @@ def test_what_is_so_now_and_what_was_are_shown(pair, as_role):
     assert "Acknowledge</button>" not in page
 
 
-def test_a_page_says_that_nobody_looks_or_is_told(pair, as_role):
+def test_a_page_says_that_nobody_looks_or_is_notified(pair, as_role):
     assert "there was no evaluation yet" in " ".join(as_role("viewer").get("/alerts/").text.split())
     assert "no rule is enabled" in as_role("viewer").get("/alerts/").text
 
@@ -121,7 +121,7 @@ def test_an_administrator_makes_changes_and_deletes_a_rule_and_each_is_on_record
     ]
 
 
-def test_what_failed_is_not_told_as_a_success_when_it_is_sent_again(pair, as_role):
+def test_what_failed_is_not_reported_as_a_success_when_it_is_sent_again(pair, as_role):
     administrator, once = as_role("administrator"), {"request_id": "11111111-1111-4111-8111-111111111111"}
     test = "/alerts/channels/pigeon/test/"
 
@@ -145,14 +145,14 @@ def test_who_was_refused_may_send_the_same_form_once_in_the_group(pair, people, 
     assert Alert.objects.get().acknowledged_by == "viewer"
 
 
-def test_a_click_whose_first_is_still_being_done_is_told_so(pair, as_role):
+def test_a_click_whose_first_is_still_being_done_says_so(pair, as_role):
     fail_over("orders")
     look(NOW + S)
     alert, once = f"/alerts/{Alert.objects.get().pk}/acknowledge/", {"request_id": "one"}
     as_role("operator").post(alert, once)
     AuditEntry.objects.update(outcome="", detail="")
 
-    assert "still being done" in as_role("operator").post(alert, once).text
+    assert "still in progress" in as_role("operator").post(alert, once).text
 
 
 def test_deleting_is_confirmed_and_a_second_click_says_that_the_rule_is_gone(pair, as_role):
@@ -264,7 +264,7 @@ def test_a_rule_says_which_of_its_channels_are_gone(pair, as_role):
     assert "CHANNELS_FILE has no pigeon" in as_role("viewer").get("/alerts/rules/").text
 
 
-def test_deliveries_tell_what_came_of_each_message(pair, as_role):
+def test_deliveries_show_what_came_of_each_message(pair, as_role):
     AlertRule.objects.create(
         name="x", channels=["mail", "chat"], changed_at=NOW, quiet_from="00:00", quiet_until="23:59"
     )

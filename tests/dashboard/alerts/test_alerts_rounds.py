@@ -57,7 +57,7 @@ def recover(*paths, at, version=2):
 # -- failovers --------------------------------------------------------------------------------------------------------
 
 
-def test_a_failover_is_told_once_and_its_recovery_once(pair):
+def test_a_failover_is_reported_once_and_its_recovery_once(pair):
     rule()
     fail_over("orders")
     for second in (1, 6, 11):
@@ -71,7 +71,7 @@ def test_a_failover_is_told_once_and_its_recovery_once(pair):
     assert list(NoticeItem.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
 
 
-def test_a_failover_between_two_looks_is_told_from_its_events(pair):
+def test_a_failover_between_two_looks_is_reported_from_its_events(pair):
     rule()
     projection.record_events([event("failed_over", time=NOW), event("recovered", identity="b" * 32, time=NOW + 2 * S)])
 
@@ -102,7 +102,7 @@ def test_a_forced_failover_says_who_forced_it(pair):
 
 
 def test_what_happened_is_lost_with_no_power_cut(pair, monkeypatch):
-    """The alert, what is to be told and the note on the event are one transaction."""
+    """The alert, what is to be reported and the note on the event are one transaction."""
     rule()
     projection.record_events([event("failed_over", time=NOW)])
     with monkeypatch.context() as broken:
@@ -145,7 +145,7 @@ def test_what_comes_after_a_message_was_written_is_a_message_of_its_own(pair):
 # -- other conditions -------------------------------------------------------------------------------------------------
 
 
-def test_a_backlog_over_the_threshold_of_a_rule_is_told_until_it_is_well_below(pair):
+def test_a_backlog_over_the_threshold_of_a_rule_is_reported_until_it_is_well_below(pair):
     rule(threshold=100, kinds=["backlog"])
     rule(threshold=None, channels=["other"])
     for minute, active in enumerate((99, 100, 120, 95, 79)):
@@ -175,7 +175,7 @@ def test_a_queue_that_is_nearly_full_is_critical(pair):
     assert (alert.kind, alert.severity, alert.detail) == ("capacity", "critical", "90% of 5.0 GB are used.")
 
 
-def test_the_fleets_word_that_a_queue_will_be_full_is_told_for_half_an_hour(pair):
+def test_the_fleets_word_that_a_queue_will_be_full_is_reported_for_half_an_hour(pair):
     backlog_queue(pair, size_bytes=2**30)
     projection.record_events([event("capacity_warning", entity=QUEUE, time=NOW)])
     look(NOW + S)
@@ -186,7 +186,7 @@ def test_the_fleets_word_that_a_queue_will_be_full_is_told_for_half_an_hour(pair
     assert Alert.objects.get().resolved_at
 
 
-def test_dead_letters_are_told_once_however_many_come(pair):
+def test_dead_letters_are_reported_once_however_many_come(pair):
     for minute, dead in enumerate((1, 2, 3)):
         backlog_queue(pair, dead_lettered=dead)
         look(NOW + minute * M)
@@ -194,7 +194,7 @@ def test_dead_letters_are_told_once_however_many_come(pair):
     assert Alert.objects.get().detail == "3 messages could not be delivered."
 
 
-def test_a_syphon_that_brings_nothing_home_is_told(pair):
+def test_a_syphon_that_brings_nothing_home_is_reported(pair):
     queue = backlog_queue(pair, active=5, deliverable_since=NOW - 10 * M)
     pair.ledgers.create(queue=QUEUE, began_at=NOW - 20 * M, enqueued=5, home=0, moved_at=NOW - 10 * M, seen_at=NOW)
     look(NOW)
@@ -207,7 +207,7 @@ def test_a_syphon_that_brings_nothing_home_is_told(pair):
     assert queue.pk
 
 
-def test_books_that_do_not_add_up_are_told_for_a_day(pair):
+def test_ledgers_that_do_not_add_up_are_reported_for_a_day(pair):
     pair.ledgers.create(
         queue=QUEUE, began_at=NOW, ended_at=NOW, enqueued=5, home=3, missing=2, moved_at=NOW, seen_at=NOW
     )
@@ -222,7 +222,7 @@ def test_books_that_do_not_add_up_are_told_for_a_day(pair):
     assert Alert.objects.get().resolved_at
 
 
-def test_a_budget_that_is_reached_is_told(pair):
+def test_a_budget_that_is_reached_is_reported(pair):
     BudgetAlert.objects.create(
         month="2026-11", pair="contoso", percent=80, cents=8123, budget_cents=10_000, currency="EUR", raised_at=NOW
     )
@@ -235,7 +235,7 @@ def test_a_budget_that_is_reached_is_told(pair):
     )
 
 
-def test_a_hold_that_ends_soon_is_told_before(pair):
+def test_a_hold_that_ends_soon_is_reported_before(pair):
     projection.apply_health("contoso", health(held_by="ada", origin="forced", expires=NOW + 15 * M))
     look(NOW)
     assert not Alert.objects.filter(kind="forced_expiring").exists()
@@ -245,7 +245,7 @@ def test_a_hold_that_ends_soon_is_told_before(pair):
     assert Alert.objects.get(kind="forced_expiring").title.startswith("The failover of orders that ada forced ends at")
 
 
-def test_work_that_no_worker_does_any_more_is_told(pair):
+def test_work_that_no_worker_does_any_more_is_reported(pair):
     projection.record_heartbeat("one", "pings, syphons", NOW - 10 * M)
     projection.record_heartbeat("two", "pings", NOW)
     look(NOW)
@@ -278,7 +278,7 @@ def readiness(pair, score, at):
     look(at)
 
 
-def test_readiness_that_falls_further_is_told_anew_to_those_whom_it_concerns_now(pair):
+def test_readiness_that_falls_further_is_reported_anew_to_those_whom_it_concerns_now(pair):
     rule(channels=["all"])
     rule(channels=["phone"], least_severity="critical")
     readiness(pair, 85, NOW)
@@ -296,7 +296,7 @@ def test_readiness_that_falls_further_is_told_anew_to_those_whom_it_concerns_now
     ]
 
 
-def test_readiness_that_falls_further_in_quiet_hours_wakes_and_is_told_once(pair):
+def test_readiness_that_falls_further_in_quiet_hours_wakes_and_is_reported_once(pair):
     rule(quiet_from="22:00", quiet_until="07:00")  # it is 03:00
     readiness(pair, 85, NOW)
     readiness(pair, 0, NOW + M)
@@ -308,7 +308,7 @@ def test_readiness_that_falls_further_in_quiet_hours_wakes_and_is_told_once(pair
     assert titles() == ["Readiness of orders fell"]
 
 
-def test_readiness_that_is_less_bad_is_told_to_nobody_until_it_is_as_it_was(pair):
+def test_readiness_that_is_less_bad_is_reported_to_nobody_until_it_is_as_it_was(pair):
     rule()
     readiness(pair, 20, NOW)
     readiness(pair, 60, NOW + M)
@@ -321,10 +321,10 @@ def test_readiness_that_is_less_bad_is_told_to_nobody_until_it_is_as_it_was(pair
     assert list(NoticeItem.objects.order_by("pk").values_list("phase", flat=True)) == ["opened", "resolved"]
 
 
-# -- who is told ------------------------------------------------------------------------------------------------------
+# -- who is notified -----------------------------------------------------------------------------------------------
 
 
-def test_a_channel_that_two_rules_name_is_told_once(pair):
+def test_a_channel_that_two_rules_name_is_notified_once(pair):
     rule()
     rule(kinds=["failover"])
     fail_over("orders")
@@ -335,7 +335,7 @@ def test_a_channel_that_two_rules_name_is_told_once(pair):
     assert Notice.objects.count() == 1
 
 
-def test_a_rule_that_is_switched_off_tells_nobody(pair):
+def test_a_rule_that_is_switched_off_notifies_nobody(pair):
     rule(is_enabled=False)
     fail_over("orders")
     look(NOW)
@@ -344,7 +344,7 @@ def test_a_rule_that_is_switched_off_tells_nobody(pair):
     assert not Notice.objects.exists()
 
 
-def test_what_was_over_before_quiet_hours_ended_is_told_to_nobody(pair):
+def test_what_was_over_before_quiet_hours_ended_is_reported_to_nobody(pair):
     rule(quiet_from="22:00", quiet_until="07:00")  # it is 03:00
     backlog_queue(pair, dead_lettered=1)
     look(NOW)
@@ -365,7 +365,7 @@ def test_quiet_hours_do_not_hold_back_what_is_critical(pair):
     assert dict(Notice.objects.values_list("kind", "is_quiet")) == {"failover": False, "dead_letters": True}
 
 
-def test_the_next_is_told_while_nobody_acknowledges(pair):
+def test_the_next_is_informed_while_nobody_acknowledges(pair):
     rule(escalation=["phone", "boss"], escalate_after_min=15)
     fail_over("orders")
     for minute in (0, 10, 16, 17):
@@ -398,7 +398,7 @@ def test_a_rule_that_is_changed_during_an_alert_goes_on_escalating_it(pair):
     assert titles("escalated") == ["orders failed over"]
 
 
-def test_all_who_were_told_that_it_began_are_told_that_it_is_over(pair):
+def test_all_who_were_informed_that_it_began_are_informed_that_it_is_over(pair):
     rule(escalation=["phone"], escalate_after_min=15)
     fail_over("orders")
     look(NOW)
@@ -438,7 +438,7 @@ def many(pair, **changes):
     EntityHealth.objects.bulk_create(rows)
 
 
-def test_the_questions_of_a_look_do_not_grow_with_the_failovers_it_opens_tells_escalates_and_ends(
+def test_the_questions_of_a_look_do_not_grow_with_the_failovers_it_opens_reports_escalates_and_ends(
     pair, django_assert_max_num_queries
 ):
     """A statement writes some 75 rows here; none is written or asked for by itself."""
@@ -475,7 +475,7 @@ def test_nor_with_the_backlogs_over_a_threshold_whose_counts_change(pair, django
     assert set(Alert.objects.values_list("ended_at", flat=True)) == {NOW + 10 * S}
 
 
-def test_two_looks_at_once_tell_once(pair):
+def test_two_looks_at_once_report_once(pair):
     """What the second finds when the first has ended."""
     rule()
     fail_over("orders")

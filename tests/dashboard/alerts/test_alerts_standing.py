@@ -32,15 +32,15 @@ def badge(page: str) -> str:
 
 
 @pytest.mark.parametrize("address", ["/", "/alerts/", "/no-such-page/", "/pairs/contoso/"])
-def test_every_page_tells_how_many_alerts_are_open(three_open, redis_here, as_role, address):
-    told = badge(as_role("viewer").get(address).text)
+def test_every_page_shows_how_many_alerts_are_open(three_open, redis_here, as_role, address):
+    reported = badge(as_role("viewer").get(address).text)
 
-    assert '<b>3</b><span class="hidden"> open</span>' in told
-    assert "3 open, 2 of them not acknowledged" in told
-    assert "loud" in told
+    assert '<b>3</b><span class="hidden"> open</span>' in reported
+    assert "3 open, 2 of them not acknowledged" in reported
+    assert "loud" in reported
 
 
-def test_acknowledged_alerts_are_told_quietly(pair, redis_here, as_role):
+def test_acknowledged_alerts_are_reported_quietly(pair, redis_here, as_role):
     alert(1, acknowledged_at=NOW, acknowledged_by="ada")
 
     assert "loud" not in badge(as_role("viewer").get("/").text)
@@ -53,11 +53,11 @@ def test_no_number_is_shown_where_nothing_is_wrong(pair, redis_here, as_role):
 def test_what_a_page_fetches_anew_brings_the_number_along(three_open, redis_here, as_role):
     answer = as_role("viewer").get("/events/", headers=HTMX)
 
-    told = json.loads(answer["HX-Trigger"])["alerts"]
-    assert told == {"word": "3", "title": "3 open, 2 of them not acknowledged", "isLoud": True}
+    reported = json.loads(answer["HX-Trigger"])["alerts"]
+    assert reported == {"word": "3", "title": "3 open, 2 of them not acknowledged", "isLoud": True}
 
 
-def test_a_question_before_a_deed_asks_for_no_number(three_open, redis_here, as_role):
+def test_a_question_before_an_action_asks_for_no_number(three_open, redis_here, as_role):
     answer = as_role("operator").get("/pairs/contoso/actions/hold/?path=orders", headers=HTMX)
 
     assert "HX-Trigger" not in answer
@@ -68,7 +68,7 @@ def test_the_number_costs_one_query(pair, redis_here, as_role, django_assert_num
         assert open_alerts().word == ""
 
 
-def test_thousands_are_told_as_more_than_there_is_room_for():
+def test_thousands_are_reported_as_more_than_there_is_room_for():
     assert OpenAlerts(1000, 0).word == "999+"
 
 

@@ -1,4 +1,4 @@
-"""Several workers at once, on a database that lets them: told once, sent once."""
+"""Several workers at once, on a database that lets them: reported once, sent once."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -84,10 +84,10 @@ def test_senders_at_once_send_each_message_once(pair):
 def test_no_alert_is_left_out_of_a_message_that_is_written_while_it_joins(pair):
     """An alert joins a message, or gets its own; whichever process is first."""
     AlertRule.objects.create(name="r", channels=["mail"], changed_at=NOW, group_s=5)
-    told: list[str] = []
+    reported: list[str] = []
 
     def send(request: Request) -> Answer:
-        told.append(request.text)
+        reported.append(request.text)
         return Answer()
 
     for number in range(10):
@@ -101,7 +101,7 @@ def test_no_alert_is_left_out_of_a_message_that_is_written_while_it_joins(pair):
                 wait.result(60)
     _send(NOW + 1000 * S, send)
 
-    text = "\n".join(told)
+    text = "\n".join(reported)
     assert all(text.count(f"{when}-{number} failed over,") == 1 for number in range(10) for when in ("early", "late"))
 
 

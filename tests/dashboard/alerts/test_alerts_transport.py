@@ -55,7 +55,7 @@ def test_nothing_is_sent_to_addresses_of_this_machine_this_network_or_nobody(add
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "1.1.1.1", "2606:4700:4700::1111", "64:ff9b::101:101"])
-def test_the_public_internet_may_be_told(address):
+def test_the_public_internet_may_be_notified(address):
     assert is_allowed(ip_address(address), ())
 
 
@@ -167,11 +167,11 @@ def trusting(authority):
 def test_the_certificate_is_that_of_the_name_though_the_address_is_connected_to(tls, authority):
     with http_server(tls) as receiver:
         url = receiver.url.replace("127.0.0.1", "hooks.example.com")
-        told = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"], context=trusting(authority))
+        reported = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"], context=trusting(authority))
         wrong = post(Post(receiver.url, b"x"), LOOPBACK, context=trusting(authority))
         stranger = post(Post(url, b"x"), LOOPBACK, resolver=lambda *_: ["127.0.0.1"])
 
-    assert told.status == 204
+    assert reported.status == 204
     assert receiver.requests[0][1]["host"].startswith("hooks.example.com:")
     assert "certificate" in wrong.problem
     assert "certificate" in stranger.problem
@@ -222,7 +222,7 @@ def test_a_name_that_nobody_knows_is_tried_again_later():
         "https://[::1",
     ],
 )
-def test_an_address_that_cannot_be_used_is_said_to_be_so_without_being_told(url):
+def test_an_address_that_cannot_be_used_is_said_to_be_so_without_being_repeated(url):
     problem = url_problem(url)
     assert problem
     assert "password" not in problem.replace("a user or a password", "")

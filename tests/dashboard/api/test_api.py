@@ -115,7 +115,7 @@ def same_minute(monkeypatch):
 
 
 @pytest.mark.usefixtures("same_minute")
-def test_who_asks_too_often_is_told_when_to_come_back(program, settings):
+def test_who_asks_too_often_is_informed_when_to_come_back(program, settings):
     settings.API_REQUESTS_PER_MINUTE = 2
     mine = program()
     for _ in range(3):
@@ -146,18 +146,18 @@ def test_throttling_outlives_redis(program, settings, redis_away):
 # -- what it tells ----------------------------------------------------------------------------------------------------
 
 
-def test_health_tells_the_headline_and_the_pairs(program, pair):
+def test_health_shows_the_headline_and_the_pairs(program, pair):
     projection.apply_health("contoso", health())
 
-    told = program("viewer", "read").get("/health").json()
+    reported = program("viewer", "read").get("/health").json()
 
-    assert (told["status"], told["headline"]) == ("failed-over", "1 of 2 entities failed over")
-    assert told["pairs"][0]["name"] == "contoso"
-    assert told["pairs"][0]["entities"]["failed-over"] == 1
-    assert told["pairs"] == program().get("/pairs").json() == [program().get("/pairs/contoso").json()]
+    assert (reported["status"], reported["headline"]) == ("failed-over", "1 of 2 entities failed over")
+    assert reported["pairs"][0]["name"] == "contoso"
+    assert reported["pairs"][0]["entities"]["failed-over"] == 1
+    assert reported["pairs"] == program().get("/pairs").json() == [program().get("/pairs/contoso").json()]
 
 
-def test_entities_tell_state_reason_and_what_can_be_done(program):
+def test_entities_show_state_reason_and_what_can_be_done(program):
     projection.apply_health("contoso", health())
 
     (one,) = program().get("/entities", status="failed-over").json()["items"]
@@ -200,7 +200,7 @@ def test_events_are_filtered(program):
     assert program().get("/events", since="0").status_code == 422
 
 
-def test_an_incident_is_told_in_the_list_and_whole(program):
+def test_an_incident_is_reported_in_the_list_and_whole(program):
     projection.record_events([event(), event("b", kind="recovered", time=NOW + timedelta(minutes=1))])
 
     (one,) = program().get("/incidents").json()["items"]
@@ -212,7 +212,7 @@ def test_an_incident_is_told_in_the_list_and_whole(program):
     assert program().get("/incidents/contoso/nothing").status_code == 404
 
 
-def test_backlog_queues_are_told_and_chosen(program, pair):
+def test_backlog_queues_are_reported_and_chosen(program, pair):
     BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW, active=3)
     BacklogQueue.objects.create(
         pair=pair, path="old/x-servicebus-transfer/9", seen_at=NOW, is_orphan=True, dead_lettered=1
@@ -226,7 +226,7 @@ def test_backlog_queues_are_told_and_chosen(program, pair):
     assert paths(show="deviating") == []
 
 
-def test_charges_are_told_to_the_cent(program):
+def test_charges_are_reported_to_the_cent(program):
     run = ChargeRun.objects.create(month="2026-10", status="succeeded", started_at=NOW, heard_at=NOW)
     bill = Invoice.objects.create(
         run=run, month="2026-10", scope="sub", rule="published", allocation="time", currency="EUR", cents=1234,
@@ -238,10 +238,10 @@ def test_charges_are_told_to_the_cent(program):
             billing_units=1, included_units=0, quantity="1", exact="1", cents=cents,
         )  # fmt: skip
 
-    (told,) = program().get("/invoices", month="2026-10").json()
+    (reported,) = program().get("/invoices", month="2026-10").json()
     rows = program().get("/charges", month="2026-10").json()["items"]
 
-    assert (told["amount"], told["currency"], told["scope"]) == ("12.34", "EUR", "sub")
+    assert (reported["amount"], reported["currency"], reported["scope"]) == ("12.34", "EUR", "sub")
     assert [row["amount"] for row in rows] == ["10.00", "2.34"]
     assert program().get("/charges", month="2026-10", entity="q1").json()["items"] == rows[1:]
     assert program().get("/charges", month="October").status_code == 422
@@ -262,19 +262,19 @@ def test_a_failover_is_done_and_audited_with_the_tokens_name(program, shared, as
 
 
 @pytest.mark.parametrize("paths", [["orders"], ["orders", "payments"]], ids=["one", "several"])
-def test_a_hold_ends_by_itself_after_the_minutes_that_were_wished(program, shared, paths):
-    mine, wish = program(), {"paths": paths, "reason": "storage is down"}
-    mine.post("/pairs/contoso/fail-over", wish)
-    mine.post("/pairs/contoso/release", wish)
+def test_a_hold_ends_by_itself_after_the_minutes_that_were_requested(program, shared, paths):
+    mine, body = program(), {"paths": paths, "reason": "storage is down"}
+    mine.post("/pairs/contoso/fail-over", body)
+    mine.post("/pairs/contoso/release", body)
 
-    assert mine.post("/pairs/contoso/hold", {**wish, "minutes": 15, "dry_run": True}).json()["would_change"] == paths
-    assert mine.post("/pairs/contoso/hold", {**wish, "minutes": 15}).json()["outcome"] == "done"
+    assert mine.post("/pairs/contoso/hold", {**body, "minutes": 15, "dry_run": True}).json()["would_change"] == paths
+    assert mine.post("/pairs/contoso/hold", {**body, "minutes": 15}).json()["outcome"] == "done"
 
     left = shared.health()["orders"].expires - timezone.now()
     assert timedelta(minutes=14) < left <= timedelta(minutes=15)
 
 
-def test_the_same_key_again_is_one_deed_and_the_same_answer(program, shared):
+def test_the_same_key_again_is_one_action_and_the_same_answer(program, shared):
     mine = program()
     first = mine.post("/pairs/contoso/fail-over", forced(), key="7").json()
     again = mine.post("/pairs/contoso/fail-over", forced(), key="7").json()
@@ -314,21 +314,25 @@ def test_while_the_first_is_under_way_the_second_waits(program, shared, people):
     assert mine.post("/pairs/contoso/fail-over", forced(), key="7").json()["outcome"] == "unchanged"
 
 
-def test_a_dry_run_tells_and_changes_nothing(program, shared):
+def test_a_dry_run_describes_and_changes_nothing(program, shared):
     mine = program()
     mine.post("/pairs/contoso/fail-over", forced(minutes=15))
     before = AuditEntry.objects.count()
 
-    told = mine.post("/pairs/contoso/release", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
+    reported = mine.post("/pairs/contoso/release", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
 
-    assert (told["outcome"], told["would_change"], told["would_not_change"]) == ("preview", ["orders"], ["payments"])
-    told = mine.post("/pairs/contoso/hold", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
-    assert told["would_change"] == ["orders"]  # until it is released, and no longer for a quarter of an hour
+    assert (reported["outcome"], reported["would_change"], reported["would_not_change"]) == (
+        "preview",
+        ["orders"],
+        ["payments"],
+    )
+    reported = mine.post("/pairs/contoso/hold", {"paths": ["*"], "reason": "x", "dry_run": True}).json()
+    assert reported["would_change"] == ["orders"]  # until it is released, and no longer for a quarter of an hour
     assert shared.health()["orders"].held_by
     assert AuditEntry.objects.count() == before
 
 
-def test_several_entities_are_one_deed(program, shared):
+def test_several_entities_are_one_action(program, shared):
     answer = program().post("/pairs/contoso/fail-over", {"paths": ["orders", "payments"], "reason": "x"})
 
     assert "2 of 2" in answer.json()["sentence"]
@@ -386,7 +390,7 @@ def test_a_method_that_is_not_there_is_a_problem_that_says_which_is(program):
     assert answer["Content-Type"] == "application/problem+json"
 
 
-def test_what_nobody_foresaw_is_told_without_its_text(program, monkeypatch):
+def test_what_nobody_foresaw_is_reported_without_its_text(program, monkeypatch):
     def fail(*_):
         raise RuntimeError("password=hunter2")
 
@@ -397,11 +401,11 @@ def test_what_nobody_foresaw_is_told_without_its_text(program, monkeypatch):
     assert "hunter2" not in answer.text
 
 
-def test_a_budget_is_set_and_its_standing_told(program):
+def test_a_budget_is_set_and_its_state_reported(program):
     assert program().post("/budgets", {"amount": "120.00"}).json()["outcome"] == "done"
 
-    (told,) = program().get("/budgets", month="2026-11").json()
-    assert (told["pair"], told["amount"], told["percent"]) == ("*", "120.00", 0)
+    (reported,) = program().get("/budgets", month="2026-11").json()
+    assert (reported["pair"], reported["amount"], reported["percent"]) == ("*", "120.00", 0)
     assert AuditEntry.objects.filter(verb="set_budget").exists()
 
 
@@ -434,35 +438,35 @@ def test_an_orphan_is_deleted_only_as_it_was_looked_at(program, pair, reachable)
     orphan = "contoso/x-servicebus-transfer/7"
     reachable.make(orphan)
     BacklogQueue.objects.create(pair=pair, path=orphan, index=7, seen_at=NOW, is_orphan=True)
-    mine, wish = program(), {"queue": orphan, "reason": "not used"}
+    mine, body = program(), {"queue": orphan, "reason": "not used"}
 
-    assert mine.post("/pairs/contoso/delete-queue", wish).status_code == 409
-    told = mine.post("/pairs/contoso/delete-queue", {**wish, "dry_run": True}).json()
-    assert told["hindrance"] == ""
-    assert mine.post("/pairs/contoso/delete-queue", {**wish, "confirm": "something else"}).status_code == 409
-    done = mine.post("/pairs/contoso/delete-queue", {**wish, "confirm": told["confirm"]}, key="1")
+    assert mine.post("/pairs/contoso/delete-queue", body).status_code == 409
+    reported = mine.post("/pairs/contoso/delete-queue", {**body, "dry_run": True}).json()
+    assert reported["hindrance"] == ""
+    assert mine.post("/pairs/contoso/delete-queue", {**body, "confirm": "something else"}).status_code == 409
+    done = mine.post("/pairs/contoso/delete-queue", {**body, "confirm": reported["confirm"]}, key="1")
     assert done.json()["outcome"] == "done"
     assert mine.get("/pairs/contoso/jobs").json()[0]["kind"] == "delete"
-    assert mine.post("/pairs/contoso/take-back", wish).json()["outcome"] == "done"
+    assert mine.post("/pairs/contoso/take-back", body).json()["outcome"] == "done"
 
 
 def test_discarding_dead_letters_is_for_administrators(program, pair):
     BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW, dead_lettered=2)
-    wish = {"queue": QUEUE, "reason": "x", "dry_run": True}
+    body = {"queue": QUEUE, "reason": "x", "dry_run": True}
 
-    assert program().post("/pairs/contoso/discard-dead-letters", wish).status_code == 403
-    told = program("administrator", "administer").post("/pairs/contoso/discard-dead-letters", wish).json()
-    assert told["counts"] == {"dead_lettered": 2}
+    assert program().post("/pairs/contoso/discard-dead-letters", body).status_code == 403
+    reported = program("administrator", "administer").post("/pairs/contoso/discard-dead-letters", body).json()
+    assert reported["counts"] == {"dead_lettered": 2}
 
 
-def test_messages_are_told_without_what_they_say(program, pair, reachable):
+def test_messages_are_reported_without_what_they_say(program, pair, reachable):
     BacklogQueue.objects.create(pair=pair, path=QUEUE, index=0, seen_at=NOW)
     reachable.make(QUEUE)
 
-    told = program("viewer", "read").get("/pairs/contoso/messages", queue=QUEUE)
+    reported = program("viewer", "read").get("/pairs/contoso/messages", queue=QUEUE)
 
-    assert told.status_code == 200
-    assert told.json()["items"] == []
+    assert reported.status_code == 200
+    assert reported.json()["items"] == []
 
 
 def test_the_password_of_a_person_opens_nothing_here(pair, redis_here, people):
@@ -472,7 +476,7 @@ def test_the_password_of_a_person_opens_nothing_here(pair, redis_here, people):
 # -- readiness, drills, alerts ----------------------------------------------------------------------------------------
 
 
-def test_readiness_is_told_with_its_reasons(program, pair):
+def test_readiness_is_reported_with_its_reasons(program, pair):
     now = timezone.now()
     fault = {"name": "syphon", "verdict": "bad", "reason": "none runs", "todo": "start a worker"}
     for entity, score in (("orders", 40), ("payments", 100)):
@@ -499,7 +503,7 @@ def an_alert() -> Alert:
     )  # fmt: skip
 
 
-def test_an_alert_is_told_and_acknowledged_once(program, pair):
+def test_an_alert_is_reported_and_acknowledged_once(program, pair):
     alert, mine = an_alert(), program()
     path, why = f"/alerts/{alert.pk}/acknowledge", {"reason": "on it"}
 

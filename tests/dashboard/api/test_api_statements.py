@@ -31,14 +31,14 @@ def give(client: Client, text: str, **query: str):
     return client.post(address, {"file": SimpleUploadedFile("bill.csv", text.encode())})
 
 
-def test_a_bill_is_taken_told_of_and_in_the_trail_with_the_token_s_name(program) -> None:
+def test_a_bill_is_taken_reported_and_in_the_trail_with_the_token_s_name(program) -> None:
     answer = give(program(), bill())
 
     assert (answer.status_code, answer.json()["outcome"], answer.json()["rows"]) == (200, "done", 2)
     entry = AuditEntry.objects.get(verb="reconcile_export")
     assert (entry.operator, entry.via, entry.target, entry.outcome) == ("operator", "token a script", MONTH, "done")
-    (told,) = program("viewer", "read").get("/api/v1/statements", {"month": MONTH}).json()
-    assert (told["name"], told["source"], told["currency"], told["uploaded_by"]) == (
+    (reported,) = program("viewer", "read").get("/api/v1/statements", {"month": MONTH}).json()
+    assert (reported["name"], reported["source"], reported["currency"], reported["uploaded_by"]) == (
         "bill.csv",
         "export",
         "USD",
@@ -67,7 +67,7 @@ def test_a_foreign_file_is_a_problem_in_one_sentence_and_keeps_the_last_good_one
     answer = give(program(), "hello")
 
     assert (answer.status_code, answer["Content-Type"]) == (409, "application/problem+json")
-    assert "no Azure cost export" in answer.json()["detail"]
+    assert "not an Azure cost export" in answer.json()["detail"]
     assert Statement.objects.get().rows == 2
     assert BilledDay.objects.exists()
 

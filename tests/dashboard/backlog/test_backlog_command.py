@@ -45,4 +45,4 @@ def test_an_unknown_pair_is_one_sentence_with_the_known_ones(seen):
 
 
 def test_nothing_seen_yet_is_said(pair):
-    assert "No backlog queue has been seen yet" in run()
+    assert "No backlog queue was sampled yet" in run()

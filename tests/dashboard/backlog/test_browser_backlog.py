@@ -33,8 +33,8 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def strings() -> Iterator[dict[str, str]]:
-    with site.namespaces() as told:
-        yield told
+    with site.namespaces() as reported:
+        yield reported
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,8 @@ def test_an_empty_orphan_is_deleted_and_taken_back(operator: Page) -> None:
     dialog.get_by_role("button", name="Quarantine and delete").click()
     expect(row(operator, EMPTY)).to_contain_text("To be deleted")
 
-    row(operator, EMPTY).get_by_role("link", name="Take back").click()
-    operator.get_by_role("dialog").get_by_role("button", name="Take back").click()
+    row(operator, EMPTY).get_by_role("link", name="Cancel deletion").click()
+    operator.get_by_role("dialog").get_by_role("button", name="Cancel deletion").click()
 
     expect(operator.get_by_role("status").filter(has_text="is kept in its previous state")).to_be_visible()
     expect(row(operator, EMPTY)).not_to_contain_text("To be deleted")

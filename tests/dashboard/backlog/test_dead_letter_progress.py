@@ -93,7 +93,7 @@ def test_what_was_not_sent_is_no_longer_under_way():
     assert job.under_way == {1}
 
 
-def test_the_end_is_told_in_sentences():
+def test_the_end_is_reported_in_sentences():
     job = progress(1, 2, 3, 4)
     job.receive(messages(7))
     job.finish([1], 0.0)

@@ -79,7 +79,7 @@ def test_a_queue_is_browsed_page_by_page(queue, reachable, monkeypatch):
     assert seen == [["a", "b"], ["c", "d"], ["e"]]
 
 
-def test_a_search_ends_in_time_and_tells_where_to_go_on(queue, reachable):
+def test_a_search_ends_in_time_and_shows_where_to_go_on(queue, reachable):
     reachable.fill(ORPHAN, *"abc")
     times = iter([0.0, 100.0])
 
@@ -131,7 +131,7 @@ def test_an_empty_queue_says_what_to_do_next(queue, as_role, show):
     assert 'class="empty"' in page
 
 
-def test_a_namespace_that_cannot_be_asked_is_told(queue, settings, tmp_path, as_role):
+def test_a_namespace_that_cannot_be_asked_is_reported(queue, settings, tmp_path, as_role):
     settings.PAIRS_FILE = tmp_path / "none.toml"
 
     answer = as_role("viewer").get(HERE, {"queue": ORPHAN})
@@ -159,31 +159,33 @@ def test_viewers_see_and_neither_choose_nor_download(dead, as_role):
 def test_dead_letters_are_downloaded_whole_and_that_is_on_record(dead, as_role):
     first = numbers()[1]
 
-    told = as_role("operator").get("/backlog/contoso/messages.json", {"queue": ORPHAN, "show": "dead", "number": first})
+    reported = as_role("operator").get(
+        "/backlog/contoso/messages.json", {"queue": ORPHAN, "show": "dead", "number": first}
+    )
 
-    assert told["Content-Disposition"].startswith("attachment")
-    (one,) = told.json()["messages"]
+    assert reported["Content-Disposition"].startswith("attachment")
+    (one,) = reported.json()["messages"]
     assert base64.b64decode(one["body_base64"]).decode() == HOSTILE
     assert one["entity"] == "orders"
     entry = AuditEntry.objects.get()
     assert (entry.verb, entry.target, entry.detail) == ("download", ORPHAN, "1 dead letters")
 
 
-def bodies(told: dict) -> list[str]:
-    return [base64.b64decode(one["body_base64"]).decode() for one in told["messages"]]
+def bodies(reported: dict) -> list[str]:
+    return [base64.b64decode(one["body_base64"]).decode() for one in reported["messages"]]
 
 
 @pytest.mark.parametrize(("limit", "bound"), [("MOST_WHOLE", 2), ("MOST_BYTES", 4), ("MOST_SCANNED", 1), ("SCAN_S", 0)])
-def test_a_download_is_bounded_and_tells_where_it_goes_on(queue, reachable, as_role, monkeypatch, limit, bound):
+def test_a_download_is_bounded_and_shows_where_it_goes_on(queue, reachable, as_role, monkeypatch, limit, bound):
     reachable.fill(ORPHAN, "1st", "2nd", "3rd")
     monkeypatch.setattr(browsing, limit, bound)
     monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 2)
     operator, got, after = as_role("operator"), [], 0
 
     while after is not None:
-        told = operator.get("/backlog/contoso/messages.json", {"queue": ORPHAN, "after": after}).json()
-        got.append(bodies(told))
-        after = told["goes_on_at"]
+        reported = operator.get("/backlog/contoso/messages.json", {"queue": ORPHAN, "after": after}).json()
+        got.append(bodies(reported))
+        after = reported["goes_on_at"]
 
     assert [part for part in got if part] == [["1st", "2nd"], ["3rd"]]
 
@@ -193,9 +195,9 @@ def test_a_filter_that_matches_nothing_does_not_read_a_long_queue_to_its_end(que
     monkeypatch.setattr(browsing, "SCAN_S", 0)
     monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 1)
 
-    told = as_role("operator").get("/backlog/contoso/messages.json", {"queue": ORPHAN, "q": "nothing"}).json()
+    reported = as_role("operator").get("/backlog/contoso/messages.json", {"queue": ORPHAN, "q": "nothing"}).json()
 
-    assert (told["messages"], told["goes_on_at"]) == ([], 2)
+    assert (reported["messages"], reported["goes_on_at"]) == ([], 2)
 
 
 def test_what_lies_between_chosen_ones_is_not_read(dead, reachable, as_role, monkeypatch):
@@ -205,13 +207,13 @@ def test_what_lies_between_chosen_ones_is_not_read(dead, reachable, as_role, mon
     monkeypatch.setattr(browsing, "MOST_SCANNED", 2)
     monkeypatch.setattr(browsing, "_PEEKED_WHOLE", 1)
 
-    told = (
+    reported = (
         as_role("operator")
         .get("/backlog/contoso/messages.json", {"queue": ORPHAN, "show": "dead", "number": [first, third]})
         .json()
     )
 
-    assert (bodies(told), told["goes_on_at"]) == (["plain", "third"], None)
+    assert (bodies(reported), reported["goes_on_at"]) == (["plain", "third"], None)
 
 
 # Resubmitting and discarding ----------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ def test_a_destination_that_is_none_is_refused_at_once(dead, as_role, destinatio
     assert not DeadLetterJob.objects.exists()
 
 
-def test_nothing_chosen_is_told(dead, as_role):
+def test_nothing_chosen_is_reported(dead, as_role):
     answer = as_role("operator").get(ACT, {"queue": ORPHAN, "verb": "resubmit"}, headers=HTMX)
 
     assert "Choose at least one" in answer.text
@@ -278,14 +280,14 @@ def test_nothing_chosen_is_told(dead, as_role):
 
 
 def test_only_administrators_discard(dead, as_role):
-    wish = {"queue": ORPHAN, "verb": "discard", "which": "all", "reason": "spam"}
+    form = {"queue": ORPHAN, "verb": "discard", "which": "all", "reason": "spam"}
 
-    assert as_role("operator").get(ACT, wish).status_code == 403
-    assert as_role("operator").post(ACT, wish).status_code == 403
-    unreasoned = as_role("administrator").post(ACT, {**wish, "reason": " "})
-    assert (unreasoned.status_code, "Say why" in unreasoned.text) == (400, True)
+    assert as_role("operator").get(ACT, form).status_code == 403
+    assert as_role("operator").post(ACT, form).status_code == 403
+    unreasoned = as_role("administrator").post(ACT, {**form, "reason": " "})
+    assert (unreasoned.status_code, "Enter a reason" in unreasoned.text) == (400, True)
     assert not DeadLetterJob.objects.exists()
-    assert as_role("administrator").post(ACT, wish).status_code == 302
+    assert as_role("administrator").post(ACT, form).status_code == 302
     assert DeadLetterJob.objects.get().kind == "discard"
 
 
@@ -302,8 +304,8 @@ def test_a_job_is_stopped_by_an_operator(dead, as_role):
 @pytest.mark.parametrize(("role", "status"), [("stranger", 302), ("nobody", 403), ("viewer", 403)])
 @pytest.mark.parametrize("verb", ["resubmit", "discard", "stop"])
 def test_who_is_no_operator_can_neither_ask_nor_do(dead, as_role, role, status, verb):
-    wish = {"queue": ORPHAN, "verb": verb, "which": "all"}
+    form = {"queue": ORPHAN, "verb": verb, "which": "all"}
 
-    assert as_role(role).get(ACT, wish).status_code == status
-    assert as_role(role).post(ACT, wish).status_code == status
+    assert as_role(role).get(ACT, form).status_code == status
+    assert as_role(role).post(ACT, form).status_code == status
     assert not DeadLetterJob.objects.exists()

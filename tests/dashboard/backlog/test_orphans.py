@@ -324,7 +324,7 @@ def test_a_worker_whose_claim_has_lapsed_changes_nothing_more(reachable, request
     assert fresh.keep(detail="mine")
 
 
-def test_an_outage_is_told_on_the_row_and_tried_again(reachable, request_of, settings, tmp_path):
+def test_an_outage_is_reported_on_the_row_and_tried_again(reachable, request_of, settings, tmp_path):
     reachable.make()
     actions.DELETE_QUEUE.run(request_of())
     good, settings.PAIRS_FILE = settings.PAIRS_FILE, tmp_path / "none.toml"

@@ -46,14 +46,14 @@ def test_an_empty_orphan_is_cleaned_without_scripts_from_the_page_to_the_undo(or
     assert (answer.status_code, answer["Location"]) == (302, "/backlog/")
     shown = operator.get("/backlog/").text
     assert "To be deleted" in shown
-    assert "Take back</a>" in shown
+    assert "Cancel deletion</a>" in shown
 
     act(operator, "take_back")
     assert "is kept in its previous state" in operator.get("/backlog/").text
     assert reachable.status(ORPHAN) == "Active"
 
 
-def test_the_question_tells_what_hinders(orphan, reachable, as_role):
+def test_the_question_shows_what_hinders(orphan, reachable, as_role):
     reachable.fill(ORPHAN, "one")
 
     page = ask(as_role("operator"), "delete_queue").text
@@ -80,7 +80,7 @@ def test_a_queue_is_not_deleted_without_a_reason_and_nothing_typed_is_lost(orpha
 
     page = act(as_role("administrator"), "delete_queue", typed=ORPHAN, reason="  ")
 
-    assert (page.status_code, "Say why" in page.text, f'value="{ORPHAN}">' in page.text) == (400, True, True)
+    assert (page.status_code, "Enter a reason" in page.text, f'value="{ORPHAN}">' in page.text) == (400, True, True)
     assert not QueueDeletion.objects.exists()
 
 

@@ -224,7 +224,7 @@ def test_a_stranger_is_sent_to_the_login(client: Client, url: str) -> None:
     assert client.get(url).headers["Location"].startswith("/login/")
 
 
-def test_a_job_that_fails_is_told_in_its_own_words_and_recorded(tmp_path: Path) -> None:
+def test_a_job_that_fails_is_reported_in_its_own_words_and_recorded(tmp_path: Path) -> None:
     missing = tmp_path / "prices.json"
     with pytest.raises(JobFailed, match="cannot be read: No such file"):
         compute_month(ChargesRequest(month=MONTH, usage=str(tmp_path), prices=str(missing)))
@@ -233,7 +233,7 @@ def test_a_job_that_fails_is_told_in_its_own_words_and_recorded(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device."),
         (IntegrityError("UNIQUE constraint failed\nDETAIL: row"), "IntegrityError: UNIQUE constraint failed."),
@@ -242,7 +242,7 @@ def test_a_job_that_fails_is_told_in_its_own_words_and_recorded(tmp_path: Path) 
         (SystemExit(143), "It was interrupted."),
     ],
 )
-def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: BaseException, told: str) -> None:
+def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: BaseException, reported: str) -> None:
     def breaks(*_: object) -> None:
         raise error
 
@@ -250,7 +250,7 @@ def test_a_run_that_breaks_off_says_why(monkeypatch: pytest.MonkeyPatch, error: 
     with pytest.raises(type(error)):
         compute_month(ChargesRequest(month=MONTH))
     run = ChargeRun.objects.get()
-    assert (run.status, run.error) == (ChargeRun.Status.FAILED, told)
+    assert (run.status, run.error) == (ChargeRun.Status.FAILED, reported)
 
 
 def test_names_from_outside_are_shown_as_text(viewer: Client, stored: Callable[..., ChargeRun]) -> None:
@@ -272,15 +272,15 @@ def test_a_closed_month_changes_by_adjustments_only(viewer: Client, stored: Call
     assert sum(round(float(row["charge"]) * 100) for row in rows) == 1_660
 
 
-def test_what_two_pairs_use_of_one_namespace_is_told_apart_and_one_row_of_the_csv(
+def test_what_two_pairs_use_of_one_namespace_is_distinguished_and_one_row_of_the_csv(
     viewer: Client, stored: Callable[..., ChargeRun]
 ) -> None:
     alpha, beta = (line("send_backlog", 280, units=10) | {"pair": name} for name in ("alpha", "beta"))
     stored([RUN, invoice("published", 1_560), alpha, beta, BASE, DAY])
     assert '<p class="sum">2.80' in viewer.get("/costs/", {"month": MONTH, "pair": "beta"}).content.decode()
     rows = list(csv.DictReader(io.StringIO(viewer.get("/costs.csv", {"month": MONTH}).content.decode())))
-    told = {row["kind"]: (row["operations"], row["billing_units"], row["charge"]) for row in rows}
-    assert (told["send_backlog"], len(rows)) == (("20", "20", "5.60"), 2)
+    reported = {row["kind"]: (row["operations"], row["billing_units"], row["charge"]) for row in rows}
+    assert (reported["send_backlog"], len(rows)) == (("20", "20", "5.60"), 2)
 
     close_month(MONTH, timezone.now())
     stored([RUN, invoice("published", 1_570), alpha, beta | {"cents": 290}, BASE, DAY])

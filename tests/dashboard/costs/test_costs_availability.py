@@ -29,7 +29,7 @@ def test_a_pairs_share_is_of_the_time_of_all_its_entities() -> None:
     assert (fabrikam.percent_shown, fabrikam.repair_s) == (100.0, None)
 
 
-def test_a_pair_that_was_down_for_a_moment_is_not_told_as_never_down() -> None:
+def test_a_pair_that_was_down_for_a_moment_is_not_reported_as_never_down() -> None:
     (contoso,) = by_pair([entity("orders", 1), *(entity(str(n), 0) for n in range(99))], [outage(1)])
     assert contoso.percent_shown == 99.999
 

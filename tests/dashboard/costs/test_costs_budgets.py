@@ -1,4 +1,4 @@
-"""Budgets of a month, told once each; the rows as Parquet; and what a failover would cost, before it is forced."""
+"""Budgets of a month, reported once each; the rows as Parquet; and what a failover would cost, before it is forced."""
 
 import io
 import json
@@ -38,7 +38,7 @@ def shares() -> list[tuple[str, int, int]]:
     return sorted(BudgetAlert.objects.values_list("pair", "percent", "cents"))
 
 
-def test_each_share_of_a_budget_is_told_once(tmp_path: Path) -> None:
+def test_each_share_of_a_budget_is_reported_once(tmp_path: Path) -> None:
     set_budget("*", 2_000, 80, "olga", timezone.now())
     set_budget("contoso", 1_000, 50, "olga", timezone.now())
     compute(tmp_path, 400)
@@ -73,13 +73,13 @@ def test_an_operator_sets_a_budget_and_the_page_says_when_it_is_used_up(tmp_path
     page = as_role("viewer").get("/costs/", {"month": MONTH}).content.decode()
     assert "has used 80 % of its budget of 20.00 USD: 16.00" in one_line(page)
     assert shares() == [("*", 75, 1_600)]
-    assert AuditEntry.objects.get().detail == "20.00 a month, told at 75 %"
+    assert AuditEntry.objects.get().detail == "20.00 a month, alert at 75 %"
     operator.post("/costs/budget/", {"month": MONTH, "amount": ""})
     assert not Budget.objects.exists()
 
 
 @pytest.mark.parametrize("amount", ["-1", "1e99", "much", "0.001"])
-def test_an_amount_that_is_none_is_told_and_changes_nothing(as_role, amount: str) -> None:
+def test_an_amount_that_is_none_is_reported_and_changes_nothing(as_role, amount: str) -> None:
     operator = as_role("operator")
     assert (
         "amount:" in operator.post("/costs/budget/", {"month": MONTH, "amount": amount}, follow=True).content.decode()
@@ -114,11 +114,11 @@ def test_the_dialog_of_a_forced_failover_asks_what_it_would_cost(pair, redis_her
     assert "/costs/failover/" not in others
 
 
-def test_before_a_failover_its_messages_room_and_money_are_told(pair, priced, tmp_path: Path, as_role) -> None:
+def test_before_a_failover_its_messages_room_and_money_are_reported(pair, priced, tmp_path: Path, as_role) -> None:
     compute(tmp_path, 600)
     viewer = as_role("viewer")
-    told = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}).content.decode()
-    assert "would wait in the backlog" in one_line(told)
-    assert "10 queues hold them" in one_line(told)
+    reported = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "744"}).content.decode()
+    assert "would wait in the backlog" in one_line(reported)
+    assert "10 queues hold them" in one_line(reported)
     nothing = viewer.get("/costs/failover/", {"pair": "contoso", "path": "payments"}).content.decode()
     assert "Nothing was metered for it" in nothing

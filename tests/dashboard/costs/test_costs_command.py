@@ -59,7 +59,15 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
         "connections": "0",
         "base": "0",
     }
-    assert "sub: 18.81 USD (settlements)" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "sub: 18.81 USD (settlements)" in told.out
+    shows_progress(told.err)
+
+
+def shows_progress(written: str) -> None:
+    lines = written.splitlines()
+    assert lines[0].endswith("starting Spark")
+    assert any("3 rows" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +82,7 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
     ],
 )
 @pytest.mark.django_db
-def test_a_wrong_argument_is_told_in_one_sentence(arguments: list[str], sentence: str) -> None:
+def test_a_wrong_argument_is_reported_in_one_sentence(arguments: list[str], sentence: str) -> None:
     with pytest.raises(CommandError) as caught:
         call_command("compute_charges", *arguments)
     assert sentence in str(caught.value)
@@ -82,13 +90,13 @@ def test_a_wrong_argument_is_told_in_one_sentence(arguments: list[str], sentence
 
 @pytest.mark.django_db
 def test_a_folder_that_is_not_there_is_no_month_without_usage(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="is no folder: name the one that holds usage/"):
+    with pytest.raises(CommandError, match="is not a folder: name the one that contains usage/"):
         call_command("compute_charges", month="2026-10", usage=str(tmp_path / "mistyped"))
     assert not ChargeRun.objects.exists()
 
 
 @pytest.mark.django_db
-def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_java_is_informed_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(CommandError, match="there is no bin/java in it"):
@@ -101,15 +109,16 @@ def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_p
     environment = os.environ | {"STATE_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
-    assert done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is no folder: name the one that holds usage/."
+    assert (
+        done.stderr.strip() == f"error: --usage {tmp_path / 'none'} is not a folder: name the one that contains usage/."
+    )
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.django_db
-def test_progress_is_told_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_reported_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_usage(tmp_path)
     call_command("compute_charges", month="2026-10", usage=str(tmp_path), incremental=True)
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].endswith("starting Spark")
-    assert any("3 rows" in line for line in told)
+    shows_progress(capsys.readouterr().err)
     assert (tmp_path / "hourly" / "date=2026-10-01").is_dir()

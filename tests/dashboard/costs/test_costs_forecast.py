@@ -1,4 +1,4 @@
-"""What an outage would cost: the worked example of docs/pricing.md, section 9, and where it is told."""
+"""What an outage would cost: the worked example of docs/pricing.md, section 9, and where it is reported."""
 
 import json
 from dataclasses import replace
@@ -124,8 +124,8 @@ def test_prices_that_were_named_and_are_not_there_are_no_reason_to_take_the_samp
 def test_the_prices_are_the_samples_where_none_are_configured(tmp_path: Any, settings: Any, monkeypatch: Any) -> None:
     settings.PRICES_FILE = tmp_path / "none.json"
     monkeypatch.setattr("dashboard.costs.charges.DEFAULT_PRICES", tmp_path / "none.json")
-    told = prices("2026-10")
-    assert (list(told.ladder), told.currency, told.is_sample) == (LADDER, "USD", True)
+    reported = prices("2026-10")
+    assert (list(reported.ladder), reported.currency, reported.is_sample) == (LADDER, "USD", True)
 
 
 def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path: Any, settings: Any) -> None:
@@ -137,11 +137,11 @@ def test_of_several_regions_in_the_price_list_the_configured_one_counts(tmp_path
     settings.PRICES_FILE.write_text(json.dumps({"Items": rows}))
     with pytest.raises(JobFailed, match="several regions"):
         prices("2026-10")
-    told = {}
+    reported = {}
     for settings.PRICES_REGION in ("eastus", "westeurope"):
-        told[settings.PRICES_REGION] = list(prices("2026-10").ladder)
+        reported[settings.PRICES_REGION] = list(prices("2026-10").ladder)
         assert ChargesRequest(month="2026-10").arguments(tmp_path)[-2:] == ["--region", settings.PRICES_REGION]
-    assert told == {"eastus": LADDER, "westeurope": [Tier(0, Fraction(7, MILLION))]}
+    assert reported == {"eastus": LADDER, "westeurope": [Tier(0, Fraction(7, MILLION))]}
     named = ChargesRequest(month="2026-10", region="northeurope").arguments(tmp_path)
     assert named[-2:] == ["--region", "northeurope"]
 
@@ -183,13 +183,15 @@ def test_a_field_that_makes_no_sense_is_named(viewer: Client, hours: str) -> Non
 
 
 @pytest.mark.django_db
-def test_the_command_tells_the_worked_example_under_both_rules(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_the_worked_example_under_both_rules(capsys: pytest.CaptureFixture[str]) -> None:
     example = {"hours": "3", "messages_per_hour": "333333.33", "message_bytes": "71680", "pingers": "20"}
     call_command("forecast", **example, used=str(13 * MILLION))
-    told = capsys.readouterr().out
-    assert "published: 8,003,720 operations, 4,003,720 more than without the outage (3,600 pings, 120 polls)" in told
-    assert "settlements: 10,003,720 operations, 5,003,720 more" in told
-    assert "it needs 14 at least" in told
+    reported = capsys.readouterr().out
+    assert (
+        "published: 8,003,720 operations, 4,003,720 more than without the outage (3,600 pings, 120 polls)" in reported
+    )
+    assert "settlements: 10,003,720 operations, 5,003,720 more" in reported
+    assert "at least 14 needed" in reported
 
 
 @pytest.mark.django_db
@@ -317,16 +319,16 @@ def test_crossing_regions_is_priced_as_the_report_prices_it(
     assert (found.crossings, found.per_gigabyte) == (crossings, price)
 
 
-def test_the_forecast_and_the_dialog_tell_the_same_egress_as_the_bill(viewer: Client, pairs_file: Any) -> None:
+def test_the_forecast_and_the_dialog_show_the_same_egress_as_the_bill(viewer: Client, pairs_file: Any) -> None:
     bill("sub", 5, "send")
     Charge.objects.update(messages=MILLION, bytes=71_680 * MILLION)
     ChargeRun.objects.update(started_at=timezone.now().replace(day=1, hour=1, minute=0, second=0, microsecond=0))
-    for more, told in (("bandwidth_per_gb = 0.05", "7.17"), ("", "2.87")):
+    for more, reported in (("bandwidth_per_gb = 0.05", "7.17"), ("", "2.87")):
         pairs_file(more=more)
         page = viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
-        assert told in page
+        assert reported in page
         dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}).content.decode()
-        assert f"and {told} for traffic between the regions in both directions" in " ".join(dialog.split())
+        assert f"and {reported} for traffic between the regions in both directions" in " ".join(dialog.split())
     pairs_file(region="westeurope")
     assert "leave a region" not in viewer.get("/costs/forecast/", FIELDS | {"pair": "contoso"}).content.decode()
     dialog = viewer.get("/costs/failover/", {"pair": "contoso", "path": "orders", "hours": "1"}).content.decode()

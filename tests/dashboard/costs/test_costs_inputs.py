@@ -24,7 +24,7 @@ messaging_units = 2
 """
 
 
-def told(arguments: list[str]) -> list[dict[str, object]]:
+def reported(arguments: list[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in Path(arguments[1]).read_text().splitlines()]
 
 
@@ -33,7 +33,7 @@ def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(tmp_p
     settings.PAIRS_FILE.write_text(PAIRS)
     arguments, note = namespaces_for(tmp_path)
     assert note == ""
-    assert told(arguments) == [
+    assert reported(arguments) == [
         {"record": "namespace", "name": "contoso", "scope": "s1", "tier": "standard", "messaging_units": 1},
         {"record": "namespace", "name": "dr", "scope": "contoso", "tier": "premium", "messaging_units": 2},
         {"record": "crossing", "pair": "contoso", "per_gigabyte": 0.05, "meter": ""},
@@ -43,10 +43,12 @@ def test_tiers_messaging_units_and_regions_of_the_pairs_file_reach_the_job(tmp_p
 def test_two_namespaces_of_one_region_cross_nothing(tmp_path: Path, settings) -> None:
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     settings.PAIRS_FILE.write_text(PAIRS.replace("northeurope", "WestEurope"))
-    assert [record["record"] for record in told(namespaces_for(tmp_path)[0])] == ["namespace", "namespace"]
+    assert [record["record"] for record in reported(namespaces_for(tmp_path)[0])] == ["namespace", "namespace"]
 
 
-def test_without_a_pairs_file_nothing_is_told_and_with_a_wrong_one_the_report_says_so(tmp_path: Path, settings) -> None:
+def test_without_a_pairs_file_nothing_is_reported_and_with_a_wrong_one_the_report_says_so(
+    tmp_path: Path, settings
+) -> None:
     settings.PAIRS_FILE = tmp_path / "pairs.toml"
     assert namespaces_for(tmp_path) == ([], "")
     settings.PAIRS_FILE.write_text("[pairs]")
@@ -61,7 +63,7 @@ def test_samples_of_the_month_and_of_single_queues_since_yesterday_reach_the_job
         at = NOW - timedelta(days=days)
         PairDepth.objects.create(pair=pair, at=at, messages=days)
         DepthSample.objects.create(queue=queue, at=at, active=days, scheduled=5)
-    found = told(depths_for(tmp_path, MONTH, NOW))
+    found = reported(depths_for(tmp_path, MONTH, NOW))
     assert sorted((each["queue"], each["messages"]) for each in found) == [("*", 0), ("*", 1), ("x-0", 5), ("x-0", 6)]
 
 

@@ -63,7 +63,7 @@ def other_pair(invoice: Invoice, **kinds: int) -> None:
         Charge.objects.create(invoice=invoice, cents=0, **names, **counts)
 
 
-def test_of_one_pair_its_own_operations_are_told() -> None:
+def test_of_one_pair_its_own_operations_are_reported() -> None:
     polls = {"contoso": 2 * 29_760, "fabrikam": 29_760}  # two hosts, and one, of ten queues in 31 days
     made = month("2026-10", 0, 50 * MILLION, send_backlog=MILLION, syphon_receive_empty=polls["contoso"])
     other_pair(made, send_backlog=5 * MILLION, syphon_receive_empty=polls["fabrikam"])
@@ -72,10 +72,10 @@ def test_of_one_pair_its_own_operations_are_told() -> None:
         Pair.objects.create(name=name, synced_at=timezone.now(), **options)
     ChargeRun.objects.update(started_at=datetime(2026, 11, 1, 2, tzinfo=UTC))
     found = {name: report("2026-10", filters=Filters(pair=name)) for name in ("contoso", "fabrikam", "")}
-    told = {
+    reported = {
         name: (each.failover.operations, each.idle.pollers, each.idle.hosts) for name, each in found.items() if each
     }
-    assert told == {
+    assert reported == {
         "contoso": (MILLION + 59_520, 20, 2),
         "fabrikam": (5 * MILLION + 29_760, 10, 1),
         "": (6 * MILLION + 89_280, 30, 2),
@@ -119,7 +119,7 @@ def test_failover_inside_the_allowance_costs_nothing_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(("polls", "pollers"), [(0, 0), (1, 0), (2_976, 1), (29_760, 10), (29_761, 10)])
-def test_idle_polls_are_told_as_queues_polled_all_month(polls: int, pollers: int) -> None:
+def test_idle_polls_are_reported_as_queues_polled_all_month(polls: int, pollers: int) -> None:
     assert idle([month("2026-10", 0, 50 * MILLION, syphon_receive_empty=polls)], days=31).pollers == pollers
 
 
@@ -160,7 +160,7 @@ def day(number: int, kind: str, cents: int, operations: int = 5) -> DayOf:
     return DayOf(date(2026, 10, number), kind, operations, Fraction(cents, 100))
 
 
-def test_the_chart_draws_a_bar_for_each_day_and_group_and_tells_the_numbers() -> None:
+def test_the_chart_draws_a_bar_for_each_day_and_group_and_shows_the_numbers() -> None:
     chart = days_chart(
         "2026-10", [day(1, "send", 50), day(1, "receive", 50), day(1, "ping", 25), day(31, "send", 10)], "USD"
     )

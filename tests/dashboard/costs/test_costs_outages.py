@@ -129,7 +129,7 @@ def test_an_outage_costs_what_the_tier_of_the_secondary_takes(tmp_path: Path, ti
     assert [part.charge for part in report.outages[0].parts] == [charge]
 
 
-def test_the_job_is_told_the_turns_up_to_the_months_end_and_every_entity(tmp_path: Path) -> None:
+def test_the_job_gets_the_turns_up_to_the_months_end_and_every_entity(tmp_path: Path) -> None:
     pair = Pair.objects.create(name="contoso", primary_namespace="a", secondary_namespace="b", synced_at=timezone.now())
     EntityHealth.objects.create(pair=pair, path="orders")
     times = (START - timedelta(days=90), START, datetime(2026, 11, 1, tzinfo=UTC))
@@ -137,11 +137,11 @@ def test_the_job_is_told_the_turns_up_to_the_months_end_and_every_entity(tmp_pat
         FailoverEvent.objects.create(event_id=str(number), time=time, pair="contoso", entity="orders", kind=kind)
     FailoverEvent.objects.create(event_id="9", time=START, pair="contoso", entity="orders", kind="recovered")
     _, outages, _, inventory = outages_for(tmp_path, MONTH)
-    (told,) = [json.loads(text) for text in Path(outages).read_text().splitlines()]
-    assert (told["started"], told["ended"]) == (times[0].isoformat(), START.isoformat())
+    (reported,) = [json.loads(text) for text in Path(outages).read_text().splitlines()]
+    assert (reported["started"], reported["ended"]) == (times[0].isoformat(), START.isoformat())
     assert json.loads(Path(inventory).read_text()) == {"pair": "contoso", "entity": "orders"}
 
 
-def test_only_an_entity_that_was_never_down_is_told_as_always_available() -> None:
+def test_only_an_entity_that_was_never_down_is_reported_as_always_available() -> None:
     assert Availability(down_s=6.0, period_s=1_750_000.0).percent_shown == 99.999
     assert Availability(down_s=0.0, period_s=1_750_000.0).percent_shown == 100.0

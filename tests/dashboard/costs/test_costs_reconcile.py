@@ -90,7 +90,7 @@ def test_the_unexplained_rest_is_shown_with_its_sign(computed, as_role) -> None:
         assert shown in viewer.get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
 
-def test_namespaces_nobody_meters_are_told_apart(computed, as_role) -> None:
+def test_namespaces_nobody_meters_are_distinguished(computed, as_role) -> None:
     give(as_role("operator"), bill("1.5", billed(quantity="9", resource=RESOURCE.replace("Contoso", "other"))))
     against = against_bill(MONTH, "USD")
     assert against is not None
@@ -111,7 +111,7 @@ def test_a_foreign_file_is_refused_with_the_reason_and_keeps_the_last_good_one(c
     give(operator, bill())
     answer = give(operator, "<html>Sign in</html>")
     assert answer.status_code == 400
-    assert "This is no Azure cost export" in answer.content.decode()
+    assert "This is not an Azure cost export" in answer.content.decode()
     assert Statement.objects.get().rows == 2
     assert AuditEntry.objects.first().outcome == "refused"
 
@@ -149,14 +149,14 @@ def measured(*totals: tuple[str, int], on: str = "2026-10-03") -> str:
 
 
 @pytest.mark.parametrize(
-    ("sent", "verdict"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "explanation")]
+    ("sent", "finding"), [(900_000, "within"), (1_000_001, "within"), (1_100_000, "fewer"), (500_000, "unexplained")]
 )
-def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent: int, verdict: str) -> None:
+def test_transfers_lie_between_the_bounds_of_the_metrics(computed, as_role, sent: int, finding: str) -> None:
     size = (MILLION - sent) * 65_536 if sent in (900_000,) else 0
     assert give(as_role("operator"), measured(("IncomingMessages", sent - 1), ("IncomingBytes", size)), "metrics")
     seen = {each.range.label: each for each in against_metrics(MONTH)}
     assert list(seen) == ["Sent, in operations"], "of what no metric was given nothing is said"
-    assert verdict in seen["Sent, in operations"].finding
+    assert finding in seen["Sent, in operations"].finding
     assert "Against Azure Monitor" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
 
 
@@ -200,24 +200,24 @@ def shared_days(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "on", "verdict"),
+    ("sent", "on", "finding"),
     [
         (MILLION, "2026-10-03", "within"),
         (MILLION // 2, "2026-10-03", "within"),  # the other half may be the other namespace's
-        (MILLION // 3, "2026-10-03", "explanation"),
+        (MILLION // 3, "2026-10-03", "unexplained"),
         (MILLION + 9, "2026-10-03", "fewer"),
         (2 * MILLION, "2026-10-20", "within"),
         (5, "2026-10-05", "fewer"),
     ],
 )
 def test_metrics_of_some_days_are_compared_with_what_was_made_in_them(
-    tmp_path: Path, as_role, sent: int, on: str, verdict: str
+    tmp_path: Path, as_role, sent: int, on: str, finding: str
 ) -> None:
     shared_days(tmp_path)
     give(as_role("operator"), measured(("IncomingMessages", sent - 1), on=on), "metrics")
     (seen,) = against_metrics(MONTH)
     assert (seen.since, seen.until) == (date.fromisoformat(on), date.fromisoformat(on))
-    assert verdict in seen.finding
+    assert finding in seen.finding
     if on == "2026-10-03":
         assert (seen.computed.least, seen.computed.most) == (MILLION // 2, MILLION)
         assert "500,000–1,000,000" in as_role("viewer").get("/costs/reconcile/", {"month": MONTH}).content.decode()
@@ -250,5 +250,5 @@ def test_a_file_can_be_pointed_to(computed, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         call_command("reconcile", month=MONTH, export=tmp_path / "none.csv")
     path.write_text("hello")
-    with pytest.raises(CommandError, match="no Azure cost export"):
+    with pytest.raises(CommandError, match="not an Azure cost export"):
         call_command("reconcile", month=MONTH, export=path)

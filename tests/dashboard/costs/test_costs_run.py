@@ -60,7 +60,7 @@ def test_what_nobody_took_can_be_asked_for_again() -> None:
     assert request_run(MONTH, "olga", now) != lost
 
 
-def test_the_part_that_tells_progress_asks_for_the_page_once_the_run_has_ended(client: Client) -> None:
+def test_the_part_that_shows_progress_asks_for_the_page_once_the_run_has_ended(client: Client) -> None:
     viewer = sign_in(client, "viewer")
     run = request_run(MONTH, "olga", timezone.now())
     ChargeRun.objects.filter(pk=run.pk).update(status=ChargeRun.Status.RUNNING, stage="pricing", share=0.8, rows=5)

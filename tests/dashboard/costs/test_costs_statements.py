@@ -69,20 +69,26 @@ def rows(*lines: str) -> str:
 
 
 def line(meter: str = OPERATIONS, unit: str = "1M", quantity: str = "1", **other: str) -> str:
-    told = {"date": "2026-10-03", "category": "Service Bus", "resource": RESOURCE, "kind": "Usage", "currency": "USD"}
-    told |= other
+    reported = {
+        "date": "2026-10-03",
+        "category": "Service Bus",
+        "resource": RESOURCE,
+        "kind": "Usage",
+        "currency": "USD",
+    }
+    reported |= other
     return ",".join(
         [
-            told["date"],
-            told["category"],
+            reported["date"],
+            reported["category"],
             meter,
             unit,
             quantity,
             "1",
-            told["currency"],
-            told["resource"],
+            reported["currency"],
+            reported["resource"],
             "S1",
-            told["kind"],
+            reported["kind"],
         ]
     )
 
@@ -98,7 +104,7 @@ def line(meter: str = OPERATIONS, unit: str = "1M", quantity: str = "1", **other
         ("1", "7", 7),
     ],
 )
-def test_a_quantity_is_told_in_single_units(unit: str, quantity: str, expected: Fraction) -> None:
+def test_a_quantity_is_reported_in_single_units(unit: str, quantity: str, expected: Fraction) -> None:
     assert export(rows(line(unit=unit, quantity=quantity))).sums[0].quantity == expected
 
 
@@ -127,11 +133,11 @@ def test_what_is_left_out_is_counted_with_the_reason() -> None:
     assert parsed.rows == 1
     assert parsed.skipped == {
         "of another month": 1,
-        "with a date that cannot be read": 1,
+        "with an unreadable date": 1,
         "of other services": 2,
-        "that are no usage": 1,
-        "with a number that cannot be read": 3,
-        "in a unit that is not known": 1,
+        "that are not usage": 1,
+        "with an unreadable number": 3,
+        "in an unknown unit": 1,
         "without a meter": 1,
         "with too few columns": 1,
     }
@@ -148,15 +154,15 @@ def test_egress_of_the_namespace_is_taken() -> None:
         pytest.param("", "is empty", id="empty"),
         pytest.param("   \n", "is empty", id="blank"),
         pytest.param("hello", "no column for the date", id="prose"),
-        pytest.param(b"\xc3\x28\xa0", "no text in UTF-8", id="binary"),
-        pytest.param(b"PK\x03\x04zip", "packed or Parquet", id="zip"),
-        pytest.param(b"\x1f\x8bgz", "packed or Parquet", id="gzip"),
-        pytest.param(b"PAR1data", "packed or Parquet", id="Parquet"),
+        pytest.param(b"\xc3\x28\xa0", "not UTF-8 text", id="binary"),
+        pytest.param(b"PK\x03\x04zip", "compressed or Parquet", id="zip"),
+        pytest.param(b"\x1f\x8bgz", "compressed or Parquet", id="gzip"),
+        pytest.param(b"PAR1data", "compressed or Parquet", id="Parquet"),
         pytest.param("Date,MeterName\n", "no column for the category", id="a column missing"),
         pytest.param(rows(), "no row of Service Bus in 2026-10", id="no rows"),
         pytest.param(rows(line(date="2026-09-01")), "1 of another month", id="another month"),
         pytest.param(rows(line(), line(currency="EUR")), r"mixes currencies \(EUR, USD\)", id="two currencies"),
-        pytest.param(rows("a" * 70_000), "no CSV: field larger", id="an endless field"),
+        pytest.param(rows("a" * 70_000), "not CSV: field larger", id="an endless field"),
         pytest.param("<html><body>Sign in</body></html>", "no column", id="a sign-in page"),
     ],
 )
@@ -204,13 +210,13 @@ def test_metrics_of_the_api_add_up_over_entities_and_minutes() -> None:
 
 
 def test_metrics_of_a_diagnostic_export_are_lines() -> None:
-    told = {
+    reported = {
         "time": "2026-10-02T05:00:00Z",
         "resourceId": RESOURCE.upper(),
         "metricName": "OutgoingBytes",
         "total": 70_000,
     }
-    parsed = metrics("\n".join(json.dumps(each) for each in (told, told, told | {"total": None})))
+    parsed = metrics("\n".join(json.dumps(each) for each in (reported, reported, reported | {"total": None})))
     assert (parsed.sums[0].namespace, parsed.sums[0].quantity) == ("contoso", 140_000)
     assert parsed.skipped == {"without a total": 1}
 
@@ -218,9 +224,9 @@ def test_metrics_of_a_diagnostic_export_are_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("nonsense", "no JSON"),
+        ("nonsense", "not JSON"),
         ("[" * 100_000, "nested too deeply|no JSON"),
-        ('{"value": [{"name": 3}]}', "no answer of Azure Monitor"),
+        ('{"value": [{"name": 3}]}', "not an answer of the Azure Monitor metrics API"),
         ('{"hello": 1}', "no metric of Service Bus"),
         ("[1, 2]", "no metric of Service Bus"),
     ],

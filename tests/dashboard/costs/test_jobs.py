@@ -11,7 +11,7 @@ KEY = "Endpoint=sb://contoso.servicebus.windows.net/;SharedAccessKeyName=k;Share
 
 
 @pytest.fixture
-def told(tmp_path, monkeypatch) -> dict[str, Any]:
+def reported(tmp_path, monkeypatch) -> dict[str, Any]:
     """The environment of a job that was started among secrets."""
     secrets = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DEMO_PASSWORD", "OIDC_CLIENT_SECRET", "METRICS_TOKEN")
     for name in (*secrets, "EMAIL_HOST_PASSWORD", "CHAT_URL"):
@@ -27,10 +27,10 @@ def told(tmp_path, monkeypatch) -> dict[str, Any]:
     return said[0]
 
 
-def test_a_job_knows_no_secret_but_the_keys_of_object_stores(told):
-    assert [name for name, value in told.items() if "hunter2" in value] == []
-    passed_on = {name for name, value in told.items() if value == "for the job"}
+def test_a_job_knows_no_secret_but_the_keys_of_object_stores(reported):
+    assert [name for name, value in reported.items() if "hunter2" in value] == []
+    passed_on = {name for name, value in reported.items() if value == "for the job"}
     assert passed_on == {
         *("AWS_SECRET_ACCESS_KEY", "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "SPARK_MASTER")
     }
-    assert told["PATH"]
+    assert reported["PATH"]

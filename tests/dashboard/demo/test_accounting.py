@@ -7,7 +7,7 @@ from dashboard.demo.delivery_proof import Bookkeeper, Held, read_bits
 
 
 class Accounts:
-    """A bookkeeper with a clock of its own, a Redis, and namespaces that hold what they are told to."""
+    """A bookkeeper with a clock of its own, a Redis, and namespaces that hold what they are asked to."""
 
     def __init__(self, client: redis.Redis) -> None:
         self.client, self.now, self.held = client, 100.0, Held({}, 0)
@@ -84,7 +84,7 @@ def test_what_the_namespaces_hold_is_on_the_way_however_long(accounts, held):
     assert (closed.total.on_the_way, closed.total.missing) == (2, 0)
 
 
-def test_one_message_missing_among_many_held_is_told(accounts):
+def test_one_message_missing_among_many_held_is_reported(accounts):
     accounts.mark("accepted", *range(10))
     accounts.held = Held({"orders": 4}, 5)
     accounts.close()

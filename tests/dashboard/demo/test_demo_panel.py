@@ -95,7 +95,7 @@ def test_the_page_says_what_is_broken_and_what_the_failover_interval_is(demo, as
 
     page = one_line(operator.get("/").text)
 
-    assert '<span class="broken">is silent</span>' in page
+    assert '<span class="broken">does not answer</span>' in page
     assert "failover interval of <b>5\N{NO-BREAK SPACE}s</b>" in page
 
 
@@ -145,4 +145,4 @@ def test_a_namespace_elsewhere_is_never_broken(demo, as_role, monkeypatch):
     answer = press(as_role("operator"), "break", path="orders")
 
     assert answer.status_code == 503
-    assert "is not a namespace of this machine" in answer.text
+    assert "is not a local namespace" in answer.text

@@ -1,4 +1,4 @@
-"""The demo has something to tidy up, which its books know nothing of."""
+"""The demo has orphans to clean up, which are not part of its counts."""
 
 import pytest
 

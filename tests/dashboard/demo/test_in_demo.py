@@ -36,7 +36,7 @@ def test_a_command_runs_with_the_settings_of_the_demo_over_those_of_this_shell(d
 
 
 def test_without_a_demo_or_a_command_it_is_one_sentence(demo, taken):
-    with pytest.raises(CommandError, match="No demo has run"):
+    with pytest.raises(CommandError, match="There is no demo"):
         call_command("in_demo", "readiness")
     demo.write_text("{}")
     with pytest.raises(CommandError, match="Name a command"):

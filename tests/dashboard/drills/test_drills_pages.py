@@ -96,7 +96,7 @@ def test_an_operator_begins_a_drill_and_it_is_audited(canary_queue, as_role):
 def test_a_drill_is_not_begun_without_a_reason(canary_queue, as_role):
     page = as_role("operator").post("/drills/start/", {**FORM, "reason": " "})
 
-    assert (page.status_code, "Say why" in page.text, 'value="12"' in page.text) == (400, True, True)
+    assert (page.status_code, "Enter a reason" in page.text, 'value="12"' in page.text) == (400, True, True)
     assert not Drill.objects.exists()
 
 
@@ -154,7 +154,7 @@ def test_a_missing_canary_is_made_only_if_that_is_ticked(primary, as_role):
     assert Drill.objects.get().creates_canary is True
 
 
-def test_what_speaks_against_is_told_before_the_click_and_holds_at_it(canary_queue, as_role):
+def test_what_speaks_against_is_reported_before_the_click_and_holds_at_it(canary_queue, as_role):
     EntityHealth.objects.filter(path="orders").update(state="failing", since=NOW)
     operator = as_role("operator")
 
@@ -169,7 +169,7 @@ def test_viewers_begin_nothing(canary_queue, as_role, method):
 
 
 @pytest.mark.parametrize("wrong", [{"messages": "3"}, {"messages": "many"}, {"pair": "no pair"}])
-def test_nonsense_is_told_and_begins_nothing(canary_queue, as_role, wrong):
+def test_nonsense_is_reported_and_begins_nothing(canary_queue, as_role, wrong):
     answer = as_role("operator").post("/drills/start/", {**FORM, **wrong})
 
     assert answer.status_code == 400
@@ -211,7 +211,7 @@ def test_messages_of_others_in_the_drills_subscription_are_seen(primary, reachab
     assert canary.look("contoso", CANARY).strangers is True
 
 
-def test_the_page_tells_what_kind_of_canary_it_is_and_asks_what_to_make(primary, as_role):
+def test_the_page_shows_what_kind_of_canary_it_is_and_asks_what_to_make(primary, as_role):
     operator = as_role("operator")
     asked = operator.get("/drills/start/?pair=contoso").text
     assert '<option value="topic"' in asked
@@ -221,10 +221,10 @@ def test_the_page_tells_what_kind_of_canary_it_is_and_asks_what_to_make(primary,
     row.delete()
     primary.create_queue(CANARY, requires_session=True)
 
-    told = operator.get("/drills/start/?pair=contoso").text
+    reported = operator.get("/drills/start/?pair=contoso").text
 
-    assert "a queue with sessions of contoso" in " ".join(told.split())
-    assert "in a session of their own" in told
+    assert "a queue with sessions of contoso" in " ".join(reported.split())
+    assert "in a session of their own" in reported
     operator.post("/drills/start/", FORM)
     assert Drill.objects.get().kind == "session_queue"
 
@@ -253,12 +253,12 @@ AGAINST = {
 }
 
 
-@pytest.mark.parametrize(("queue", "now", "told"), AGAINST.values(), ids=AGAINST.keys())
-def test_each_hindrance_is_told(queue, now, told):
+@pytest.mark.parametrize(("queue", "now", "reported"), AGAINST.values(), ids=AGAINST.keys())
+def test_each_hindrance_is_reported(queue, now, reported):
     against = hindrances(queue, now)
 
     assert len(against) == 1
-    assert told in against[0]
+    assert reported in against[0]
 
 
 def test_nothing_speaks_against_a_fit_canary_in_calm():
@@ -341,7 +341,7 @@ def ended(pair):
         arrivals=(*(Arrival(number, number) for number in range(1, 12)), Arrival(6, 20)),
         operations={"send": 8, "send_backlog": 4, "receive": 12, "settle": 12},
     )
-    told = report.report(course, at, at + timedelta(seconds=20)) | {"cost": None}
+    reported = report.report(course, at, at + timedelta(seconds=20)) | {"cost": None}
     return drill(
         pair,
         course=course.as_json(),
@@ -349,11 +349,11 @@ def ended(pair):
         ended_at=at + timedelta(seconds=20),
         outcome="failed",
         detail="1 of 12 messages did not arrive: 12.",
-        report=told,
+        report=reported,
     )
 
 
-def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis_here, as_role):
+def test_the_report_shows_what_was_lost_doubled_and_how_long_it_took(pair, redis_here, as_role):
     row = ended(pair)
 
     page = one_line(as_role("viewer").get(f"/drills/{row.pk}/").text)
@@ -371,13 +371,13 @@ def test_the_report_tells_what_was_lost_doubled_and_how_long_it_took(pair, redis
 def test_the_report_is_there_as_json(pair, redis_here, as_role):
     row = ended(pair)
 
-    told = json.loads(as_role("viewer").get(f"/drills/{row.pk}.json").text)
+    reported = json.loads(as_role("viewer").get(f"/drills/{row.pk}.json").text)
 
-    assert told["outcome"] == "failed"
-    assert told["report"]["messages"]["lost"] == [12]
-    assert told["report"]["times_s"]["until_all_was_home"] == 5.0
-    assert told["report"]["operations"]["syphon_receive"] == 4
-    assert told["report"]["propagation"] == {"processes": 4, "told": 3, "p50_s": 0.3, "max_s": 2.5}
+    assert reported["outcome"] == "failed"
+    assert reported["report"]["messages"]["lost"] == [12]
+    assert reported["report"]["times_s"]["until_all_was_home"] == 5.0
+    assert reported["report"]["operations"]["syphon_receive"] == 4
+    assert reported["report"]["propagation"] == {"processes": 4, "told": 3, "p50_s": 0.3, "max_s": 2.5}
 
 
 def test_the_list_shows_every_drill_and_the_pair_s_canary(pair, redis_here, as_role):
@@ -400,9 +400,9 @@ LADDER = [Tier(0, Fraction(0)), Tier(100, Fraction(1, 1_000_000))]
 def test_only_what_is_billed_has_a_price():
     usual = Traffic("2026-11", 0, 0, {"published": Used(1_000)})
 
-    told = report.priced(LADDER, usual, {"send": 8, "settle": 12, "syphon_settle": 4, "receive": 12})
+    reported = report.priced(LADDER, usual, {"send": 8, "settle": 12, "syphon_settle": 4, "receive": 12})
 
-    assert told == {"billable_operations": 20, "amount": "0.00002"}
+    assert reported == {"billable_operations": 20, "amount": "0.00002"}
 
 
 @pytest.mark.parametrize(
@@ -413,16 +413,16 @@ def test_only_what_is_billed_has_a_price():
 def test_each_subscription_s_operations_are_priced_on_its_own_ladder(used, used_secondary, amount):
     home = {"send": 6, "syphon_send": 3, "receive": 3, "ping": 1, "manage": 2}
     away = {"send_backlog": 3, "syphon_receive": 3, "syphon_settle": 9, "manage": 20}
-    told = {kind: home.get(kind, 0) + away.get(kind, 0) for kind in {**home, **away}}
+    reported = {kind: home.get(kind, 0) + away.get(kind, 0) for kind in {**home, **away}}
 
     usual = Traffic("2026-11", 0, 0, {"published": Used(used, used_secondary)})
 
-    assert report.priced(LADDER, usual, told) == {"billable_operations": 41, "amount": amount}
+    assert report.priced(LADDER, usual, reported) == {"billable_operations": 41, "amount": amount}
 
 
-@pytest.mark.parametrize(("exact", "told"), [("0", "0.00"), ("1.5", "1.50"), ("0.00000012", "0.00000012")])
-def test_money_has_two_decimals_at_least(exact, told):
-    assert report.money(Decimal(exact)) == told
+@pytest.mark.parametrize(("exact", "reported"), [("0", "0.00"), ("1.5", "1.50"), ("0.00000012", "0.00000012")])
+def test_money_has_two_decimals_at_least(exact, reported):
+    assert report.money(Decimal(exact)) == reported
 
 
 ORDERS = [
@@ -433,14 +433,14 @@ ORDERS = [
 ]
 
 
-@pytest.mark.parametrize(("numbers", "told"), ORDERS)
-def test_order_is_told_by_thirds_and_a_double_does_not_break_it(numbers, told):
+@pytest.mark.parametrize(("numbers", "reported"), ORDERS)
+def test_order_is_reported_by_thirds_and_a_double_does_not_break_it(numbers, reported):
     arrivals = tuple(Arrival(number, sequence) for sequence, number in enumerate(numbers))
 
-    assert report.is_in_order(Plan(Step.COUNTING, NOW, 9, arrivals=arrivals)) == told
+    assert report.is_in_order(Plan(Step.COUNTING, NOW, 9, arrivals=arrivals)) == reported
 
 
-def test_of_a_third_of_which_nothing_arrived_no_order_is_told():
+def test_of_a_third_of_which_nothing_arrived_no_order_is_reported():
     course = Plan(Step.COUNTING, NOW, 9, arrivals=(Arrival(1, 1),))
 
     assert report.is_in_order(course) == {"before": True, "during": None, "after": None}
@@ -457,8 +457,8 @@ def test_a_drill_rolled_back_in_the_middle_shows_how_far_it_came():
         Step.ROLLING_BACK, NOW, 9, sent=4, is_prepared=True, is_forced=True, known_at=NOW, failure="no answer"
     )
 
-    told = [(stage.word, stage.state) for stage in stages(course, is_over=False)]
+    reported = [(stage.word, stage.state) for stage in stages(course, is_over=False)]
 
-    assert told[2] == ("Forcing the failover", "done")
-    assert told[3] == ("Sending to the backlog", "never")
-    assert told[-1] == ("Rolling back", "now")
+    assert reported[2] == ("Forcing the failover", "done")
+    assert reported[3] == ("Sending to the backlog", "never")
+    assert reported[-1] == ("Rolling back", "now")

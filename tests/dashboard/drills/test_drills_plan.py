@@ -11,32 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.drills.plan import (
-    ABORTED,
-    FAILED,
-    LIMITS_S,
-    PASSED,
-    Arrival,
-    Finish,
-    Force,
-    Look,
-    MarkHealthy,
-    Plan,
-    Prepare,
-    Receive,
-    Release,
-    Send,
-    Sight,
-    Step,
-    Task,
-    Wait,
-    decide,
-    done,
-    received,
-    resumed,
-    troubled,
-    with_reports,
-)
+from dashboard.drills.decisions import Sight, decide, resumed
+from dashboard.drills.plan import ABORTED, FAILED, LIMITS_S, PASSED, Arrival, Plan, Step
+from dashboard.drills.results import done, received, troubled, with_reports
+from dashboard.drills.tasks import Finish, Force, Look, MarkHealthy, Prepare, Receive, Release, Send, Task, Wait
 from pairing.fleet.presence import Heard, Presence
 from tests.selection import depth
 
@@ -185,7 +163,7 @@ def test_an_abort_at_any_moment_leaves_nothing_forced_and_no_message_behind(afte
     assert (world.backlog, world.queue) == ([], [])
 
 
-def test_somebody_else_ending_the_failover_is_told_and_not_fought(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_somebody_else_ending_the_failover_is_reported_and_not_fought(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = replace(fresh(), step=Step.DIVERTING, is_prepared=True, sent=4, is_forced=True, forced_at=BEGAN)
     world = World(queue=[1, 2, 3, 4])
 
@@ -203,7 +181,7 @@ def test_a_worker_that_has_not_heard_of_the_failover_yet_waits_before_it_sends()
     assert isinstance(task, Wait)
 
 
-def test_while_redis_does_not_tell_the_roll_back_goes_on_trying_until_the_expiry() -> None:
+def test_while_redis_does_not_answer_the_roll_back_goes_on_trying_until_the_expiry() -> None:
     plan = replace(fresh(), step=Step.ROLLING_BACK, is_forced=True, failure="power")
     late = BEGAN + timedelta(seconds=LIMITS_S[Step.ROLLING_BACK] + 1)
 
@@ -308,7 +286,7 @@ def test_however_often_workers_die_nothing_stays_forced_and_no_loss_passes(
         assert world.abort_by
 
 
-def test_what_processes_tell_of_the_failover_counts_for_those_that_were_there_and_for_this_one_alone() -> None:
+def test_what_processes_report_of_the_failover_counts_for_those_that_were_there_and_for_this_one_alone() -> None:
     plan = replace(course_of_a_drill(), fleet=("app:1:aaaa", "app:2:bbbb"), forced_version=7)
     living = {
         "app:1:aaaa": Presence(sends=True, heard=(Heard("canary", 6, 9.0), Heard("canary", 7, 0.2))),
@@ -316,19 +294,19 @@ def test_what_processes_tell_of_the_failover_counts_for_those_that_were_there_an
         "app:9:late": Presence(sends=True, heard=(Heard("canary", 7, 60.0),)),
     }
 
-    told = with_reports(plan, "canary", living)
-    gone = with_reports(told, "canary", {})
+    reported = with_reports(plan, "canary", living)
+    gone = with_reports(reported, "canary", {})
 
-    assert (told.heard, gone.heard) == ({"app:1:aaaa": 0.2}, {"app:1:aaaa": 0.2})
+    assert (reported.heard, gone.heard) == ({"app:1:aaaa": 0.2}, {"app:1:aaaa": 0.2})
     assert Plan.from_json(json.loads(json.dumps(gone.as_json()))) == gone
 
 
 def test_a_course_of_an_earlier_version_is_read() -> None:
-    told = course_of_a_drill().as_json()
+    reported = course_of_a_drill().as_json()
     for name in ("fleet", "heard", "forced_version"):
-        del told[name]
+        del reported[name]
 
-    assert Plan.from_json(told) == course_of_a_drill()
+    assert Plan.from_json(reported) == course_of_a_drill()
 
 
 def course_of_a_drill() -> Plan:

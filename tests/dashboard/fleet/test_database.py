@@ -133,18 +133,18 @@ def test_a_sample_of_a_thousand_entities_takes_few_statements(pair, django_asser
         projection.record_waiting("contoso", {"orders": 5}, NOW + timedelta(seconds=1))
 
 
-def at_once(*deeds):
+def at_once(*actions):
     """Each on a thread and a connection of its own, all begun together; what they returned."""
-    begin, results = threading.Barrier(len(deeds)), []
+    begin, results = threading.Barrier(len(actions)), []
 
-    def run(deed):
+    def run(action):
         begin.wait(30)
         try:
-            results.append(deed())
+            results.append(action())
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=run, args=(deed,)) for deed in deeds]
+    threads = [threading.Thread(target=run, args=(action,)) for action in actions]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -169,7 +169,7 @@ def test_two_collectors_with_the_same_facts_store_each_once(committed_pair):
     assert FailoverEvent.objects.count() == 200
 
 
-def test_of_many_that_tell_the_same_change_one_is_first(committed_pair):
+def test_of_many_that_report_the_same_change_one_is_first(committed_pair):
     changed = at_once(*[lambda: projection.apply_health("contoso", health(version=5))] * 4)
 
     assert sorted(changed) == [False, False, False, True]
@@ -291,10 +291,10 @@ def test_a_wrong_state_is_refused_by_the_database(pair, wrong):
         wrong(pair)
 
 
-def test_one_wish_sent_many_times_at_once_is_one_deed(committed_pair, people, redis_here):
-    """A program that does not wait for its answer, with the key that makes it one wish."""
+def test_one_request_sent_many_times_at_once_is_one_action(committed_pair, people, redis_here):
+    """A program that does not wait for its answer, with the key that makes it one request."""
     token = tokens.make(people["operator"], "impatient", "operate", 1, timezone.now())[1]
-    client = Client(headers={"Authorization": f"Bearer {token}", "Idempotency-Key": "one-wish"})
+    client = Client(headers={"Authorization": f"Bearer {token}", "Idempotency-Key": "one-request"})
     body = json.dumps({"paths": ["orders"], "reason": "x"})
 
     def request_of():
@@ -319,14 +319,14 @@ def test_a_count_of_pings_that_fits_no_column_keeps_back_no_other(pair, said, ke
 
 
 def test_whatever_length_and_letters_reports_have_they_are_stored_short(pair):
-    """One that is not must not keep back what is told of others."""
-    told = projection.record_events([event(entity=ENDLESS, reason=ENDLESS, process=ENDLESS, operator=ENDLESS)])
+    """One that is not must not keep back what is reported others."""
+    reported = projection.record_events([event(entity=ENDLESS, reason=ENDLESS, process=ENDLESS, operator=ENDLESS)])
     states = [health(path, reason=ENDLESS, held_by=ENDLESS, process=ENDLESS) for path in ("orders", ENDLESS)]
     ping = PingRecord(NOW, True, ENDLESS, 1, None)
 
     states += [health("odd", held_by=None, expires=NOW), health("odder", "healthy", held_by="ada", expires=NOW)]
 
-    assert told
+    assert reported
     assert projection.apply_all_health("contoso", states) == 4
     assert projection.record_pings("contoso", {"orders": ping, ENDLESS: ping}) == 2
     projection.record_heartbeat(ENDLESS, ENDLESS, NOW, {ENDLESS: ENDLESS})

@@ -101,7 +101,7 @@ def test_what_is_gone_is_on_no_list_and_its_own_page_says_so(pair, redis_here, a
         assert nothing_to_do not in page
 
 
-def test_a_deed_for_all_entities_leaves_out_what_is_gone(pair, shared, as_role):
+def test_an_action_for_all_entities_leaves_out_what_is_gone(pair, shared, as_role):
     listed("payments")
 
     as_role("operator").post("/pairs/contoso/actions/fail_over/", {"path": "*", "reason": "ticket"})

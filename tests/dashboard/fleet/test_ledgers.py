@@ -1,4 +1,4 @@
-"""The syphons' books, kept for people (docs/syphon.md)."""
+"""The ledgers of syphons, stored for people (docs/syphon.md)."""
 
 import json
 from datetime import timedelta
@@ -46,7 +46,7 @@ def test_a_filling_is_kept_and_grows_until_it_is_drained(pair):
     assert kept.ended_at == NOW + timedelta(minutes=9)
 
 
-def test_closed_books_are_not_opened_again(pair):
+def test_closed_ledgers_are_not_opened_again(pair):
     ledgers.keep("contoso", ledger_texts(5, drained=True), NOW)
 
     assert ledgers.keep("contoso", ledger_texts(2), NOW) == 0
@@ -81,15 +81,15 @@ WILD: list[dict[str, object]] = [
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"incidents": 5}', *(json.dumps({"incidents": [one]}) for one in WILD)]
 )
-def test_books_that_cannot_be_read_stop_nobody(pair, text):
+def test_ledgers_that_cannot_be_read_stop_nobody(pair, text):
     assert ledgers.keep("contoso", {"a": text, **ledger_texts(1)}, NOW) == 1
 
 
-def test_books_with_letters_that_no_database_takes_are_kept_with_others(pair):
+def test_ledgers_with_letters_that_no_database_takes_are_kept_with_others(pair):
     odd = ODD | {"fates": {"re\0stored": 1}}
-    told = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
+    reported = {"a\0" * 300: json.dumps({"incidents": [odd], "reporter": "\0\ud800" * 300})}
 
-    assert ledgers.keep("contoso", told | ledger_texts(1), NOW) == 2
+    assert ledgers.keep("contoso", reported | ledger_texts(1), NOW) == 2
 
 
 def test_nothing_is_said_to_be_missing_before_the_end(pair):
@@ -97,7 +97,7 @@ def test_nothing_is_said_to_be_missing_before_the_end(pair):
         SyphonLedger.objects.create(pair=pair, queue=QUEUE, began_at=NOW, missing=0, moved_at=NOW, seen_at=NOW)
 
 
-def test_the_pair_s_page_shows_its_books(pair, redis_here, alive, as_role):
+def test_the_pair_s_page_shows_its_ledgers(pair, redis_here, alive, as_role):
     ledgers.keep("contoso", ledger_texts(1234, drained=True), NOW)
 
     page = as_role("viewer").get("/pairs/contoso/").text
@@ -127,7 +127,7 @@ def holding(entity: str, since, queue: str = QUEUE) -> None:
     ],
     ids=["nothing moved", "another is paused", "early", "failed over", "failing", "all is paused", "it is paused"],
 )
-def test_a_syphon_that_receives_but_does_not_deliver_is_told(pair, redis_here, as_role, later, state, paused, said):
+def test_a_syphon_that_receives_but_does_not_deliver_is_reported(pair, redis_here, as_role, later, state, paused, said):
     began = timezone.now() - later
     pair.entities.filter(path="orders").update(state=state, since=NOW)
     holding("orders", began)
@@ -195,19 +195,19 @@ def test_a_queue_is_not_stalled_the_moment_a_long_pause_is_over(pair, redis_here
     assert "receives but does not deliver" not in as_role("viewer").get("/").text
 
 
-def test_an_incident_has_the_books_of_its_time_and_no_others(story, pair, as_role):
+def test_an_incident_has_the_ledgers_of_its_time_and_no_others(story, pair, as_role):
     viewer, began = as_role("viewer"), timezone.now() - timedelta(minutes=30)
     assert "No ledger yet" in viewer.get(f"/pairs/contoso/incidents/{story}/").text
     ledgers.keep("contoso", ledger_texts(77, drained=True, began=began), NOW)
     ledgers.keep("contoso", ledger_texts(88, drained=True, began=began - timedelta(days=2)), NOW)
 
     page = viewer.get(f"/pairs/contoso/incidents/{story}/").text
-    told = viewer.get(f"/pairs/contoso/incidents/{story}.json").json()
+    reported = viewer.get(f"/pairs/contoso/incidents/{story}.json").json()
 
     assert "77 restored" in one_line(page)
     assert "88 restored" not in one_line(page)
-    assert [(one["queue"], one["enqueued"], one["missing"]) for one in told["ledgers"]] == [(QUEUE, 77, 0)]
-    assert told["pings"]["count"] == 0
+    assert [(one["queue"], one["enqueued"], one["missing"]) for one in reported["ledgers"]] == [(QUEUE, 77, 0)]
+    assert reported["pings"]["count"] == 0
 
 
 def test_an_incident_has_what_was_done_to_several_entities_at_once(story, pair, as_role):
@@ -217,9 +217,9 @@ def test_an_incident_has_what_was_done_to_several_entities_at_once(story, pair, 
             request_id=f"r{number}", at=during, operator="bob", verb="release", pair="contoso", target=target
         )
 
-    told = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json").json()
+    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json").json()
 
-    assert [one["target"] for one in told["actions"] if one["operator"] == "bob"] == ["payments, orders"]
+    assert [one["target"] for one in reported["actions"] if one["operator"] == "bob"] == ["payments, orders"]
 
 
 def test_a_backlog_that_is_paused_is_said_to_be_paused_and_by_whom(pair, shared, alive, as_role):
@@ -238,13 +238,15 @@ def test_a_backlog_that_is_paused_is_said_to_be_paused_and_by_whom(pair, shared,
     assert "not decreasing" not in page
 
 
-def test_books_that_do_not_balance_are_told_once_and_shown_where_the_books_are(pair, redis_here, alive, as_role):
+def test_ledgers_that_do_not_balance_are_reported_once_and_shown_where_the_ledgers_are(
+    pair, redis_here, alive, as_role
+):
     ledgers.keep("contoso", ledger_texts(5, lost=2), NOW)
     assert not FailoverEvent.objects.exists(), "what is not drained may still come home"
 
     ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW)
     ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW + timedelta(minutes=1))
-    SyphonLedger.objects.all().delete()  # a database of yesterday is told again
+    SyphonLedger.objects.all().delete()  # a database of yesterday is reported again
     ledgers.keep("contoso", ledger_texts(5, lost=2, drained=True), NOW + timedelta(minutes=2))
 
     event = FailoverEvent.objects.get()
@@ -257,6 +259,6 @@ def test_books_that_do_not_balance_are_told_once_and_shown_where_the_books_are(p
     assert "2 of 7 messages" in as_role("viewer").get(link).text
 
 
-def test_books_that_balance_are_no_event(pair):
+def test_ledgers_that_balance_are_no_event(pair):
     ledgers.keep("contoso", ledger_texts(5, drained=True), NOW)
     assert not FailoverEvent.objects.exists()

@@ -21,14 +21,14 @@ CHANGED = b"event: changed\ndata: 1\n\n"
 
 async def next_change(stream: AsyncIterator[bytes]) -> bytes:
     async with asyncio.timeout(DEADLINE_S):
-        while (told := await anext(stream)) != CHANGED:
+        while (reported := await anext(stream)) != CHANGED:
             pass
-    return told
+    return reported
 
 
 @pytest.fixture
 async def stream(redis_here):
-    """A stream that has told its beginning, and that its listener is there."""
+    """A stream that has reported its beginning, and that its listener is there."""
     opened = live.stream()
     assert CHANGED in await anext(opened)
     await next_change(opened)
@@ -59,7 +59,7 @@ def collector(redis_here, pair, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_change_of_health_is_written_down_before_the_page_is_told(collector, stream, redis_here):
+async def test_a_change_of_health_is_written_down_before_the_page_is_notified(collector, stream, redis_here):
     collector()
     shared = SharedState(redis_here, "contoso")
     await asyncio.to_thread(shared.fail_over, "orders", "storage", operator="ada", process="host:1:aaaa")
@@ -71,7 +71,7 @@ async def test_a_change_of_health_is_written_down_before_the_page_is_told(collec
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_what_was_told_while_nobody_listened_is_written_down_first(collector, stream, redis_here):
+async def test_what_was_reported_while_nobody_listened_is_written_down_first(collector, stream, redis_here):
     shared = SharedState(redis_here, "contoso")
     await asyncio.to_thread(shared.fail_over, "orders", "storage", operator="ada", process="host:1:aaaa")
 
@@ -82,7 +82,7 @@ async def test_what_was_told_while_nobody_listened_is_written_down_first(collect
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_what_the_collectors_stored_is_told(stream):
+async def test_what_the_collectors_stored_is_reported(stream):
     await asyncio.to_thread(announce_change)
 
     assert await next_change(stream) == CHANGED
@@ -100,7 +100,7 @@ async def test_a_second_page_shares_the_subscription(stream, redis_here):
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_page_that_opens_as_the_last_one_closes_is_told_of_changes(pair, redis_here):
+async def test_a_page_that_opens_as_the_last_one_closes_is_notified_of_changes(pair, redis_here):
     broadcast = live.Broadcast()
     broadcast.leave(broadcast.join())
 

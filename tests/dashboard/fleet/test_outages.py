@@ -53,7 +53,7 @@ def test_an_event_from_before_the_last_end_begins_nothing():
 
 @settings(deadline=None)  # the machine may stall
 @given(st.lists(st.tuples(st.integers(1, 600), st.sampled_from(KINDS)), max_size=30))
-def test_incidents_alerts_and_charges_tell_of_the_same_outages(steps):
+def test_incidents_alerts_and_charges_report_the_same_outages(steps):
     second, reported = 0, []
     for gap, kind in steps:
         second += gap

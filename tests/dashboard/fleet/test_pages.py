@@ -128,7 +128,7 @@ def test_without_a_pair_the_overview_says_how_to_get_one(redis_here, people, as_
     assert "sync_pairs" in page
 
 
-def test_charts_tell_their_numbers_in_words(viewer, alive):
+def test_charts_show_their_numbers_in_words(viewer, alive):
     now = timezone.now()
     projection.record_depths("contoso", [Queue(active=40)], now - timedelta(minutes=5))
     projection.record_depths("contoso", [Queue(active=1500)], now - timedelta(seconds=5))
@@ -139,7 +139,7 @@ def test_charts_tell_their_numbers_in_words(viewer, alive):
     assert '<td class="num">1,500</td>' in page
 
 
-def test_an_entity_s_page_tells_its_pings_and_its_past(viewer, alive):
+def test_an_entity_s_page_shows_its_pings_and_its_past(viewer, alive):
     projection.apply_health("contoso", health(reason="no answer for 5 s", process="web-3:77:abcd"))
     projection.record_pings("contoso", {"orders": PingRecord(NOW, False, "the link was refused", 41, None)})
     projection.record_events([event(), event("b" * 32, kind="failing", time=NOW - timedelta(seconds=5))])
@@ -226,7 +226,7 @@ def test_the_backlog_page_shows_deviations_orphans_and_dead_letters(viewer):
         assert said in page
 
 
-def test_a_paused_syphon_is_told_wherever_its_backlog_is_shown(viewer, alive, pair):
+def test_a_paused_syphon_is_reported_wherever_its_backlog_is_shown(viewer, alive, pair):
     projection.apply_health("contoso", health(state="healthy"))
     projection.record_waiting("contoso", {"orders": 3}, timezone.now())
     pair.pauses.create(queue="*", by="ada", reason="look first", at=timezone.now())
@@ -237,7 +237,7 @@ def test_a_paused_syphon_is_told_wherever_its_backlog_is_shown(viewer, alive, pa
     assert "backlog waits: the syphon is paused" in row(viewer.get("/").text, "orders")
 
 
-def test_the_audit_page_tells_of_deeds_whose_end_nobody_saw(viewer):
+def test_the_audit_page_reports_actions_whose_end_nobody_saw(viewer):
     AuditEntry(
         request_id="1", at=NOW, operator="ada", verb="hold", pair="contoso", target="orders", reason="why"
     ).save()
@@ -269,7 +269,7 @@ def test_readiness_with_everything_there(pair, redis_here, alive, client):
     assert client.get("/readyz").json()["ready"] is True
 
 
-def test_metrics_tell_states_depths_and_heartbeats(pair, redis_here, alive, client):
+def test_metrics_show_states_depths_and_heartbeats(pair, redis_here, alive, client):
     projection.apply_health("contoso", health())
     projection.record_depths("contoso", [Queue(active=7)], NOW)
     projection.record_events([event()])
@@ -289,7 +289,7 @@ def test_metrics_tell_states_depths_and_heartbeats(pair, redis_here, alive, clie
     assert ("paired_worker_heartbeat_age_seconds", frozenset(age)) in {one[:2] for one in found}
 
 
-def test_what_two_processes_saw_at_once_is_told_once(viewer, alive):
+def test_what_two_processes_saw_at_once_is_reported_once(viewer, alive):
     projection.record_events(
         [event(f"{n}" * 32, time=NOW + timedelta(seconds=n), process=f"host:{n}:aaaa") for n in range(3)]
         + [event("9" * 32, time=NOW - timedelta(minutes=5))]
@@ -325,5 +325,5 @@ def test_a_long_table_is_paged_with_its_filter_kept(viewer, pair, alive, address
     assert viewer.get(f"{address}?q=entity&page=5").text.count("data-entity=") == 50
 
 
-def test_a_deed_without_a_button_of_its_own_is_written_as_the_others_are():
+def test_an_action_without_a_button_of_its_own_is_written_as_the_others_are():
     assert verb("resubmit_dead_letters") == "Resubmit dead letters"

@@ -143,9 +143,9 @@ DRILLS = {
 }
 
 
-@pytest.mark.parametrize(("told", "drill"), DRILLS.values(), ids=DRILLS.keys())
-def test_the_canary_of_drills_is_read(tmp_path, told, drill):
-    assert read(tmp_path, f"{GOOD}drill = {told}")["contoso"].drill == drill
+@pytest.mark.parametrize(("reported", "drill"), DRILLS.values(), ids=DRILLS.keys())
+def test_the_canary_of_drills_is_read(tmp_path, reported, drill):
+    assert read(tmp_path, f"{GOOD}drill = {reported}")["contoso"].drill == drill
 
 
 def test_without_a_canary_there_is_none(tmp_path):
@@ -163,7 +163,7 @@ WRONG_DRILLS = {
 }
 
 
-@pytest.mark.parametrize(("told", "sentence"), WRONG_DRILLS.values(), ids=WRONG_DRILLS.keys())
-def test_a_wrong_canary_is_told_in_one_sentence(tmp_path, told, sentence):
+@pytest.mark.parametrize(("reported", "sentence"), WRONG_DRILLS.values(), ids=WRONG_DRILLS.keys())
+def test_a_wrong_canary_is_reported_in_one_sentence(tmp_path, reported, sentence):
     with pytest.raises(PairsFileError, match=sentence):
-        read(tmp_path, f"{GOOD}drill = {told}")
+        read(tmp_path, f"{GOOD}drill = {reported}")

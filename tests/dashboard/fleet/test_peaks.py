@@ -28,8 +28,8 @@ def measured(pair, orders):
 
 
 @given(st.lists(st.tuples(st.integers(0, 100_000), st.integers(0, 10**9)), unique_by=lambda one: one[0]), st.just(300))
-def test_no_peak_is_lost_and_the_last_depth_stays_the_last(told, step_s):
-    points = [(NOW + timedelta(seconds=at), value) for at, value in sorted(told)]
+def test_no_peak_is_lost_and_the_last_depth_stays_the_last(reported, step_s):
+    points = [(NOW + timedelta(seconds=at), value) for at, value in sorted(reported)]
 
     drawn = points_of(steps(points, step_s), step_s)
 

@@ -51,7 +51,7 @@ def test_the_old_goes_and_the_new_stays(pair):
     assert prune(NOW) == dict.fromkeys(gone, 0)
 
 
-def told(name: str) -> list[Sample]:
+def reported(name: str) -> list[Sample]:
     return samples(exposition(NOW), f"paired_{name}")
 
 
@@ -72,12 +72,12 @@ def test_no_counter_of_prometheus_falls(pair, redis_here, monkeypatch):
         )
     pair.entities.create(path="gone", state="healthy", since=old, pings_ever=7, gone_at=old)
     names = ("failover_events_total", "syphon_settled_messages_total", "pings_total")
-    before = {name: told(name) for name in names}
+    before = {name: reported(name) for name in names}
     assert [value for name in names for *_, value in before[name]] == [6, 10, 5, 7]
 
     for _ in range(2):
         gone = prune(NOW)
-        assert {name: told(name) for name in names} == before
+        assert {name: reported(name) for name in names} == before
         assert gone["FailoverEvent"] in (5, 0)
     assert not EntityHealth.objects.filter(path="gone").exists()
 

@@ -33,10 +33,10 @@ def ledger_texts(holder: str, restored: int, dead: int = 0, discarded: int = 0) 
     return {QUEUE: json.dumps(ledger.to_json())}
 
 
-def look(second: float, holder: str | None, told: dict[str, str] | None = None) -> None:
+def look(second: float, holder: str | None, reported: dict[str, str] | None = None) -> None:
     """What a worker does every five seconds."""
     syphon_runs.look("contoso", {QUEUE: holder} if holder else {}, at(second))
-    ledgers.keep("contoso", told or {}, at(second))
+    ledgers.keep("contoso", reported or {}, at(second))
     syphon_runs.seen("contoso", at(second))
 
 
@@ -62,7 +62,7 @@ def test_a_run_ends_when_another_process_has_the_lease_and_each_has_what_it_move
     assert first.ended_because == f"Its lease has expired: {SECOND} took over the queue."
 
 
-def test_the_last_books_of_a_process_that_has_lost_its_lease_are_its_own(pair):
+def test_the_last_ledgers_of_a_process_that_has_lost_its_lease_are_its_own(pair):
     look(0, FIRST)
     look(5, SECOND, ledger_texts(FIRST, 7))
 
@@ -70,14 +70,14 @@ def test_the_last_books_of_a_process_that_has_lost_its_lease_are_its_own(pair):
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "reported"),
     [
         ("", "Its lease has expired, and no process holds the queue yet."),
         ("stopped", "It was asked to stop."),
         ("paused", "Paused by ada: a drill"),
     ],
 )
-def test_why_a_run_ended_is_told(pair, facts, told):
+def test_why_a_run_ended_is_reported(pair, facts, reported):
     look(0, FIRST)
     if facts == "stopped":
         projection.record_events([event(kind="syphon_stopped", entity="*", process=FIRST, time=at(3))])
@@ -85,10 +85,10 @@ def test_why_a_run_ended_is_told(pair, facts, told):
         SyphonPause.objects.create(pair=pair, queue="*", by="ada", reason="a drill", at=at(1))
     look(5, None)
 
-    assert SyphonRun.objects.get().ended_because == told
+    assert SyphonRun.objects.get().ended_because == reported
 
 
-def test_what_is_told_twice_or_by_a_worker_that_was_frozen_counts_once(pair):
+def test_what_is_reported_twice_or_by_a_worker_that_was_frozen_counts_once(pair):
     look(0, FIRST)
     look(5, FIRST, ledger_texts(FIRST, 100))
     look(5, FIRST, ledger_texts(FIRST, 100))
@@ -131,13 +131,13 @@ def test_leases_of_other_things_are_no_runs(pair):
     assert syphon_runs.look("contoso", {"something-else": FIRST}, NOW) == 0
 
 
-def test_two_processes_cannot_serve_a_queue_in_the_books(pair):
+def test_two_processes_cannot_serve_a_queue_in_the_ledgers(pair):
     look(0, FIRST)
     with pytest.raises(IntegrityError), transaction.atomic():
         SyphonRun.objects.create(pair=pair, queue=QUEUE, holder=SECOND, started_at=at(1), seen_at=at(1))
 
 
-@pytest.mark.parametrize(("ended", "why"), [(at(1), ""), (None, "It was asked to stop."), (at(-1), "It was told to.")])
+@pytest.mark.parametrize(("ended", "why"), [(at(1), ""), (None, "It was asked to stop."), (at(-1), "It was asked to.")])
 def test_a_run_that_is_over_has_a_reason_and_an_end_after_its_beginning(pair, ended, why):
     with pytest.raises(IntegrityError), transaction.atomic():
         SyphonRun.objects.create(

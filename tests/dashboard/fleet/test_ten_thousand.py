@@ -96,18 +96,18 @@ def pinged(count: int, second: int, fleet: redis.Redis) -> None:
 def caught_up(count: int, second: int, fleet: redis.Redis) -> None:
     """As a collector that has just started does, after so many have changed."""
     for n in range(count):
-        told = health(f"listed/{n}", version=second + 1)
-        fleet.hset("pairing:{contoso}:health", told.path, told.to_json())
+        reported = health(f"listed/{n}", version=second + 1)
+        fleet.hset("pairing:{contoso}:health", reported.path, reported.to_json())
     catching_up._progress.clear()
     catching_up.catch_up("contoso")
 
 
-@pytest.mark.parametrize("told", [listed, pinged, caught_up])
-def test_what_is_told_of_all_entities_takes_as_many_queries_as_of_few(pair, redis_here, told):
+@pytest.mark.parametrize("reported", [listed, pinged, caught_up])
+def test_what_is_shown_of_all_entities_takes_as_many_queries_as_of_few(pair, redis_here, reported):
     asked = []
     for second, count in enumerate((400, 30, 400)):
         with CaptureQueriesContext(connection) as queries:
-            told(count, second, redis_here)
+            reported(count, second, redis_here)
         asked.append(len(queries))
 
     assert asked[1] == asked[2] <= 8

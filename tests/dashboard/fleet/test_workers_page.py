@@ -18,7 +18,7 @@ def test_workers_are_alive_or_silent(pair, redis_here, as_role):
     assert page.count("Alive") == page.count("Silent") == 1
 
 
-def test_leases_tell_who_drains_which_queue(pair, shared, as_role):
+def test_leases_show_who_drains_which_queue(pair, shared, as_role):
     shared.acquire_lease("contoso/x-servicebus-transfer/3", "web-1:10:aaaa", 60)
 
     page = as_role("viewer").get("/workers/").text
@@ -51,8 +51,8 @@ def test_without_workers_the_page_says_how_to_start_them(pair, redis_here, as_ro
 
 def test_a_worker_that_is_kept_from_some_of_its_work_says_from_which(pair, redis_here, as_role):
     queue = "contoso/x-servicebus-transfer/3"
-    told = {queue: "receives and delivers nothing since 10:00:00 UTC: <refused>", "pairs file": "it is not TOML"}
-    projection.record_heartbeat("web-1:10:aaaa", "syphons", timezone.now(), told)
+    reported = {queue: "receives and delivers nothing since 10:00:00 UTC: <refused>", "pairs file": "it is not TOML"}
+    projection.record_heartbeat("web-1:10:aaaa", "syphons", timezone.now(), reported)
     projection.record_heartbeat("web-2:11:bbbb", "pings", timezone.now())
 
     page = as_role("viewer").get("/workers/").text

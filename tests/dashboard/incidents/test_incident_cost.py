@@ -68,7 +68,7 @@ def test_a_small_message_is_one_operation(size: int) -> None:
     assert replace(EXAMPLE, message_bytes=size).units == 1
 
 
-def test_the_page_and_the_json_tell_it_with_its_reasons(pair, redis_here, alive, as_role) -> None:
+def test_the_page_and_the_json_show_it_with_its_reasons(pair, redis_here, alive, as_role) -> None:
     now = timezone.now()
     projection.record_events([event("e" * 32, time=now - timedelta(minutes=10))])
     entity = EntityHealth.objects.get(pair=pair, path="orders")
@@ -102,13 +102,13 @@ def test_each_rule_goes_on_where_its_month_stands_and_bytes_that_cross_cost_what
     for minutes, waiting in ((5, 400_000), (1, 400_000)):
         WaitingSample.objects.create(entity=entity, at=now - timedelta(minutes=minutes), waiting=waiting)
 
-    told = as_role("viewer").get(f"/pairs/contoso/incidents/{'e' * 32}.json").json()["cost"]["so_far"]
+    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{'e' * 32}.json").json()["cost"]["so_far"]
 
     egress = Fraction(400_000 * 1_024, 10**9) * Fraction(2, 100)
-    assert Fraction(told["published"]["egress"]) == egress
-    assert Fraction(told["published"]["money"]) == egress
-    operations = told["settlements"]["operations"]
-    assert Fraction(told["settlements"]["money"]) == egress + operations * Fraction(8, 10 * MILLION)
+    assert Fraction(reported["published"]["egress"]) == egress
+    assert Fraction(reported["published"]["money"]) == egress
+    operations = reported["settlements"]["operations"]
+    assert Fraction(reported["settlements"]["money"]) == egress + operations * Fraction(8, 10 * MILLION)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_clock_that_is_ahead_makes_no_incident_cheaper_than_nothing_or_longer_
     pair, redis_here, alive, as_role, began: int, recovered: int, pings: int
 ) -> None:
     now, first, last = timezone.now(), "e" * 32, "f" * 32
-    told = [(first, "failed_over", began), (last, "recovered", recovered)]
-    projection.record_events([event(one, kind, time=now + timedelta(minutes=at)) for one, kind, at in told])
+    reported = [(first, "failed_over", began), (last, "recovered", recovered)]
+    projection.record_events([event(one, kind, time=now + timedelta(minutes=at)) for one, kind, at in reported])
 
     cost = as_role("viewer").get(f"/pairs/contoso/incidents/{first}.json").json()["cost"]["so_far"]["published"]
 

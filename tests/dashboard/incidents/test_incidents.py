@@ -99,20 +99,20 @@ def test_the_time_left_follows_from_the_rate_so_far():
     (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
     samples = depth((30, 500), (60, 1000), (70, 900), (80, 800))
 
-    told = drain(one, samples, NOW + timedelta(seconds=81))
+    reported = drain(one, samples, NOW + timedelta(seconds=81))
 
-    assert (told.peak, told.waiting) == (1000, 800)
-    assert told.rate == pytest.approx(10)
-    assert told.left == timedelta(seconds=80)
+    assert (reported.peak, reported.waiting) == (1000, 800)
+    assert reported.rate == pytest.approx(10)
+    assert reported.left == timedelta(seconds=80)
 
 
 @pytest.mark.parametrize("samples", [depth((60, 100), (70, 100)), depth((60, 100), (70, 120)), depth((65, 100))])
 def test_a_backlog_that_does_not_shrink_has_no_time_left(samples):
     (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
 
-    told = drain(one, samples, NOW + timedelta(seconds=81))
+    reported = drain(one, samples, NOW + timedelta(seconds=81))
 
-    assert (told.rate, told.left) == (None, None)
+    assert (reported.rate, reported.left) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def story(pair, redis_here, alive):
     return "2" * 32
 
 
-def test_the_page_tells_the_whole_story(story, as_role):
+def test_the_page_shows_the_whole_story(story, as_role):
     page = as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
 
     for said in (
@@ -169,12 +169,12 @@ def test_the_entity_s_page_leads_to_its_incidents(story, as_role):
     assert f"/pairs/contoso/incidents/{story}/" in as_role("viewer").get("/pairs/contoso/entities/orders/").text
 
 
-def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, alive, as_role):
+def test_the_order_that_forced_a_failover_is_among_the_actions(pair, redis_here, alive, as_role):
     forced = timezone.now() - timedelta(minutes=1)
     projection.record_events([event("4" * 32, "forced", time=forced, operator="ada", reason="ticket 7")])
     AuditEntry(
         request_id="2",
-        at=forced - timedelta(milliseconds=40),  # the trail is written first, then the fleet is told
+        at=forced - timedelta(milliseconds=40),  # the trail is written first, then the fleet is reported
         operator="ada",
         verb="fail_over",
         pair="contoso",
@@ -196,7 +196,7 @@ def test_the_order_that_forced_a_failover_is_among_the_deeds(pair, redis_here, a
     assert "at most 5 messages a second" in page
 
 
-def test_a_pace_of_the_whole_pair_is_told_where_one_entity_waits_for_it(pair, redis_here, alive, as_role):
+def test_a_pace_of_the_whole_pair_is_reported_where_one_entity_waits_for_it(pair, redis_here, alive, as_role):
     recovered = timezone.now() - timedelta(minutes=1)
     projection.record_events(
         [
@@ -218,29 +218,29 @@ def test_a_pace_of_the_whole_pair_is_told_where_one_entity_waits_for_it(pair, re
 
 def test_the_json_has_what_a_post_mortem_needs(story, as_role):
     answer = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json")
-    told = json.loads(answer.content)
+    reported = json.loads(answer.content)
 
     assert "attachment" in answer["Content-Disposition"]
-    assert (told["entity"], told["peak_messages"], told["lasted_s"]) == ("orders", 400, 75.0)
-    assert [one["kind"] for one in told["events"]] == ["failing", "failed_over", "recovered"]
-    assert told["actions"][0]["operator"] == "ada"
-    assert [waiting for _, waiting in told["depth"]] == [40, 400, 100, 0]
+    assert (reported["entity"], reported["peak_messages"], reported["lasted_s"]) == ("orders", 400, 75.0)
+    assert [one["kind"] for one in reported["events"]] == ["failing", "failed_over", "recovered"]
+    assert reported["actions"][0]["operator"] == "ada"
+    assert [waiting for _, waiting in reported["depth"]] == [40, 400, 100, 0]
 
 
-def test_pings_are_told_of_the_failover_they_belong_to_alone(story, as_role):
-    def told(identity):
+def test_pings_are_reported_for_the_failover_they_belong_to_alone(story, as_role):
+    def reported(identity):
         return as_role("viewer").get(f"/pairs/contoso/incidents/{identity}.json").json()["pings"]
 
     now = timezone.now()
     earlier = PingRecord(now - timedelta(minutes=29, seconds=30), False, "", 4, None)
     projection.record_pings("contoso", {"orders": earlier})
-    assert told(story)["count"] == 4
+    assert reported(story)["count"] == 4
 
     projection.record_events([event("7" * 32, "failed_over", time=now - timedelta(minutes=2))])
-    assert (told(story)["count"], told("7" * 32)["count"]) == (4, 0)
+    assert (reported(story)["count"], reported("7" * 32)["count"]) == (4, 0)
 
     projection.record_pings("contoso", {"orders": PingRecord(now, False, "tonight's", 1, None)})
-    assert (told(story), told("7" * 32)["reason"]) == (None, "tonight's")
+    assert (reported(story), reported("7" * 32)["reason"]) == (None, "tonight's")
     assert "orders has failed over again since" in as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
 
 
@@ -252,10 +252,14 @@ def test_the_json_says_what_holds_up_the_way_home(pair, redis_here, alive, as_ro
     shared_state("contoso").pace_syphon(None, 3.0, "ada", "the primary is weak")
     pair.pauses.create(queue="orders", by="bob", reason="ticket 8", at=recovered)
 
-    told = as_role("viewer").get(f"/pairs/contoso/incidents/{'5' * 32}.json").json()
+    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{'5' * 32}.json").json()
 
-    assert (told["pause"]["queue"], told["pause"]["by"], told["pause"]["reason"]) == ("orders", "bob", "ticket 8")
-    assert [(one["target"], one["messages_per_s"], one["by"]) for one in told["paces"]] == [("*", 3.0, "ada")]
+    assert (reported["pause"]["queue"], reported["pause"]["by"], reported["pause"]["reason"]) == (
+        "orders",
+        "bob",
+        "ticket 8",
+    )
+    assert [(one["target"], one["messages_per_s"], one["by"]) for one in reported["paces"]] == [("*", 3.0, "ada")]
 
 
 FORGOTTEN = {"10 days later": 10, "40 days later": 40, "399 days later": 399}
@@ -276,12 +280,12 @@ def long_ago(request, pair, orders, redis_here, alive):
     return "1" * 32
 
 
-def test_an_incident_whose_samples_are_forgotten_still_tells_its_peak_and_its_end(long_ago, as_role):
-    told = as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}.json").json()
+def test_an_incident_whose_samples_are_forgotten_still_shows_its_peak_and_its_end(long_ago, as_role):
+    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}.json").json()
 
-    assert (told["peak_messages"], told["lasted_s"]) == (400, 75.0)
-    assert max(waiting for _, waiting in told["depth"]) == 400
-    assert told["depth"][-1][1] == 0
+    assert (reported["peak_messages"], reported["lasted_s"]) == (400, 75.0)
+    assert max(waiting for _, waiting in reported["depth"]) == 400
+    assert reported["depth"][-1][1] == 0
     assert "No depth has been measured" not in as_role("viewer").get(f"/pairs/contoso/incidents/{long_ago}/").text
 
 
@@ -294,9 +298,9 @@ def test_an_earlier_outage_in_the_same_hour_lends_it_no_peak(pair, orders, redis
         projection.record_waiting("contoso", {"orders": waiting}, hour + timedelta(minutes=minute))
     roll_up(pair)
 
-    told = as_role("viewer").get(f"/pairs/contoso/incidents/{40:032}.json").json()
+    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{40:032}.json").json()
 
-    assert told["peak_messages"] == 20
+    assert reported["peak_messages"] == 20
 
 
 @pytest.mark.parametrize("end", ["/", ".json"])

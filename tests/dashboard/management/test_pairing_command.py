@@ -59,7 +59,7 @@ def test_release_and_mark_healthy_undo_it(shell, shared):
     assert "All entities are healthy" in shell("status")
 
 
-def test_the_same_request_id_twice_is_one_deed(shell, shared):
+def test_the_same_request_id_twice_is_one_action(shell, shared):
     once = as_operator("fail-over", "contoso", "orders", "--request-id", "7", "--json")
     assert json.loads(shell(*once))["outcome"] == "done"
     assert json.loads(shell(*once))["outcome"] == "unchanged"
@@ -81,7 +81,7 @@ def test_a_syphon_is_paused_and_resumed_as_a_whole_or_by_queue(shell, shared, pa
         (("fail-over", "contoso", "oders", "--user", "operator"), "no entity oders"),
         (("pause", "contoso", "nothing", "--user", "operator"), "no entity or backlog queue nothing"),
         (("fail-over", "fabrikam", "orders", "--user", "operator"), "the known ones are: contoso"),
-        (("fail-over", "contoso", "orders", "--user", "mallory"), "Nobody signs in as mallory"),
+        (("fail-over", "contoso", "orders", "--user", "mallory"), "There is no user mallory"),
         (("fail-over", "contoso", "orders", "--user", "viewer"), "needs the group operator"),
         (("fail-over", "contoso", "orders", "--user", "operator", "--minutes", "-1"), "--minutes"),
         (("fail-over", "contoso", "orders", "--user", "operator", "--request-id", 37 * "7"), "at most 36 characters"),
@@ -93,6 +93,6 @@ def test_what_cannot_be_done_is_refused_with_what_to_do(shell, shared, words, se
     assert not shared.health()
 
 
-def test_redis_away_is_told_and_changes_nothing(shell, redis_away):
+def test_redis_away_is_reported_and_changes_nothing(shell, redis_away):
     with pytest.raises(CommandError, match="Redis does not answer"):
         shell(*as_operator("fail-over", "contoso", "orders"))

@@ -29,9 +29,9 @@ def channels(settings, tmp_path):
 
 
 def test_alerts_are_listed_and_acknowledged_under_the_persons_name(shell, alert):
-    told = shell("alerts")
-    assert "failed over" in told
-    assert "\x1b" not in told
+    reported = shell("alerts")
+    assert "failed over" in reported
+    assert "\x1b" not in reported
     assert json.loads(shell("alerts", "contoso", "--json"))[0]["id"] == alert.pk
 
     assert "nobody further is notified" in shell(*by("operator", "acknowledge", str(alert.pk)))
@@ -58,14 +58,14 @@ def test_all_are_acknowledged_at_once_and_twice_is_once(shell, alert):
     assert AuditEntry.objects.count() == 1
 
 
-def test_a_channel_is_tried_and_told_how_it_fares(shell, channels):
+def test_a_channel_is_tried_and_its_state_reported(shell, channels):
     assert "never used" in shell("channels")
     assert "A test message to mail is queued" in shell(*by("operator", "try-channel", "mail"))
     assert Notice.objects.get().phase == "test"
     assert "already in use" in shell(*by("administrator", "enable-channel", "mail"))
 
 
-def test_rules_are_told_in_a_sentence(shell, pair):
+def test_rules_are_reported_in_a_sentence(shell, pair):
     assert "nobody is notified" in shell("alert-rules")
     AlertRule.objects.create(name="nights", channels=["mail"], changed_at=NOW)
     assert "nights: " in shell("alert-rules")
@@ -127,7 +127,7 @@ def test_what_cannot_be_done_is_one_sentence(shell, channels, redis_here, words,
         shell(*words)
 
 
-def test_a_drill_that_was_ended_is_told_with_its_outcome(shell, pair, redis_here):
+def test_a_drill_that_was_ended_is_reported_with_its_outcome(shell, pair, redis_here):
     now = timezone.now()
     drill(pair, ended_at=now, outcome="passed", detail="All 12 messages arrived.", step="ended")
 

@@ -34,7 +34,7 @@ def orphan(pair, reachable) -> str:
     return ORPHAN
 
 
-def test_status_tells_depth_and_pace(shell, shared):
+def test_status_shows_depth_and_pace(shell, shared):
     EntityHealth.objects.filter(path="orders").update(waiting=1200)
     shell(*by("operator", "pace", "contoso", "*", "--rate", "20"))
     shell(*by("operator", "pace", "contoso", "orders", "--rate", "5"))
@@ -55,7 +55,7 @@ def test_what_is_not_healthy_can_be_an_exit_status(shell, shared):
     assert ended.value.code == 3
 
 
-def test_a_deed_says_in_the_trail_that_it_came_from_a_shell(shell, shared):
+def test_an_action_says_in_the_trail_that_it_came_from_a_shell(shell, shared):
     shell(*by("operator", "pace", "contoso", "*", "--rate", "20"))
 
     assert AuditEntry.objects.get().via == "a shell"
@@ -87,9 +87,9 @@ def test_dead_letters_are_counted_shown_resubmitted_and_discarded(shell, orphan,
     BacklogQueue.objects.update(dead_lettered=1)
 
     assert f"{ORPHAN}" in shell("dead-letters")
-    told = shell("dead-letters", "contoso", ORPHAN)
-    assert "Restore" in told
-    assert "\x1b" not in told
+    reported = shell("dead-letters", "contoso", ORPHAN)
+    assert "Restore" in reported
+    assert "\x1b" not in reported
     (message,) = json.loads(shell("dead-letters", "contoso", ORPHAN, "--json"))["messages"]
     assert "the secret body" not in {value for name, value in message.items() if name != "message_id"}
     assert "body" not in message
@@ -102,7 +102,7 @@ def test_dead_letters_are_counted_shown_resubmitted_and_discarded(shell, orphan,
     assert "A worker discards 1" in shell(*by("administrator", "discard", "contoso", ORPHAN, "--confirm", ORPHAN))
 
 
-def test_costs_tell_a_computed_month(shell):
+def test_costs_show_a_computed_month(shell):
     run = ChargeRun.objects.create(month="2026-10", status="succeeded", started_at=NOW, heard_at=NOW)
     bill = Invoice.objects.create(
         run=run, month="2026-10", scope="s", rule="published", allocation="time", currency="EUR", cents=1234,
@@ -114,8 +114,8 @@ def test_costs_tell_a_computed_month(shell):
     )  # fmt: skip
 
     assert "2026-10, published: 12.34 EUR" in shell("costs")
-    told = json.loads(shell("costs", "2026-10", "--pair", "contoso", "--json"))
-    assert (told["amount"], told["entities"][0]["entity"]) == ("12.34", "orders")
+    reported = json.loads(shell("costs", "2026-10", "--pair", "contoso", "--json"))
+    assert (reported["amount"], reported["entities"][0]["entity"]) == ("12.34", "orders")
 
 
 def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):
@@ -125,19 +125,19 @@ def test_a_token_is_printed_once_listed_without_it_and_revoked(shell):
     assert tokens.find(text, row.made_at) == row
     assert row.prefix in shell("tokens")
     assert text not in shell("tokens", "--json")
-    assert "opens nothing any more" in shell("revoke-token", row.prefix, "--user", "viewer")
+    assert "is revoked" in shell("revoke-token", row.prefix, "--user", "viewer")
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("costs", "October"), "is no month"),
+        (("costs", "October"), "is not a month"),
         (("costs", "2020-01"), "compute_charges --month 2020-01"),
         (("orphans", "fabrikam"), "the known ones are: contoso"),
         (("dead-letters", "contoso", "refunds"), "no queue or subscription refunds"),
         (by("operator", "drain", "contoso", "orders"), "no backlog queue orders"),
         (by("operator", "pace", "contoso", "nothing", "--rate", "5"), "no entity or backlog queue nothing"),
-        (("hold", "contoso", "orders", "--reason", " ", "--user", "operator"), "say why"),
+        (("hold", "contoso", "orders", "--reason", " ", "--user", "operator"), "enter a reason"),
         (("make-token", "x", "--scope", "operate", "--user", "viewer"), "needs the group operator"),
         (("make-token", "x", "--days", "400", "--user", "viewer"), "365 days"),
         (("revoke-token", "0000000000", "--user", "viewer"), "There is no token"),
@@ -151,10 +151,10 @@ def test_what_cannot_be_done_is_one_sentence(shell, shared, words, sentence):
 def test_every_word_has_help_and_json(capsys):
     with pytest.raises(SystemExit):
         call_command("pairing", "--help")
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
 
     for name in ("status", "pace", "orphans", "delete", "dead-letters", "discard", "costs", "make-token"):
-        assert name in told
+        assert name in reported
         with pytest.raises(SystemExit):
             call_command("pairing", name, "--help")
         assert "--json" in capsys.readouterr().out

@@ -55,7 +55,7 @@ def test_ten_thousand_entities_make_a_bounded_number_of_series_and_questions(
     assert len(text.splitlines()) < 2 * MOST_LISTED + 200
 
 
-def test_backlog_pings_and_books_are_told(pair, redis_here):
+def test_backlog_pings_and_ledgers_are_reported(pair, redis_here):
     backlog_queue(pair, active=7, dead_lettered=1, size_bytes=100, max_size_bytes=1000)
     pair.entities.filter(path="orders").update(
         state="failed_over",
@@ -84,7 +84,7 @@ def test_backlog_pings_and_books_are_told(pair, redis_here):
         assert sample(f"paired_{line}") in found
 
 
-def test_the_control_planes_own_work_is_told(pair, redis_here):
+def test_the_control_planes_own_work_is_reported(pair, redis_here):
     ChargeRun.objects.create(
         month="2026-11", status="succeeded", started_at=NOW, heard_at=NOW, finished_at=NOW + 42 * S, rows=17
     )
@@ -107,7 +107,7 @@ def test_the_control_planes_own_work_is_told(pair, redis_here):
         assert sample(f"paired_{line}") in found
 
 
-def test_reports_on_their_way_and_leases_are_told(pair, shared, redis_here):
+def test_reports_on_their_way_and_leases_are_reported(pair, shared, redis_here):
     shared.acquire_lease(QUEUE, "host:1:aaaa", 30)
     redis_here.xadd("pairing:events", {"event": "x"}, id="1000000-1")
     found = samples(exposition(timezone.now()))
@@ -119,7 +119,7 @@ def test_reports_on_their_way_and_leases_are_told(pair, shared, redis_here):
 
 
 @pytest.mark.django_db
-def test_without_redis_the_rest_is_told_with_the_same_names(redis_here, settings):
+def test_without_redis_the_rest_is_reported_with_the_same_names(redis_here, settings):
     with_redis = set(re.findall(r"^# TYPE (\S+ \S+)", exposition(NOW), re.MULTILINE))
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     text = exposition(NOW)

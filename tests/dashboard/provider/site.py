@@ -129,8 +129,8 @@ def main(port: str, place: str, *client: str) -> None:
         def get_additional_claims(self, request):
             name, changed = request.user.username, folder / f"groups-of-{request.user.username}"
             groups = changed.read_text().split() if changed.exists() else GROUPS[name]
-            told = "operator" if name == "alice" else name  # a name that is somebody else's at the control plane
-            return {"preferred_username": told, "groups": groups, "email": request.user.email}
+            reported = "operator" if name == "alice" else name  # a name that is somebody else's at the control plane
+            return {"preferred_username": reported, "groups": groups, "email": request.user.email}
 
     module = sys.modules["__main__"]
     module.Claims = Claims  # type: ignore[attr-defined]

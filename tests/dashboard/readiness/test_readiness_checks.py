@@ -1,4 +1,4 @@
-"""What facts mean for readiness: verdicts, reasons and the score. Pure: no database, no Redis."""
+"""What facts mean for readiness: results, reasons and the score. Pure: no database, no Redis."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -100,18 +100,18 @@ CASES = {
     "a worker has a problem": ({"problems": {"w1": "no key"}}, "fleet", "bad", "Correct"),
     "a clock is 2 s ahead": ({"clocks": {"app:1": 2.0}}, "clocks", "weak", "NTP"),
     "a clock is a minute behind": ({"clocks": {"app:1": -60.0}}, "clocks", "bad", "NTP"),
-    "no clock is told": ({"clocks": {}}, "clocks", "unknown", "Start a worker"),
+    "no clock is reported": ({"clocks": {}}, "clocks", "unknown", "Start a worker"),
 }
 
 
-@pytest.mark.parametrize(("changes", "name", "verdict", "todo"), CASES.values(), ids=CASES.keys())
-def test_each_fault_is_told_with_what_to_do(changes: dict[str, object], name: str, verdict: str, todo: str) -> None:
+@pytest.mark.parametrize(("changes", "name", "result", "todo"), CASES.values(), ids=CASES.keys())
+def test_each_fault_is_reported_with_what_to_do(changes: dict[str, object], name: str, result: str, todo: str) -> None:
     every = all_checks(replace(READY, **changes))
 
     faults = faults_of(every)
     assert name in [fault.name for fault in faults]
     fault = next(fault for fault in faults if fault.name == name)
-    assert fault.verdict == verdict
+    assert fault.verdict == result
     assert fault.reason
     assert todo in fault.todo
     assert score(results_of(every)) < 100
@@ -129,15 +129,15 @@ ENTITIES = {
 }
 
 
-@pytest.mark.parametrize(("changes", "name", "verdict"), ENTITIES.values(), ids=ENTITIES.keys())
-def test_each_fault_of_an_entity_is_told(changes: dict[str, object], name: str, verdict: str) -> None:
+@pytest.mark.parametrize(("changes", "name", "result"), ENTITIES.values(), ids=ENTITIES.keys())
+def test_each_fault_of_an_entity_is_reported(changes: dict[str, object], name: str, result: str) -> None:
     fault = faults_of(all_checks(entity=replace(HOMELY, **changes)))[0]
 
-    assert (fault.name, fault.verdict) == (name, verdict)
+    assert (fault.name, fault.verdict) == (name, result)
     assert fault.todo
 
 
-def test_what_is_inferred_of_senders_is_told_as_such() -> None:
+def test_what_is_inferred_of_senders_is_reported_as_such() -> None:
     assert "Inferred, not probed" in checks.senders(READY).reason
 
 
@@ -151,26 +151,26 @@ def test_the_worst_comes_first_among_the_reasons() -> None:
     assert [fault.name for fault in faults_of(all_checks(facts))][:2] == ["queues", "senders"]
 
 
-verdicts = st.fixed_dictionaries({name: st.sampled_from(list(Result)) for name in WEIGHTS})
+results = st.fixed_dictionaries({name: st.sampled_from(list(Result)) for name in WEIGHTS})
 
 
-@given(verdicts, st.sampled_from(sorted(WEIGHTS)))
-def test_no_verdict_becomes_worse_without_the_score_falling_or_staying(told: dict[str, Result], name: str) -> None:
+@given(results, st.sampled_from(sorted(WEIGHTS)))
+def test_no_result_becomes_worse_without_the_score_falling_or_staying(reported: dict[str, Result], name: str) -> None:
     order = [Result.GOOD, Result.WEAK, Result.UNKNOWN, Result.BAD]
-    scores = [score({**told, name: verdict}) for verdict in order]
+    scores = [score({**reported, name: result}) for result in order]
 
     assert scores == sorted(scores, reverse=True)
 
 
-@given(verdicts)
-def test_nobody_is_ready_with_a_vital_check_that_is_not_shown(told: dict[str, Result]) -> None:
-    vital = [told[name] for name, weight in WEIGHTS.items() if weight.is_vital]
+@given(results)
+def test_nobody_is_ready_with_a_vital_check_that_is_not_shown(reported: dict[str, Result]) -> None:
+    vital = [reported[name] for name, weight in WEIGHTS.items() if weight.is_vital]
 
     if Result.BAD in vital:
-        assert score(told) <= 20
+        assert score(reported) <= 20
     elif Result.UNKNOWN in vital:
-        assert score(told) <= 60
-    assert 0 <= score(told) <= 100
+        assert score(reported) <= 60
+    assert 0 <= score(reported) <= 100
 
 
 @pytest.mark.parametrize(
@@ -182,16 +182,16 @@ def test_a_score_has_a_word(points: int | None, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen_s_ago", "told"), [(10, 4.0), (3_600, None), (-3_600, None)], ids=["now", "an hour ago", "in an hour"]
+    ("seen_s_ago", "reported"), [(10, 4.0), (3_600, None), (-3_600, None)], ids=["now", "an hour ago", "in an hour"]
 )
-def test_a_queue_s_growth_counts_while_it_is_of_now(seen_s_ago: float, told: float | None) -> None:
-    assert _full_in_s(Fill(size=60, limit=100, at=NOW.timestamp() - seen_s_ago, rate=10.0), NOW) == told
+def test_a_queue_s_growth_counts_while_it_is_of_now(seen_s_ago: float, reported: float | None) -> None:
+    assert _full_in_s(Fill(size=60, limit=100, at=NOW.timestamp() - seen_s_ago, rate=10.0), NOW) == reported
 
 
 @pytest.mark.parametrize("rate", [1e-300, 1e-320])
-def test_a_queue_that_hardly_grows_is_told_in_words_that_can_be_read(rate: float) -> None:
+def test_a_queue_that_hardly_grows_is_reported_in_words_that_can_be_read(rate: float) -> None:
     growing = Fill(size=0, limit=5 * GIB, at=0, rate=rate).full_in_s
 
-    told = checks.room(replace(READY, bytes_per_s=None, queues=(queue(0, full_in_s=growing),)))
+    reported = checks.room(replace(READY, bytes_per_s=None, queues=(queue(0, full_in_s=growing),)))
 
-    assert told.reason.endswith("it would hold an outage of more than a year.")
+    assert reported.reason.endswith("it would hold an outage of more than a year.")

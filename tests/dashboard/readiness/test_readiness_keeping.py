@@ -58,10 +58,10 @@ def ready_pair(pair, shared, alive):
     return pair
 
 
-def checked(pair, told=None, at=None):
+def checked(pair, reported=None, at=None):
     """One round, as a worker makes it."""
     row, _ = PairReadiness.objects.get_or_create(pair=pair, defaults={"due_at": timezone.now()})
-    return keep(row, pair_facts(pair, probes() if told is None else told, at or timezone.now()))
+    return keep(row, pair_facts(pair, probes() if reported is None else reported, at or timezone.now()))
 
 
 def at_home(pair):
@@ -112,7 +112,7 @@ def test_the_fall_of_an_entity_that_is_gone_troubles_nobody(ready_pair):
     assert list(less_ready(timezone.now())) == []
 
 
-def test_a_fall_tells_from_what_and_when_and_a_rise_ends_it(ready_pair, shared):
+def test_a_fall_shows_from_what_and_when_and_a_rise_ends_it(ready_pair, shared):
     checked(ready_pair)
     at_home(ready_pair)
     checked(ready_pair)
@@ -136,16 +136,16 @@ def test_a_fall_lasts_until_the_score_is_as_high_again(ready_pair, shared):
     at_home(ready_pair)
     checked(ready_pair)
     fell = []
-    for rotation, told in (([], None), (PATHS, {}), ([], None), (PATHS, None)):
+    for rotation, reported in (([], None), (PATHS, {}), ([], None), (PATHS, None)):
         shared.report_rotation("app:1:bbbb", rotation)
-        checked(ready_pair, told)
+        checked(ready_pair, reported)
         row = Readiness.objects.get(entity="orders")
         fell.append((row.score, row.previous_score, row.fell_at is not None))
 
     assert fell == [(20, 100, True), (60, 100, True), (20, 100, True), (100, 20, False)]
 
 
-def test_what_has_not_changed_is_told_as_such_and_only_dated(ready_pair):
+def test_what_has_not_changed_is_reported_as_such_and_only_dated(ready_pair):
     assert checked(ready_pair) is True
     later = timezone.now() + timedelta(seconds=5)
 
@@ -193,13 +193,13 @@ def test_entities_that_change_each_in_its_own_way_take_few_questions_too(
     with django_assert_max_num_queries(60):
         checked(ready_pair)
 
-    told = {row.reasons[0]["reason"] for row in Readiness.objects.filter(entity__startswith="many/")}
-    assert len(told) == 600
+    reported = {row.reasons[0]["reason"] for row in Readiness.objects.filter(entity__startswith="many/")}
+    assert len(reported) == 600
     row = Readiness.objects.get(entity="many/7")
     assert (row.score, row.previous_score, row.fell_at) == (97, 85, None)
 
 
-def test_an_entity_that_is_gone_is_not_told_of_any_more(ready_pair):
+def test_an_entity_that_is_gone_is_not_reported_any_more(ready_pair):
     checked(ready_pair)
     EntityHealth.objects.filter(path="payments").delete()
 
@@ -213,8 +213,8 @@ def test_a_queue_nobody_has_looked_at_lately_is_not_known(ready_pair):
 
     checked(ready_pair)
 
-    told = {check["name"]: check["verdict"] for check in PairReadiness.objects.get().checks}
-    assert told["queues"] == "unknown"
+    reported = {check["name"]: check["verdict"] for check in PairReadiness.objects.get().checks}
+    assert reported["queues"] == "unknown"
 
 
 def test_a_missing_queue_is_found_by_its_name(ready_pair):
@@ -222,9 +222,9 @@ def test_a_missing_queue_is_found_by_its_name(ready_pair):
 
     checked(ready_pair)
 
-    told = {check["name"]: check for check in PairReadiness.objects.get().checks}
-    assert told["queues"]["verdict"] == "weak"
-    assert PATHS[1] in told["queues"]["reason"]
+    reported = {check["name"]: check for check in PairReadiness.objects.get().checks}
+    assert reported["queues"]["verdict"] == "weak"
+    assert PATHS[1] in reported["queues"]["reason"]
 
 
 def test_a_process_that_does_not_send_is_no_sender_but_has_a_clock(ready_pair, shared):

@@ -131,12 +131,12 @@ def test_a_page_of_ten_thousand_entities_takes_as_many_questions_as_one_of_two(
     assert len(entities_on(page)) == 50
 
 
-def change(pair, entity, minutes_ago, **verdicts):
+def change(pair, entity, minutes_ago, **results):
     at = timezone.now() - timedelta(minutes=minutes_ago)
-    return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, verdicts=verdicts)
+    return ReadinessChange.objects.create(pair=pair, entity=entity, at=at, verdicts=results)
 
 
-def test_an_entity_s_story_is_told_from_its_pair_s_changes_and_its_own(checked, as_role):
+def test_an_entity_s_story_is_derived_from_its_pair_s_changes_and_its_own(checked, as_role):
     whole = {name: "good" for name in WEIGHTS if name not in OF_ENTITY}
     change(checked, "*", 50, **whole)
     change(checked, "orders", 49, home="unknown", sizes="good")
@@ -144,10 +144,10 @@ def test_an_entity_s_story_is_told_from_its_pair_s_changes_and_its_own(checked, 
     change(checked, "orders", 40, home="good", sizes="good")
     change(checked, "*", 10, **{**whole, "queues": "bad"})
 
-    told = list(turns(changes(checked, "orders", timezone.now() - timedelta(days=1)), "orders"))
+    reported = list(turns(changes(checked, "orders", timezone.now() - timedelta(days=1)), "orders"))
 
-    assert [(turn.score, turn.before) for turn in told] == [(90, None), (100, 90), (20, 100)]
-    assert {name: verdict.value for name, verdict in told[-1].turned.items()} == {"queues": "bad"}
+    assert [(turn.score, turn.before) for turn in reported] == [(90, None), (100, 90), (20, 100)]
+    assert {name: result.value for name, result in reported[-1].turned.items()} == {"queues": "bad"}
     assert "queues bad" in as_role("viewer").get("/readiness/contoso/orders/").text
 
 
@@ -180,12 +180,12 @@ def test_the_command_ends_with_0_where_all_are_ready_enough(checked, capsys):
     assert ran(capsys, "--least", "20")[0] == 0
 
 
-def test_the_command_tells_everything_as_json(checked, capsys):
+def test_the_command_shows_everything_as_json(checked, capsys):
     code, said = ran(capsys, "--json", "--pair", "contoso")
 
-    told = json.loads(said)
-    assert (code, told["is_ready"], told["redis"]) == (1, False, "answers")
-    assert {one["entity"]: one["score"] for one in told["entities"]} == {"orders": 100, "payments": 20}
+    reported = json.loads(said)
+    assert (code, reported["is_ready"], reported["redis"]) == (1, False, "answers")
+    assert {one["entity"]: one["score"] for one in reported["entities"]} == {"orders": 100, "payments": 20}
 
 
 def test_an_entity_that_was_not_checked_lately_is_not_ready(checked, capsys):
@@ -202,14 +202,14 @@ def test_without_redis_nobody_is_ready(checked, redis_away, capsys):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--pair", "nowhere")])
-def test_where_nothing_can_be_told_the_command_ends_with_2(pair, redis_here, capsys, arguments):
+def test_where_nothing_can_be_reported_the_command_ends_with_2(pair, redis_here, capsys, arguments):
     EntityHealth.objects.all().delete()
 
     assert ran(capsys, *arguments)[0] == 2
 
 
 @pytest.mark.parametrize("address", ["/readiness/", "/drills/"])
-def test_pages_on_which_nothing_moves_without_a_worker_tell_that_none_lives(pair, redis_here, as_role, address):
+def test_pages_on_which_nothing_moves_without_a_worker_show_that_none_lives(pair, redis_here, as_role, address):
     viewer = as_role("viewer")
     assert "No worker has ever sent a heartbeat." in viewer.get(address).text
     projection.record_heartbeat("host:1:aaaa", "pings", timezone.now() - timedelta(minutes=5))

@@ -116,7 +116,7 @@ def test_a_failover_is_forced_and_released_from_the_overview(operator, shared):
     expect(row(operator, "payments")).not_to_contain_text("held by")
 
 
-def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_told(operator):
+def test_the_question_stays_open_when_the_cost_of_a_failover_has_been_reported(operator):
     with operator.expect_response("**/costs/failover/**"):
         row(operator, "orders").get_by_role("link", name="Fail over").click()
     dialog = operator.get_by_role("dialog")
@@ -166,7 +166,7 @@ def test_an_entity_is_broken_and_mended_from_the_page(operator):
     operator.get_by_text("goes silent").click()
     operator.get_by_role("button", name="Break orders").click()
     broken = operator.locator("tr[data-queue='orders'] .broken")
-    expect(broken).to_have_text("is silent")
+    expect(broken).to_have_text("does not answer")
     expect(operator.get_by_label("goes silent")).to_be_checked()
 
     operator.get_by_role("button", name="Mend orders").click()
@@ -191,6 +191,7 @@ def test_the_chosen_theme_outlives_the_page(operator, site):
     assert operator.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 24)"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 @pytest.mark.parametrize("role", ROLES)
 def test_no_page_is_wider_than_its_window_or_complains(browser: Browser, site, shared, role, width):
@@ -272,8 +273,8 @@ def test_a_slider_moves_its_number_and_the_forecast_answers_at_once(browser: Bro
         page = sign_in(context, site, "viewer")
         page.goto(f"{site}/costs/forecast/?hours=3&messages_per_hour=1000")
         slider, hours = (
-            page.get_by_label("Hours it lasts, as a slider"),
-            page.get_by_label("Hours it lasts", exact=True),
+            page.get_by_label("Duration in hours, as a slider"),
+            page.get_by_label("Duration in hours", exact=True),
         )
         expect(page.locator("#room")).to_be_visible()
         expect(page.get_by_text("3,000 messages")).to_be_visible()
@@ -297,4 +298,4 @@ def test_the_forecast_has_no_dead_sliders_without_scripts(browser: Browser, site
         page.goto(f"{site}/costs/forecast/")
 
         expect(page.locator("input[type='range']").first).to_be_hidden()
-        expect(page.get_by_label("Hours it lasts", exact=True)).to_be_editable()
+        expect(page.get_by_label("Duration in hours", exact=True)).to_be_editable()

@@ -78,7 +78,7 @@ def page(browser: Browser, place: Furnished) -> Iterator[Page]:
         yield sign_in(context, place.address, "administrator")
 
 
-def told(page: Page, options: dict[str, Any]) -> list[str]:
+def reported(page: Page, options: dict[str, Any]) -> list[str]:
     """What the tool finds wrong: the rule, and where. It is brought to a page once."""
     if page.evaluate("typeof axe === 'undefined'"):
         page.evaluate(AXE_SCRIPT)
@@ -136,9 +136,9 @@ def test_a_page_is_accessible_in_both_themes_wide_and_on_a_phone(page: Page, htm
         page.set_viewport_size(size)
         assert page.evaluate(CUT_OFF) == []
         page.emulate_media(color_scheme="light")
-        wrong += told(page, options)
+        wrong += reported(page, options)
         page.emulate_media(color_scheme="dark")
-        wrong += [f"dark: {one}" for one in told(page, COLOURS)]
+        wrong += [f"dark: {one}" for one in reported(page, COLOURS)]
     assert wrong == []
 
 

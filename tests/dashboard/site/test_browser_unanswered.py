@@ -12,7 +12,7 @@ from tests.dashboard.served import served
 from tests.dashboard.site.test_browser import row, sign_in
 
 pytestmark = pytest.mark.browser
-DEEDS = "**/actions/fail_over/"
+ACTION_URLS = "**/actions/fail_over/"
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,8 @@ def test_a_server_that_is_gone_leaves_the_question_open_and_says_that_nobody_kno
     operator.context.set_offline(True)
     press(dialog)
 
-    told = dialog.get_by_role("alert")
-    expect(told).to_contain_text("did not answer: it is not known whether “Fail over” was carried out")
+    reported = dialog.get_by_role("alert")
+    expect(reported).to_contain_text("did not answer: it is not known whether “Fail over” was carried out")
 
     operator.context.set_offline(False)
     press(dialog)
@@ -82,12 +82,12 @@ def test_a_second_click_after_a_lost_answer_does_no_harm(operator, site, shared)
     before = operator.locator("tbody tr", has_text="Fail over").count()
     operator.goto(f"{site}/")
     dialog = asked(operator)
-    operator.route(DEEDS, loses_the_answer)
+    operator.route(ACTION_URLS, loses_the_answer)
     press(dialog)
     expect(dialog.get_by_role("alert")).to_contain_text("repeating an action is safe")
     known = shared.health()["orders"].version
 
-    operator.unroute(DEEDS)
+    operator.unroute(ACTION_URLS)
     press(dialog)
 
     expect(dialog).to_be_hidden()
@@ -100,27 +100,27 @@ def test_a_second_click_after_a_lost_answer_does_no_harm(operator, site, shared)
     ("status", "says"),
     [(502, "it is not known whether"), (503, "it is not known whether"), (404, "nothing was done")],
 )
-def test_an_answer_that_is_none_of_ours_is_told_in_a_sentence_of_ours(operator, status, says):
+def test_an_answer_that_is_none_of_ours_is_reported_in_a_sentence_of_ours(operator, status, says):
     dialog = asked(operator)
-    operator.route(DEEDS, answering(status))
+    operator.route(ACTION_URLS, answering(status))
     press(dialog)
 
     expect(dialog.get_by_role("alert")).to_contain_text(f"error {status}: {says}")
     expect(operator.get_by_text("Bad gateway")).to_have_count(0)
 
 
-def test_a_question_that_does_not_come_is_told_until_somebody_closes_it(operator):
+def test_a_question_that_does_not_come_is_reported_until_somebody_closes_it(operator):
     operator.clock.install()
     operator.context.set_offline(True)
     row(operator, "orders").get_by_role("link", name="Fail over").click()
-    told = operator.get_by_role("alert")
-    expect(told).to_contain_text("The server did not answer: nothing was done")
+    reported = operator.get_by_role("alert")
+    expect(reported).to_contain_text("The server did not answer: nothing was done")
 
     operator.clock.run_for(20_000)
-    expect(told).to_have_count(1)
-    told.get_by_role("button", name="Close").click()
+    expect(reported).to_have_count(1)
+    reported.get_by_role("button", name="Close").click()
 
-    expect(told).to_have_count(0)
+    expect(reported).to_have_count(0)
     expect(row(operator, "orders").get_by_role("link", name="Fail over")).to_be_visible()
 
 
@@ -137,7 +137,7 @@ def test_a_refusal_stays_and_what_was_done_vanishes(operator, shared):
     operator.evaluate("document.querySelector('dialog [name=csrfmiddlewaretoken]').value = 'x'.repeat(64)")
     operator.get_by_role("dialog").get_by_role("button", name="Release").click()
     refused = operator.get_by_role("alert")
-    expect(refused).to_contain_text("The form was open too long")
+    expect(refused).to_contain_text("The form was open for too long")
     operator.clock.run_for(20_000)
 
     expect(refused).to_be_visible()

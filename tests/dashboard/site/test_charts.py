@@ -130,7 +130,7 @@ def test_an_entity_s_line_begins_with_nothing_waiting_where_nothing_was_measured
     assert 'points="0.0,26.0 60.0,26.0 60.0,2.0' in drawn
 
 
-def test_a_long_axis_is_told_in_days():
+def test_a_long_axis_is_reported_in_days():
     week = Window.last(timedelta(days=7), NOW)
 
     assert "−7 d" in texts(depth_chart([Series("total", [], "total")], week, "Messages"))

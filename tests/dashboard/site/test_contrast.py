@@ -1,4 +1,4 @@
-"""The colours of both themes can be told apart, as WCAG 2.2 AA measures it (1.4.3 for text, 1.4.11 for shapes)."""
+"""The colours of both themes can be distinguished, as WCAG 2.2 AA measures it (1.4.3 for text, 1.4.11 for shapes)."""
 
 import re
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_the_measure_gives_the_ratios_of_the_standard():
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_everything_drawn_can_be_told_from_its_ground(palette, theme):
+def test_everything_drawn_can_be_distinguished_from_its_ground(palette, theme):
     side = THEMES[theme]
     measured = [(a, b, contrast(palette[a][side], palette[b][side]), least) for a, b, least in pairs()]
 

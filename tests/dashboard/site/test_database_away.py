@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from dashboard.management.errors import OneSentenceCommand
+from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.site.database import SENTENCE
 from tests.acceptance.fleet import Relay
 from tests.conftest import free_port
@@ -58,7 +58,7 @@ def test_a_command_says_that_the_database_is_not_migrated(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WITHOUT_DATABASE])
-def test_every_command_tells_errors_of_the_database_so(command: str) -> None:
+def test_every_command_shows_errors_of_the_database_so(command: str) -> None:
     module = importlib.import_module(f"dashboard.management.commands.{command}")
 
     assert issubclass(module.Command, OneSentenceCommand)

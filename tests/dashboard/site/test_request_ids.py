@@ -33,7 +33,7 @@ def lines():
     formatter()
 
 
-def test_an_answer_tells_the_id_of_its_request(db, client):
+def test_an_answer_shows_the_id_of_its_request(db, client):
     first, second = (client.get("/healthz")["X-Request-ID"] for _ in range(2))
     assert first != second
     assert client.get("/healthz", headers={"X-Request-ID": "proxy-1.a_b"})["X-Request-ID"] == "proxy-1.a_b"

@@ -128,7 +128,7 @@ def test_a_host_that_is_not_ours_is_answered_nothing(pair, redis_here, as_role, 
     assert EVIL not in answer.text
 
 
-def test_a_host_told_by_a_header_is_in_no_page(pair, redis_here, as_role):
+def test_a_host_reported_by_a_header_is_in_no_page(pair, redis_here, as_role):
     assert EVIL not in as_role("operator").get("/tokens/", headers={"X-Forwarded-Host": EVIL}).text
 
 
@@ -147,7 +147,7 @@ LINKS = [
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_no_link_leads_elsewhere_after_a_sign_in_or_a_deed(pair, shared, people, as_role, link):
+def test_no_link_leads_elsewhere_after_a_sign_in_or_an_action(pair, shared, people, as_role, link):
     signed_in = Client().post("/login/", {"username": "operator", "password": PASSWORD, "next": link})
     done = as_role("operator").post(
         "/pairs/contoso/actions/fail_over/", {"path": "orders", "reason": "x", "next": link}
@@ -194,20 +194,22 @@ async def test_a_stream_ends_with_the_right_to_it(pair, redis_here, people, monk
     client = AsyncClient()
     await client.aforce_login(people["viewer"])
     answer = await client.get("/live/")
-    told = aiter(answer.streaming_content)
-    assert live.CHANGED_MESSAGE in await anext(told)
+    reported = aiter(answer.streaming_content)
+    assert live.CHANGED_MESSAGE in await anext(reported)
 
     await sync_to_async(leave)(client, people)
     async with asyncio.timeout(20):
         await sync_to_async(announce_change)()
-        async for _ in told:
+        async for _ in reported:
             await sync_to_async(announce_change)()
 
 
 # -- requests that are too much ---------------------------------------------------------------------------------------
 
 
-async def told_to(path: str, headers: dict[str, str], parts: int, part: bytes = b"x" * 2**20) -> tuple[int, int]:
+async def answer_to_parts(
+    path: str, headers: dict[str, str], parts: int, part: bytes = b"x" * 2**20
+) -> tuple[int, int]:
     """The status of the answer to an endless body, and how many of its parts were taken."""
     taken, sent = 0, []
 
@@ -232,14 +234,14 @@ async def told_to(path: str, headers: dict[str, str], parts: int, part: bytes = 
 
 @pytest.mark.parametrize("path", ["/login/", "/api/v1/pairs/contoso/hold", "/costs/reconcile/upload/"])
 async def test_a_stranger_cannot_fill_the_disk_with_a_body(path):
-    status, taken = await told_to(path, {}, parts=10_000)
+    status, taken = await answer_to_parts(path, {}, parts=10_000)
 
     assert status == 413
     assert taken < 100
 
 
 async def test_a_body_that_says_how_large_it_is_is_not_read_at_all():
-    assert await told_to("/login/", {"content-length": str(10**12)}, parts=10_000) == (413, 0)
+    assert await answer_to_parts("/login/", {"content-length": str(10**12)}, parts=10_000) == (413, 0)
 
 
 DEEP = "[" * 100_000
@@ -348,7 +350,7 @@ def test_no_spreadsheet_of_any_country_computes_a_name(text):
         assert not re.match("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]", part)
 
 
-def test_a_harmless_name_is_told_as_it_is():
+def test_a_harmless_name_is_reported_as_it_is():
     assert [cell(text) for text in ("orders", "invoices/eu", "a-b", "a;b", "x=1", "")] == [
         "orders", "invoices/eu", "a-b", "a;b", "x=1", "",
     ]  # fmt: skip
@@ -385,7 +387,7 @@ def test_no_name_or_reason_writes_a_header_of_a_mail(pair, settings, tmp_path):
 
 
 @pytest.mark.django_db
-def test_an_event_with_markup_is_text_on_every_page_that_tells_it(pair, redis_here, alive, as_role):
+def test_an_event_with_markup_is_text_on_every_page_that_shows_it(pair, redis_here, alive, as_role):
     FailoverEvent.objects.create(
         event_id="e" * 32, time=timezone.now(), pair="contoso", entity="orders", kind="failed_over",
         reason="<img src=x onerror=alert(1)>{{7*7}}${7*7}", process='"><script>alert(2)</script>', operator="<b>root",
@@ -460,7 +462,7 @@ RUBBISH = ["", "{}", "[" * 50_000, "null", '{"path": 1}', "\x00\xff", "9" * 5000
 
 
 @pytest.mark.parametrize("text", RUBBISH)
-def test_rubbish_in_redis_breaks_no_page_and_no_deed(pair, shared, redis_here, alive, as_role, text):
+def test_rubbish_in_redis_breaks_no_page_and_no_action(pair, shared, redis_here, alive, as_role, text):
     for kind in ("health", "pings", "syphon", "pace", "processes"):
         redis_here.hset(f"pairing:{{contoso}}:{kind}", "orders", text)
     redis_here.hset("workers:tasks", "alerts.look", text)
@@ -469,6 +471,6 @@ def test_rubbish_in_redis_breaks_no_page_and_no_deed(pair, shared, redis_here, a
     for path in ("/", "/pairs/contoso/", "/pairs/contoso/entities/orders/", "/backlog/", "/workers/", "/metrics"):
         assert client.get(path).status_code == 200, path
     question = client.get("/pairs/contoso/actions/fail_over/", {"path": "payments"})
-    deed = client.post("/pairs/contoso/actions/fail_over/", {"path": "payments", "reason": "x"})
-    assert (question.status_code, deed.status_code) == (200, 302)
+    answer = client.post("/pairs/contoso/actions/fail_over/", {"path": "payments", "reason": "x"})
+    assert (question.status_code, answer.status_code) == (200, 302)
     assert shared.health()["payments"].state == "failed_over"

@@ -45,7 +45,7 @@ def test_bytes_may_come_in_pieces_of_any_size(size):
 
 
 @pytest.mark.parametrize("header", [b"AMQP\x00\x00\x09\x01", b"AMQP\x02\x01\x00\x00", b"AMQPAMQP"])
-def test_another_protocol_is_told_ours_and_nothing_else(header):
+def test_another_protocol_is_answered_with_ours_and_nothing_else(header):
     connection = Connection("server")
     (closed,) = connection.receive(header)
     assert closed.condition == "amqp:connection:framing-error"

@@ -32,7 +32,7 @@ def test_a_failover_that_nobody_disputes_says_nothing_of_processes(failed_over):
     assert disagreement(failed_over) == ""
 
 
-def test_opinions_of_one_pair_are_none_of_another(failed_over):
+def test_reports_of_one_pair_are_none_of_another(failed_over):
     projection.record_reported_states("contoso", reported_states([LONELY, OTHER]))
     assert not projection.record_reported_states("fabrikam", ReportedStates(0, {}))
     assert disagreement(failed_over) == "failed over in 1 of 2"

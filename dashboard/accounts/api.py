@@ -15,7 +15,7 @@ router = Router(tags=["records"])
 
 
 class AuditRecord(Schema):
-    """What one person did. An empty `outcome`: nobody saw its end."""
+    """The action of one person. An empty `outcome`: the process ended before the action did."""
 
     at: datetime
     operator: str
@@ -29,14 +29,14 @@ class AuditRecord(Schema):
 
 
 class AuditQuery(Between):
-    """Which actions."""
+    """Selects actions."""
 
     operator: Word = ""
 
 
 @router.get("/audit", response={200: Page[AuditRecord], **PROBLEMS}, operation_id="audit")
 def audit(request: HttpRequest, query: Annotated[AuditQuery, Query()]) -> dict[str, Any]:
-    """What operators did, the newest first."""
+    """Actions of operators, newest first."""
     rows = query.of(AuditEntry.objects.all(), "at")
     rows = rows.filter(operator=query.operator) if query.operator else rows
     return page(

@@ -4,7 +4,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from dashboard.access import tokens
-from dashboard.management.subcommands import (
+from dashboard.command_line.subcommands import (
     Answer,
     Options,
     Subcommands,
@@ -20,12 +20,12 @@ from dashboard.models import ApiToken
 
 def add(commands: Subcommands) -> None:
     """Declare them."""
-    listing = add_subcommand(commands, "tokens", "tokens for programs: whose, for what, until when", _listing)
+    listing = add_subcommand(commands, "tokens", "tokens for programs: owner, purpose, scope, expiry", _listing)
     listing.add_argument("--user", help="only this person's")
     make = declared(commands, tokens.MAKE_TOKEN, _make)
-    make.add_argument("name", help="what will use it; the audit trail names it")
-    make.add_argument("--scope", choices=ApiToken.Scope.values, default="read", help="what it may do (default: read)")
-    make.add_argument("--days", type=int, default=30, help="how long it lives, 1 to 365 (default: 30)")
+    make.add_argument("name", help="the program that will use it; recorded in the audit trail")
+    make.add_argument("--scope", choices=ApiToken.Scope.values, default="read", help="its rights (default: read)")
+    make.add_argument("--days", type=int, default=30, help="days until it expires, 1 to 365 (default: 30)")
     add_user(make)
     revoke = declared(commands, tokens.REVOKE_TOKEN, _revoke)
     revoke.add_argument("prefix", help="its first characters, without pns_")
@@ -50,7 +50,7 @@ def _listing(options: Options) -> Answer:
     ]
     columns = ("prefix", "name", "owner", "scope", "is_usable", "expires_at", "used_at")
     lines = table(columns, [[str(row[name]) for name in columns] for row in tokens_json])
-    return Answer(tokens_json, lines if tokens_json else ["There is none."])
+    return Answer(tokens_json, lines if tokens_json else ["There are no tokens."])
 
 
 def _make(options: Options) -> Answer:
@@ -66,5 +66,5 @@ def _revoke(options: Options) -> Answer:
         raise CommandError(f"There is no token {options['prefix']}; `pairing tokens` lists them.")
     with one_sentence():
         ended = tokens.revoke(row, user_named(options["user"]), timezone.now())
-    sentence = f"{row} opens nothing any more." if ended else f"{row} had been revoked already."
+    sentence = f"{row} is revoked." if ended else f"{row} was revoked already."
     return Answer({"outcome": "done" if ended else "unchanged", "sentence": sentence}, [sentence])

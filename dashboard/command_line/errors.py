@@ -1,4 +1,4 @@
-"""Commands whose errors are one sentence for a person, beginning as manage.py's own do."""
+"""Commands whose errors are one sentence, in the format of manage.py's own errors."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from dashboard.site.database import problem_of
 
 
 class OneSentenceCommand(BaseCommand):
-    """An error of the database says what is wrong with it.
+    """An error of the database becomes a sentence about its cause.
 
-    From a shell an error is told as `error: …`, with its own status; called from code, it is raised.
+    On the command line an error is printed as `error: …` and sets the exit status; if called from code, it is raised.
     """
 
     def execute(self, *args: Any, **options: Any) -> str | None:

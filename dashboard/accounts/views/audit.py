@@ -12,9 +12,9 @@ PAGE = 100
 
 @require_GET
 def listing(request: HttpRequest) -> HttpResponse:
-    """What operators did, the newest first."""
+    """Actions of operators, newest first."""
     entries = AuditEntry.objects.all()
     wanted = {name: request.GET[name] for name in ("pair", "operator", "verb") if request.GET.get(name)}
     page = Paginator(entries.filter(**wanted), PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "wanted": wanted, "query": query_without_page(request)}
-    return page_or_part(request, "access/audit.html", context)
+    return page_or_part(request, "accounts/audit.html", context)

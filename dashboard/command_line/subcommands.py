@@ -1,4 +1,4 @@
-"""What the subcommands of `manage.py pairing` share: how one is declared, who acts, and how an answer is shown."""
+"""Shared by the subcommands of `manage.py pairing`: declaration, the acting person, and output."""
 
 import getpass
 import json
@@ -25,14 +25,14 @@ else:
     Subcommands = object
 MOST_OF_AN_ID = 36
 VIA = "a shell"
-"""How the audit trail names commands."""
+"""The name of the command line in the audit trail."""
 NOT_WELL = 3
-"""The exit status of `status --exit-code` where something is not healthy."""
+"""The exit status of `status --exit-code` if an entity is not healthy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is shown: a document for programs, lines for people, and the exit status."""
+    """The output: a document for programs, lines for people, and the exit status."""
 
     document: Any
     lines: Sequence[str]
@@ -43,7 +43,7 @@ Run = Callable[[Options], Answer]
 
 
 def add_subcommand(commands: Subcommands, name: str, meaning: str, run: Run) -> ArgumentParser:
-    """One subcommand, with --json."""
+    """Add a subcommand with --json."""
     parser: ArgumentParser = commands.add_parser(name, help=meaning, description=f"{meaning[0].upper()}{meaning[1:]}.")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
     parser.set_defaults(run=run)
@@ -51,14 +51,14 @@ def add_subcommand(commands: Subcommands, name: str, meaning: str, run: Run) -> 
 
 
 def declared(commands: Subcommands, action: Action, run: Run) -> ArgumentParser:
-    """The subcommand of an action, as its declaration names and explains it."""
+    """Add the subcommand that an action declares."""
     if action.command is None:
         raise ValueError(f"the action {action.name} declares no command")
     return add_subcommand(commands, action.command.name, action.command.help, run)
 
 
 def add_action(commands: Subcommands, action: Action, target: str, run: Run) -> ArgumentParser:
-    """The subcommand of an action on something of a pair: its target, the arguments it takes, why, and who."""
+    """Add the subcommand of an action on a target of a pair, with its arguments, the reason, and the person."""
     parser = declared(commands, action, run)
     parser.add_argument("pair")
     parser.add_argument("target", metavar=target)
@@ -70,7 +70,7 @@ def add_action(commands: Subcommands, action: Action, target: str, run: Run) -> 
 
 
 def arguments(action: Action, options: Options) -> dict[str, Any]:
-    """What the options say of the action's arguments, as it takes them. What asks for a confirmation does so itself."""
+    """The arguments of the action from the options. Confirmations are requested separately."""
     given: dict[str, Any] = {}
     if Argument.EXPIRES in action.arguments:
         minutes = options["minutes"]
@@ -99,11 +99,11 @@ def _rate(text: str) -> float:
 
 
 OPTIONS: dict[Argument, tuple[str, dict[str, Any]]] = {
-    Argument.EXPIRES: ("--minutes", {"type": _minutes, "help": "let the hold end by itself after so long"}),
-    Argument.RATE: ("--rate", {"type": _rate, "help": "messages a second, at most (without: as fast as it can)"}),
+    Argument.EXPIRES: ("--minutes", {"type": _minutes, "help": "end the hold after this time"}),
+    Argument.RATE: ("--rate", {"type": _rate, "help": "maximum messages per second (default: no limit)"}),
     Argument.DESTINATION: (
         "--to",
-        {"default": "", "metavar": "ENTITY", "help": "all to this one, instead of each to its own"},
+        {"default": "", "metavar": "ENTITY", "help": "send all to this entity, instead of each to its own"},
     ),
     Argument.NUMBERS: (
         "--number",
@@ -111,25 +111,25 @@ OPTIONS: dict[Argument, tuple[str, dict[str, Any]]] = {
     ),
     Argument.CONFIRMATION: (
         "--confirm",
-        {"metavar": "NAME", "help": "the target's name once more; without it you are asked"},
+        {"metavar": "NAME", "help": "the name of the target, as a confirmation; otherwise you are asked"},
     ),
 }
 
 
 def add_why(parser: ArgumentParser) -> None:
-    """Why, under whose name, and what makes it one action."""
+    """Add the reason, the person, and the id of the request."""
     parser.add_argument(
-        "--reason", type=_reason, required=True, help="why; kept in the audit trail and reported to the fleet"
+        "--reason", type=_reason, required=True, help="the reason; stored in the audit trail and reported to the fleet"
     )
     parser.add_argument(
-        "--request-id", type=_identity, default="", help="any short text; a repeated call is one action"
+        "--request-id", type=_identity, default="", help="any short text; calls with the same text are one action"
     )
     add_user(parser)
 
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise ArgumentTypeError("say why, in a word or two")
+        raise ArgumentTypeError("enter a reason")
     return text
 
 
@@ -140,17 +140,17 @@ def _identity(text: str) -> str:
 
 
 def add_user(parser: ArgumentParser) -> None:
-    """Who does it."""
-    parser.add_argument("--user", help="who does it, as they sign in to the pages (default: this login's name)")
+    """Add the option for the acting person."""
+    parser.add_argument("--user", help="the acting user of the pages (default: the name of the current login)")
 
 
 def perform(options: Options, run: Callable[[Request], Outcome]) -> Answer:
-    """Carry it out on the audited path; what cannot be done is one sentence."""
+    """Run the action on the audited path; a failure is one sentence."""
     return perform_on(options, pair_named(options["pair"]), options["target"], run)
 
 
 def perform_on(options: Options, pair: Pair, target: str, run: Callable[[Request], Outcome]) -> Answer:
-    """The same for a pair and a target that other options name."""
+    """The same for a pair and a target from other options."""
     wanted = Request(
         user=user_named(options["user"]),
         pair=pair,
@@ -170,7 +170,7 @@ def answer_of(outcome: Outcome) -> Answer:
 
 @contextmanager
 def one_sentence(*errors: type[Exception]) -> Iterator[None]:
-    """What is refused or cannot be done is explained in one sentence, as are these errors."""
+    """Turn refusals and failures of actions into one sentence."""
     explained: tuple[type[Exception], ...] = (Refused, ActionError, *errors)
     try:
         yield
@@ -179,22 +179,22 @@ def one_sentence(*errors: type[Exception]) -> Iterator[None]:
 
 
 def confirm(options: Options, question: str) -> None:
-    """Ask for the target's whole name, unless --confirm gave it: this cannot be undone."""
+    """Require the full name of the target, from --confirm or the terminal, as the action cannot be undone."""
     given = options["confirm"]
     if given is None:
         print(question)
         try:
-            given = input(f"Type {options['target']} to go on: ")
+            given = input(f"Type {options['target']} to continue: ")
         except (EOFError, KeyboardInterrupt):
             given = ""
     if given.strip() != options["target"]:
         raise CommandError(
-            f"Not confirmed, so nothing was done. Without a terminal, give --confirm {options['target']}."
+            f"Not confirmed, so nothing was done. Without a terminal, use --confirm {options['target']}."
         )
 
 
 def pair_named(name: str) -> Pair:
-    """The pair; CommandError names those there are."""
+    """The pair. CommandError lists the known ones."""
     pair = Pair.objects.filter(name=name).first()
     if pair is None:
         known = ", ".join(Pair.objects.values_list("name", flat=True)) or "none; run sync_pairs"
@@ -208,16 +208,16 @@ def pairs_named(name: str | None) -> list[Pair]:
 
 
 def user_named(name: str | None) -> User:
-    """The person; CommandError where nobody signs in so."""
+    """The person. CommandError if there is no such user."""
     wanted = name or getpass.getuser()
     user = User.objects.filter(username=wanted).first()
     if user is None:
-        raise CommandError(f"Nobody signs in as {wanted}: name a person of the pages with --user.")
+        raise CommandError(f"There is no user {wanted}: name a user of the pages with --user.")
     return user
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Columns as wide as they must be: numbers to the right, the last as long as it is."""
+    """A table with columns of minimal width: numbers are right-aligned, and the last column is not padded."""
     cells = [list(map(str, head)), *[[_cell(value) for value in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     signs = [">" if all(map(_is_number, column)) else "<" for column in zip(*cells[1:], strict=True)] or ["<"] * len(

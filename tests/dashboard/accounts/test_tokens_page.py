@@ -8,7 +8,7 @@ from django.utils import timezone
 from dashboard.access import tokens
 from dashboard.models import ApiToken
 
-WISH = {"name": "nightly export", "scope": "read", "days": "30"}
+FORM = {"name": "nightly export", "scope": "read", "days": "30"}
 
 
 def shown(answer) -> str:
@@ -18,7 +18,7 @@ def shown(answer) -> str:
 def test_a_new_token_is_shown_once_and_works(pair, redis_here, as_role, client):
     person = as_role("viewer")
 
-    text = shown(person.post("/tokens/make/", WISH))
+    text = shown(person.post("/tokens/make/", FORM))
 
     assert client.get("/api/v1/me", headers={"Authorization": f"Bearer {text}"}).json()["user"] == "viewer"
     page = person.get("/tokens/").text
@@ -27,7 +27,7 @@ def test_a_new_token_is_shown_once_and_works(pair, redis_here, as_role, client):
 
 
 def test_the_page_with_the_token_is_kept_by_no_cache(pair, as_role):
-    assert "no-store" in as_role("viewer").post("/tokens/make/", WISH)["Cache-Control"]
+    assert "no-store" in as_role("viewer").post("/tokens/make/", FORM)["Cache-Control"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_the_page_with_the_token_is_kept_by_no_cache(pair, as_role):
     ],
 )
 def test_what_nobody_may_have_is_refused(pair, as_role, role, change, status):
-    assert as_role(role).post("/tokens/make/", {**WISH, **change}).status_code == status
+    assert as_role(role).post("/tokens/make/", {**FORM, **change}).status_code == status
     assert not ApiToken.objects.exists()
 
 
@@ -65,7 +65,7 @@ def test_only_scopes_that_the_person_may_give_are_offered(pair, as_role):
     assert offered == {"viewer": 0, "operator": 1}
 
 
-def test_the_page_tells_every_operation_of_the_api(pair, as_role):
+def test_the_page_shows_every_operation_of_the_api(pair, as_role):
     page = as_role("viewer").get("/tokens/").text
 
     assert "fail-over" in page

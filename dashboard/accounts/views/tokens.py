@@ -1,4 +1,4 @@
-"""Tokens of the person who looks, and for administrators those of everybody."""
+"""The tokens of the signed-in person, and of everybody for administrators."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,12 +17,12 @@ from dashboard.access.rights import Right, may
 from dashboard.models import ApiToken
 
 Operations = Callable[[], Sequence[tuple[str, str, str]]]
-"""Method, address and meaning of each operation of the API."""
+"""Method, address and description of each operation of the API."""
 LIFETIMES = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 
 
 class TokenForm(forms.Form):
-    """What a new token is for, what it may do, and how long."""
+    """The purpose, scope and lifetime of a new token."""
 
     name = forms.CharField(max_length=60)
     scope = forms.ChoiceField(choices=ApiToken.Scope.choices)
@@ -37,7 +37,7 @@ def listing(request: HttpRequest, operations: Operations) -> HttpResponse:
 
 @require_POST
 def make(request: HttpRequest, operations: Operations) -> HttpResponse:
-    """Makes one and shows it: now, and never again."""
+    """Create a token and show it; it is not shown again."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _page(request, form, operations, status=400)
@@ -52,12 +52,12 @@ def make(request: HttpRequest, operations: Operations) -> HttpResponse:
 
 @require_POST
 def revoke(request: HttpRequest, prefix: str) -> HttpResponse:
-    """Ends one at once."""
+    """Revoke a token immediately."""
     row = _visible(request).filter(prefix=prefix).first()
     if row is None:
         raise Http404
     ended = tokens.revoke(row, _person(request), timezone.now())
-    messages.success(request, f"{row} opens nothing any more." if ended else f"{row} had been revoked already.")
+    messages.success(request, f"{row} is revoked." if ended else f"{row} was revoked already.")
     return redirect("tokens")
 
 
@@ -82,7 +82,7 @@ def _page(
         "operations": operations(),
         "host": request.build_absolute_uri("/").rstrip("/"),
     }
-    answer = render(request, "access/tokens.html", context, status=status)
+    answer = render(request, "accounts/tokens.html", context, status=status)
     answer["Cache-Control"] = "no-store"
     return answer
 
@@ -97,6 +97,6 @@ def _may_give(request: HttpRequest, scope: str) -> bool:
 
 
 def _person(request: HttpRequest) -> User:
-    if not isinstance(request.user, User):  # strangers do not come here
+    if not isinstance(request.user, User):  # not reachable without signing in
         raise Http404
     return request.user

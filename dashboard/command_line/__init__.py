@@ -1,0 +1,1 @@
+"""What the commands of all rooms are built from."""

@@ -1,0 +1,75 @@
+"""Pairs, entities, events, depths and syphons in Django's admin."""
+
+from django.contrib import admin
+
+from dashboard import models
+from dashboard.site.read_only import ReadOnly, register
+
+
+@admin.register(models.Pair)
+class PairAdmin(ReadOnly):
+    list_display = (
+        "name",
+        "primary_namespace",
+        "secondary_namespace",
+        "backlog_queue_count",
+        "is_configured",
+        "synced_at",
+    )
+    list_filter = ("is_configured", "is_emulated")
+    search_fields = ("name", "primary_namespace", "secondary_namespace")
+
+
+@admin.register(models.EntityHealth)
+class EntityAdmin(ReadOnly):
+    list_display = ("path", "pair", "kind", "state", "since", "held_by", "waiting", "is_configured")
+    list_filter = ("state", "pair", "kind", "origin", "is_configured")
+    list_select_related = ("pair",)
+    search_fields = ("path", "reason")
+
+
+@admin.register(models.FailoverEvent)
+class EventAdmin(ReadOnly):
+    list_display = ("time", "pair", "entity", "kind", "reason", "operator")
+    list_filter = ("kind", "pair")
+    search_fields = ("entity", "reason", "operator")
+    date_hierarchy = "time"
+
+
+@admin.register(models.PrunedCount)
+class PrunedCountAdmin(ReadOnly):
+    list_display = ("counter", "pair", "label", "count")
+    list_filter = ("counter", "pair")
+
+
+@admin.register(models.Heartbeat)
+class HeartbeatAdmin(ReadOnly):
+    list_display = ("process", "role", "seen_at")
+
+
+register(
+    models.SyphonLedger,
+    ("queue", "pair", "began_at", "ended_at", "enqueued", "home", "missing"),
+    ("pair", ("ended_at", admin.EmptyFieldListFilter)),
+    ("queue",),
+)
+register(
+    models.SyphonRun,
+    ("queue", "pair", "holder", "started_at", "ended_at", "moved", "dead_lettered", "ended_because"),
+    ("pair", ("ended_at", admin.EmptyFieldListFilter)),
+    ("queue", "holder", "ended_because"),
+)
+register(
+    models.TopicSubscription,
+    ("name", "topic", "dead_lettered", "counted_at"),
+    ("topic__pair",),
+    ("name", "topic__path"),
+)
+register(models.PairDepth, ("at", "pair", "messages", "dead_lettered", "size_bytes"), ("pair",))
+register(
+    models.DepthSample,
+    ("at", "queue", "active", "scheduled", "dead_lettered", "size_bytes"),
+    ("queue__pair",),
+)
+register(models.DepthPeak, ("at", "pair", "path", "step_s", "peak", "last"), ("pair", "step_s"), ("path",))
+register(models.WaitingSample, ("at", "entity", "waiting"), ("entity__pair",), ("entity__path",))

@@ -1,0 +1,104 @@
+"""What an empty receive leaves open: messages that others have deferred, settled in doubt, or that never come."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from pairing.drain.actions import BATCH, Count, Failed, Keep, Peek, Steps
+from pairing.drain.queue_state import QueueState
+from pairing.drain.sorting import path_of
+
+_RESCAN_S = 600.0
+_ASK_AGAIN_S = 5.0
+_EMPTY_S = 900.0  # a sent message may take this long to be visible
+
+
+class Search:
+    """Looks for what a drain has not been given."""
+
+    def __init__(
+        self,
+        queue: QueueState,
+        report: Callable[[str, str, str], None],
+        may_work: Callable[[], bool],
+        now: Callable[[], float],
+        utc_now: Callable[[], datetime],
+    ) -> None:
+        self.empty_since: float | None = None
+        """Since when receives have been empty."""
+        self._queue, self._progress, self._ledger = queue, queue.progress, queue.ledger
+        self._report, self._may_work, self._now, self._utc_now = report, may_work, now, utc_now
+        self._peek_from = 1
+        self._asked_at = 0.0
+
+    def find_deferred(self, pages: int) -> Steps:
+        """Search for messages that another process has deferred."""
+        for _ in range(pages):
+            if not self._may_work():
+                return
+            found = yield from Peek(self._peek_from)
+            if isinstance(found, Failed):  # it may hold a message that cannot be decoded, which must be set aside first
+                self._progress.last_error = found.text
+                self._queue.scanned_at = self._now()
+                return
+            if not found:
+                self._peek_from, self._queue.scanned_at = 1, self._now()
+                return
+            self.note_deferred(found)
+            self._peek_from = found[-1].sequence_number + 1
+
+    def note_deferred(self, found: Iterable[Any]) -> None:
+        """Note which of these messages, seen in the queue, are deferred."""
+        deferred = self._queue.deferred
+        for message in found:
+            self._ledger.see(message.sequence_number, message.enqueued_time_utc)
+            if getattr(message.state, "name", "") == "DEFERRED" and message.sequence_number not in deferred:
+                deferred.note(message.sequence_number, path_of(message))
+        self._queue.count_deferred()
+
+    def idle(self) -> Steps:
+        """The queue returned nothing: the remaining messages may be deferred by others, or undecodable for the SDK."""
+        now = self._now()
+        self.empty_since = self.empty_since or now
+        scanned_at = self._queue.scanned_at
+        if scanned_at is None or self._peek_from > 1 or now - scanned_at > _RESCAN_S:
+            yield from self.find_deferred(1)
+        elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
+            self._asked_at = now
+            yield from self._settle_doubts()
+        elif self._queue.unnumbered:
+            self._number_the_rest()
+        elif now - self.empty_since > _EMPTY_S:
+            self.empty_since = now
+            yield from self._doubt_emptiness()
+        elif not self._queue.deferred and not self._ledger.pending and self._ledger.drained(self._utc_now()):
+            yield from Keep(self._ledger)
+
+    def _settle_doubts(self) -> Steps:
+        """Resolve settlements without an answer: their messages are not in the queue any more."""
+        pending = self._ledger.pending
+        found = yield from Peek(min(pending))
+        if isinstance(found, Failed):
+            return
+        present = {message.sequence_number for message in found}
+        seen_up_to = max(present) if len(found) >= BATCH else max(pending)
+        for number, fate in list(pending.items()):
+            if number <= seen_up_to and number not in present:
+                self._ledger.close(number, fate)
+                self._queue.forget(number)
+
+    def _number_the_rest(self) -> None:
+        """Assign numbers to undecodable messages: the unexplained ones, if there are equally many."""
+        gaps = [number for number in self._ledger.gaps() if number not in self._queue.deferred]
+        if len(gaps) == self._queue.unnumbered:
+            for number in gaps:
+                self._ledger.close(number, "set_aside")
+        self._queue.unnumbered = 0
+
+    def _doubt_emptiness(self) -> Steps:
+        """An empty receive is no proof, because the counts may include messages that are never received."""
+        waiting = yield from Count()
+        deferred = len(self._queue.deferred)
+        if not isinstance(waiting, Failed) and waiting > deferred:
+            self._progress.last_error = f"receives nothing, {waiting - deferred} waiting"
+            self._report("set_aside", self._progress.queue, self._progress.last_error)

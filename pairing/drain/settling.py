@@ -1,0 +1,125 @@
+"""How the messages of one receive are settled: written down first, and only while the queue is this syphon's."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pairing.drain.actions import DrainAction, Item, Keep, Settle, Steps
+from pairing.drain.ledger import Fate
+from pairing.drain.queue_state import QueueState
+from pairing.drive import Reply
+
+_REASONS = {
+    "dead_lettered": "CannotBeRestored",
+    "set_aside": "SetAside",
+    "expired": "TTLExpiredException",
+}
+
+
+@dataclass(slots=True)
+class Round:
+    """The results of the messages of one receive."""
+
+    ahead: list[Item] = field(default_factory=list)
+    """The items of later groups."""
+    done: list[Item] = field(default_factory=list)
+    postponed: list[Item] = field(default_factory=list)
+    not_before: dict[int, float] = field(default_factory=dict)
+    moved: int = 0
+    is_mixed: bool = False
+    """Whether it has messages for several destinations."""
+    is_out_of_turn: bool = False
+    """Whether it has messages that wait for an older one of their session, which may come next."""
+
+
+class Settling:
+    """Completes what was sent, defers or gives back what waits, and dead-letters what cannot be restored."""
+
+    def __init__(
+        self,
+        queue: QueueState,
+        report: Callable[[str, str, str], None],
+        may_work: Callable[[], bool],
+        utc_now: Callable[[], datetime],
+    ) -> None:
+        self.is_fenced = False
+        """Whether another syphon has taken the queue over since."""
+        self._queue, self._progress, self._ledger = queue, queue.progress, queue.ledger
+        self._report, self._may_work, self._utc_now = report, may_work, utc_now
+
+    def complete(self, round_: Round) -> Steps:
+        """Takes out of the queue what was sent."""
+        if not round_.done:
+            return
+        done, round_.done = round_.done, []
+        self._ledger.used((item.path for item in done), self._utc_now())
+        is_ours = yield from self._intend(done, "restored")
+        if not is_ours:
+            self._progress.locks_lost += len(done)
+            return
+        outcomes = yield from Settle("complete", done)
+        for item, outcome in zip(done, outcomes, strict=True):
+            if outcome == "done":
+                self._ledger.close(item.number, "restored")
+                self._queue.forget(item.number)
+            else:  # it may be delivered again, with the same message_id
+                self._progress.locks_lost += 1
+        round_.moved += len(done)
+        self._progress.moved += len(done)
+        self._progress.last_moved_at = self._utc_now()
+
+    def _intend(self, items: list[Item], fate: Fate) -> Generator[DrainAction, Reply, bool]:
+        """Record what is about to be settled; False if another syphon has taken over the queue."""
+        for item in items:
+            if item.number:
+                self._ledger.intend(item.number, fate)
+        is_kept = yield from Keep(self._ledger)
+        self.is_fenced = is_kept is False
+        return not self.is_fenced
+
+    def postpone(self, round_: Round) -> Steps:
+        """Make room for others: received messages are deferred, deferred ones stay deferred."""
+        fresh = [item for item in round_.postponed if not item.fetched]
+        fetched = [item for item in round_.postponed if item.fetched]
+        for item in fetched:
+            self._note_deferred(item, round_)
+        if fetched:
+            yield from Settle("abandon", fetched)
+        if fresh and not self._may_work():
+            yield from Settle("abandon", fresh)  # when stopping, the next syphon gets them immediately and in order
+        elif fresh:
+            outcomes = yield from Settle("defer", fresh)
+            for item, outcome in zip(fresh, outcomes, strict=True):
+                if outcome == "done":
+                    self._note_deferred(item, round_)
+                else:  # it may be deferred nevertheless: search for it as soon as there is time
+                    self._queue.scanned_at = None
+        self._queue.count_deferred()
+
+    def _note_deferred(self, item: Item, round_: Round) -> None:
+        self._queue.deferred.note(item.number, item.path, round_.not_before.get(item.number, 0.0))
+
+    def dead_letter(self, items: list[Item], fate: Fate, reason: str) -> Steps:
+        """Dead-letters them in the backlog queue, and reports it."""
+        is_ours = yield from self._intend(items, fate)
+        if not is_ours:
+            return
+        outcomes = yield from Settle("dead_letter", items, _REASONS[fate], reason)
+        gone = [item for item, outcome in zip(items, outcomes, strict=True) if outcome == "done"]
+        for item in gone:
+            if item.number:
+                self._ledger.close(item.number, fate)
+            else:
+                self._queue.unnumbered += 1
+            self._queue.forget(item.number)
+        if gone:
+            self._count_gone(gone, fate, reason)
+
+    def _count_gone(self, gone: list[Item], fate: Fate, reason: str) -> None:
+        is_aside = fate == "set_aside"
+        if is_aside:
+            self._queue.scanned_at = None
+        self._progress.set_aside += len(gone) if is_aside else 0
+        self._progress.dead_lettered += 0 if is_aside else len(gone)
+        text = f"{len(gone)} message{'s' if len(gone) > 1 else ''} in {self._progress.queue}: {reason}"
+        self._report("set_aside" if is_aside else "dead_lettered", gone[0].path or self._progress.queue, text)

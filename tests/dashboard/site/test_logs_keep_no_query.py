@@ -1,0 +1,88 @@
+"""No log of the documented command holds a query: it may be a search, or the code of a sign-in (docs/security.md)."""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from dashboard.site.logs import WithoutQueries, formatter
+from tests import migrated
+from tests.conftest import free_port
+from tests.dashboard.served import DATABASE, PAIRS, ROOT
+
+WORD = "marigold"
+"""It is in every query, and must be in no log."""
+PATHS = (
+    f"/?search={WORD}",
+    f"/login/?next=/pairs/contoso/?search={WORD}",
+    f"/oidc/callback/?code={WORD}&state={WORD}",
+    f"/pairs/contoso/events/?search={WORD}&kind={WORD}%FF",
+    f"/api/v1/pairs?search={WORD}",
+    f"/no/such/page?{WORD}",
+    f"/metrics?{WORD}",
+    f"/healthz?token={WORD}",
+    f"/static/nothing.css?{WORD}",
+)
+
+
+@contextmanager
+def documented_command(folder: Path, **variables: str) -> Iterator[tuple[str, Path]]:
+    """The command of docs/operations.md; its address, and the file that everything it says goes to."""
+    (folder / "pairs.toml").write_text(PAIRS)
+    migrated.copy(folder / DATABASE)
+    port, log = free_port(), folder / "log"
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "STATE_DIR": str(folder),
+        "PAIRS_FILE": str(folder / "pairs.toml"),
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "OIDC_ISSUER": "https://127.0.0.1:1/",
+        "OIDC_CLIENT_ID": "control-plane",
+        "OIDC_CLIENT_SECRET": "x" * 40,
+        "CONTOSO_PRIMARY": "x",
+        "CONTOSO_SECONDARY": "x",
+        **variables,
+    }
+    command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--host", "127.0.0.1")
+    options = ("--port", str(port), "--timeout-graceful-shutdown", "3")
+    with (
+        log.open("wb") as file,
+        subprocess.Popen((*command, *options), cwd=ROOT, env=environment, stdout=file, stderr=file) as process,
+    ):
+        yield f"http://127.0.0.1:{port}", log
+        process.terminate()
+        assert process.wait(60) in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_word_in_any_query_is_in_no_log(tmp_path: Path, format: str) -> None:
+    with (
+        documented_command(tmp_path, LOG_FORMAT=format, LOG_LEVEL="DEBUG") as (address, log),
+        httpx.Client(base_url=address, transport=httpx.HTTPTransport(retries=10), timeout=60) as client,
+    ):
+        for path in PATHS:
+            client.get(path)
+            client.post(path, data={"username": "somebody", "password": WORD})
+        client.get("/", headers={"Host": f"elsewhere.example?{WORD}", "Referer": f"http://x/?{WORD}"})
+    lines = log.read_text().splitlines()
+    assert [line for line in lines if "GET /oidc/callback/ HTTP" in line or "GET /login/ HTTP" in line]
+    assert [line for line in lines if WORD in line] == []
+    assert "Traceback" not in log.read_text()
+    if format == "json":
+        assert all("event" in json.loads(line) for line in lines)
+
+
+@pytest.mark.parametrize("name", ["uvicorn.access", "django.server"])
+def test_an_address_in_a_line_ends_before_its_query(name: str) -> None:
+    record = logging.LogRecord(name, logging.INFO, "", 1, '"%s" %s', (f"GET /a/?b={WORD} HTTP/1.1", 200), None)
+    assert WithoutQueries().filter(record)
+    line = formatter("text").format(record)
+    assert '"GET /a/ HTTP/1.1" 200' in line
+    assert WORD not in line
