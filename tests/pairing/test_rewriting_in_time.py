@@ -74,4 +74,4 @@ async def test_a_rewriting_that_takes_all_the_time_ends_the_send_and_blames_no_q
     assert len(slow.rewritten) == REWRITTEN_AT_ONCE
     assert clock.now() - began == pytest.approx(TIMEOUT_S)
     assert "Rewriting" in str(raised.value.__cause__)
-    assert "queue_pulled" not in world.told
+    assert "queue_pulled" not in world.reported
