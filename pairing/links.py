@@ -37,7 +37,7 @@ _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
 _NOW = (False,)
-"""What a lock is acquired with where nobody waits for it."""
+"""The arguments for acquiring a free lock."""
 
 
 class LinkCrowdedError(OperationTimeoutError):
@@ -443,7 +443,7 @@ class Link:
             raise
 
     def _leave_alone(self, opening: Opening) -> None:
-        """The caller has been interrupted: nobody waits for the opening."""
+        """The caller was interrupted, so the result of the opening is not used."""
         sender = opening.give_up()
         if sender is None:
             self._watchdog.abandon(opening)

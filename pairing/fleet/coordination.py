@@ -83,7 +83,7 @@ class RedisCoordination:
         client = CheckedRedis.from_url(
             url,
             decode_responses=True,
-            encoding_errors="replace",  # what is no text makes no sense, but stops nothing
+            encoding_errors="replace",  # invalid UTF-8 is replaced, and does not stop the reader
             socket_timeout=_ANSWER_S,
             socket_connect_timeout=_ANSWER_S,
             retry=Retry(NoBackoff(), 0),  # the loops below try again, and know what else waits
@@ -191,7 +191,8 @@ class RedisCoordination:
             self.dropped += 1
             if self.dropped % _MOST_FACTS == 1:
                 _LOGGER.error(
-                    "pairing: Redis was away so long that the oldest of %d events or records are lost", len(facts)
+                    "pairing: Redis was unavailable for too long: the oldest of %d events or records are lost",
+                    len(facts),
                 )
         facts.append(fact)
 
