@@ -131,7 +131,7 @@ if OIDC_ISSUER:
             f"OIDC_ALGORITHM is {shown(OIDC_RP_SIGN_ALGO)}: give RS256 or another with a public key."
         )
 elif not LOCAL_LOGIN:
-    raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would let nobody in.")
+    raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would allow nobody to sign in.")
 AUTHENTICATION_BACKENDS = [
     *(["dashboard.access.backends.GroupBackend"] if LOCAL_LOGIN else []),
     *(["dashboard.access.oidc.backend.OidcBackend"] if OIDC_ISSUER else []),
@@ -225,7 +225,7 @@ if _database["ENGINE"].endswith("sqlite3"):
     if _database["NAME"] != ":memory:":
         private_file(Path(_database["NAME"]))
 else:
-    # The locks of a process that is frozen or cut off in the middle of a transaction stop nobody for longer than this.
+    # The locks of a process that is frozen or cut off in a transaction block others for at most this long.
     _database.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -252,7 +252,7 @@ LOGGING = {
         "django.security.DisallowedHost": {"filters": ["one line"]},
         "urllib3": {"filters": ["without queries"]},
         "urllib3.connectionpool": {"filters": ["without queries"]},
-        "azure": {"level": "WARNING"},  # lines for every frame tell nobody anything
+        "azure": {"level": "WARNING"},  # log lines for every frame are not useful
         "authlib": {"level": "INFO"},  # below that it logs the code verifier of each sign-in
     },
 }

@@ -1,4 +1,4 @@
-"""How others see that workers are alive: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and
+"""Heartbeats of workers: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and
 problems.
 
 Sent from the loop that consumes tasks from the broker, so that a worker that is stuck there sends none.
