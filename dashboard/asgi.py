@@ -16,7 +16,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 try:
     server = loading_server()
     proxies = (*settings.TRUSTED_PROXIES, *named_networks("--forwarded-allow-ips", disregard_trust_of(server)))
-    application = ForwardedClients(BoundedBodies(get_asgi_application()), proxies, settings.PROXY_HOPS)
+    handler = get_asgi_application()
+    from dashboard.access.senders import is_known  # it needs the models
+
+    application = ForwardedClients(BoundedBodies(handler, is_known), proxies, settings.PROXY_HOPS)
     adopt_server(settings.LOG_FORMAT)
     if server is not None:
         database.report()
