@@ -11,12 +11,17 @@ def main() -> None:
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import DatabaseError
 
     try:
         _ = settings.INSTALLED_APPS  # Django would swallow the sentence, and then not know the command
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"error: {error}")
+    except DatabaseError as error:
+        from dashboard.site.database import problem_of
+
+        sys.exit(f"error: {problem_of(error)}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.core.exceptions import ImproperlyConfigured
 
+from dashboard.site import database
 from dashboard.site.bodies import BoundedBodies
 from dashboard.site.logs import adopt_server
 
@@ -14,5 +15,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 try:
     application = BoundedBodies(get_asgi_application())
     adopt_server(settings.LOG_FORMAT)
+    database.report()
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")

@@ -9,11 +9,14 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.alerts.addresses import networks
-from dashboard.site.environment import Environment
-from dashboard.site.logs import FORMATS
+from dashboard.site.environment import Environment, is_web_address, shown
+from dashboard.site.logs import FORMATS, LEVELS
 from dashboard.site.private_files import private_file, private_folder
-from dashboard.site.secret_key import kept_secret_key
+from dashboard.site.redis_url import usable_redis_url
+from dashboard.site.secret_key import KEY_LENGTH, kept_secret_key
 
+STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+"""Object stores that usage can be written to, by the scheme of their URL."""
 BASE_DIR = Path(__file__).resolve().parent.parent
 if (BASE_DIR / ".env").is_file():
     environ.Env.read_env(BASE_DIR / ".env")
@@ -25,7 +28,9 @@ PAIRS_FILE = _env.path("PAIRS_FILE", BASE_DIR / "pairs.toml")
 PRICES_FILE = _env.path("PRICES_FILE", BASE_DIR / "prices.json")
 PRICES_REGION = _env.text("PRICES_REGION", "")
 USAGE_DIR = _env.text("USAGE_DIR", str(STATE_DIR / "metering"))
-REDIS_URL = _env.url("REDIS_URL", "redis://127.0.0.1:6379/0", ("redis", "rediss", "unix"))
+if "://" in USAGE_DIR and not USAGE_DIR.startswith(tuple(f"{scheme}://" for scheme in STORES)):
+    raise ImproperlyConfigured(f"USAGE_DIR is {shown(USAGE_DIR)}: give a folder, or {'://… or '.join(STORES)}://….")
+REDIS_URL = usable_redis_url(_env.url("REDIS_URL", "redis://127.0.0.1:6379/0", ("redis", "rediss", "unix")))
 
 # How the control plane behaves
 UNDO_WINDOW_S = _env.whole("UNDO_WINDOW_S", 30, least=0, most=3600)
@@ -36,22 +41,21 @@ CHARGES_INTERVAL_S = _env.whole("CHARGES_INTERVAL_S", 0, least=0, most=86_400)
 DEMO = _env.flag("DEMO", False)
 API_REQUESTS_PER_MINUTE = _env.whole("API_REQUESTS_PER_MINUTE", 600, least=1, most=1_000_000)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
-LOG_FORMAT = _env.text("LOG_FORMAT", "text")
-if LOG_FORMAT not in FORMATS:
-    raise ImproperlyConfigured(f"LOG_FORMAT is {LOG_FORMAT!r}: give text or json.")
+LOG_FORMAT = _env.choice("LOG_FORMAT", "text", FORMATS)
+LOG_LEVEL = _env.choice("LOG_LEVEL", "INFO", LEVELS)
 
 # Alerts
 CHANNELS_FILE = _env.path("CHANNELS_FILE", BASE_DIR / "channels.toml")
 ALERT_ALLOWED_NETWORKS = networks(_env.words("ALERT_ALLOWED_NETWORKS", "127.0.0.0/8,::1/128" if DEMO else ""))
-PUBLIC_URL = _env.text("PUBLIC_URL", "")
-if PUBLIC_URL and not PUBLIC_URL.startswith(("https://", "http://")):
-    raise ImproperlyConfigured("PUBLIC_URL is the address people open: give https://HOST/.")
+PUBLIC_URL = _env.address("PUBLIC_URL", "", "https://HOST/, which people open")
 EMAIL_HOST = _env.text("EMAIL_HOST", "localhost")
 EMAIL_PORT = _env.whole("EMAIL_PORT", 25, least=1, most=65535)
 EMAIL_HOST_USER = _env.text("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = _env.text("EMAIL_HOST_PASSWORD", "")
 EMAIL_USE_TLS = _env.flag("EMAIL_USE_TLS", False)
 EMAIL_USE_SSL = _env.flag("EMAIL_USE_SSL", False)
+if EMAIL_USE_TLS and EMAIL_USE_SSL:
+    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other: give one of them.")
 EMAIL_TIMEOUT = 10
 EMAIL_FILE_PATH = _env.text("EMAIL_DIR", "")
 EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if EMAIL_FILE_PATH else 'smtp'}.EmailBackend"
@@ -61,15 +65,21 @@ DEFAULT_FROM_EMAIL = _env.text("EMAIL_FROM", "paired-namespaces@localhost")
 DEBUG = _env.flag("DEBUG", False)
 LOOPBACK = {"localhost", "127.0.0.1", "[::1]", "testserver"}
 ALLOWED_HOSTS = _env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+if any("/" in name for name in ALLOWED_HOSTS):
+    raise ImproperlyConfigured("ALLOWED_HOSTS has an address: give names of hosts, without https://, parted by commas.")
 HTTPS = _env.flag("HTTPS", not LOOPBACK.issuperset(ALLOWED_HOSTS))
 SECRET_KEY = _env.text("SECRET_KEY", "") or kept_secret_key(STATE_DIR)
-if len(SECRET_KEY) < 32:
-    raise ImproperlyConfigured("SECRET_KEY is too short: give at least 32 random characters, or none to have one made.")
+if len(SECRET_KEY) < KEY_LENGTH:
+    raise ImproperlyConfigured(
+        f"SECRET_KEY is too short: give at least {KEY_LENGTH} random characters, or none to have one made."
+    )
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 CSRF_TRUSTED_ORIGINS = _env.words("CSRF_TRUSTED_ORIGINS", "")
+if not all(is_web_address(origin.replace("://*.", "://")) for origin in CSRF_TRUSTED_ORIGINS):
+    raise ImproperlyConfigured("CSRF_TRUSTED_ORIGINS has addresses: give https://HOST, parted by commas.")
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "dashboard.site.error_pages.csrf_failure"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -104,14 +114,18 @@ OIDC_LETS_IN = {
 }
 OIDC_RENEW_ID_TOKEN_EXPIRY_SECONDS = 60 * _env.whole("OIDC_RENEW_MINUTES", 15, least=1, most=24 * 60)
 if OIDC_ISSUER:
-    if not re.match(r"https://[^/]|http://(localhost|127\.0\.0\.1)(:\d+)?(/|\Z)", OIDC_ISSUER):
+    if not is_web_address(OIDC_ISSUER) or not re.match(
+        r"https://[^/]|http://(localhost|127\.0\.0\.1)(:\d+)?(/|\Z)", OIDC_ISSUER
+    ):
         raise ImproperlyConfigured("OIDC_ISSUER is no address to trust: give https://… exactly as the provider does.")
     if not OIDC_RP_CLIENT_ID or not OIDC_RP_CLIENT_SECRET:
         raise ImproperlyConfigured(
             "OIDC_ISSUER needs OIDC_CLIENT_ID, and OIDC_CLIENT_SECRET or OIDC_CLIENT_SECRET_FILE."
         )
     if OIDC_RP_SIGN_ALGO not in ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"):
-        raise ImproperlyConfigured(f"OIDC_ALGORITHM is {OIDC_RP_SIGN_ALGO!r}: give RS256 or another with a public key.")
+        raise ImproperlyConfigured(
+            f"OIDC_ALGORITHM is {shown(OIDC_RP_SIGN_ALGO)}: give RS256 or another with a public key."
+        )
 elif not LOCAL_LOGIN:
     raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would allow nobody to sign in.")
 AUTHENTICATION_BACKENDS = [
@@ -204,7 +218,6 @@ if _database["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA busy_timeout=20000; PRAGMA synchronous=FULL;",
     }
     if _database["NAME"] != ":memory:":
-        Path(_database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
         private_file(Path(_database["NAME"]))
 else:
     # The locks of a process that is frozen or cut off in a transaction block others for at most this long.
@@ -228,7 +241,7 @@ LOGGING = {
         "one line": {"()": "dashboard.site.logs.OneLine"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": _env.text("LOG_LEVEL", "INFO").upper()},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "django.server": {"handlers": ["stderr"], "propagate": False, "filters": ["without queries"]},
         "django.security.DisallowedHost": {"filters": ["one line"]},

@@ -33,7 +33,6 @@ TOGETHER = {
 LONGEST_FIRST = (
     "demo",
     "tests/pairing/test_syphon.py",
-    "tests/acceptance/test_operating_the_demo.py",
     "spark",
     "tests/pairing/test_paired_sending.py",
     "tests/pairing/test_bounded_time.py",

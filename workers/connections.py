@@ -15,6 +15,7 @@ from django.conf import settings
 
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.fleet.sync import sync
+from dashboard.site import database
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
 from workers.pairs_file import PairsFile
 
@@ -40,6 +41,7 @@ def pairs() -> dict[str, PairConfig]:
 @worker_init.connect
 def require_pairs(**_: object) -> None:
     """Prevent the start of a useless worker: PAIRS_FILE and the connection strings must be readable."""
+    database.report()
     try:
         _check(pairs())
     except PairsFileError as error:

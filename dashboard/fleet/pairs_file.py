@@ -3,7 +3,7 @@
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -128,6 +128,15 @@ def connection_string_parts(connection_string: str) -> dict[str, str]:
     """The parts of a Service Bus connection string by lower-cased name."""
     pairs = (part.partition("=") for part in connection_string.split(";") if "=" in part)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+def require_connection_strings(pairs: Iterable[PairConfig], variables: Mapping[str, str] | None = None) -> None:
+    """Raise PairsFileError if the variable of a connection string is not set, or holds something else."""
+    for end in (end for pair in pairs for end in (pair.primary, pair.secondary) if end.connection_string_env):
+        if "endpoint" not in connection_string_parts(end.connection_string(variables)):
+            raise PairsFileError(
+                f"{end.connection_string_env} holds no connection string: give Endpoint=sb://…, as the portal shows it."
+            )
 
 
 def load_pairs(file: Path | None = None, variables: Mapping[str, str] | None = None) -> dict[str, PairConfig]:

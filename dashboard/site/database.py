@@ -1,5 +1,8 @@
 """An unavailable database: the errors that indicate it, and one sentence about the cause."""
 
+import threading
+
+import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
@@ -7,7 +10,11 @@ AWAY = (OperationalError, InterfaceError)
 """Errors of Django when the database does not respond, closes a connection, or remains locked."""
 RETRY_AFTER_S = 5
 SENTENCE = "The database does not answer. Nothing was changed; try again in a few seconds."
+NOT_MIGRATED = "The database {} is not migrated: run manage.py migrate first."
+REFUSALS = ("42501", "3F000")
+"""SQLSTATE of a missing right, and of a schema that the role cannot see."""
 MOST_OF_A_REASON = 300
+log = structlog.get_logger(__name__)
 
 
 def problem_of(error: DatabaseError) -> str:
@@ -15,11 +22,45 @@ def problem_of(error: DatabaseError) -> str:
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    except DatabaseError:
+    except DatabaseError as now:
+        if _is_refusal(now):
+            return _refusal(now)
         return f"The database {_name()} does not answer ({_first_line(error)}). Start it, or correct DATABASE_URL."
+    if _is_refusal(error):
+        return _refusal(error)
     if missing:
-        return f"The database {_name()} is not migrated: run manage.py migrate first."
+        return NOT_MIGRATED.format(_name())
     return f"The database {_name()} rejected a statement ({_first_line(error)})."
+
+
+def report() -> None:
+    """Log what is wrong with the database, if anything is, without waiting for it: a process has started."""
+    threading.Thread(target=_report, name="database-check", daemon=True).start()
+
+
+def _report() -> None:
+    try:
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        problem = NOT_MIGRATED.format(_name()) if missing else ""
+    except DatabaseError as error:
+        problem = problem_of(error)
+    finally:
+        connection.close()
+    if problem:
+        log.error("the database cannot be used", problem=problem)
+
+
+def _refusal(error: DatabaseError) -> str:
+    return f"The role of DATABASE_URL has no right to use the database {_name()} ({_first_line(error)})."
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether the error, or one that caused it, says that the role has no right to do this."""
+    if error is None:
+        return False
+    is_it = getattr(error, "sqlstate", None) in REFUSALS
+    return is_it or _is_refusal(error.__cause__ or error.__context__)
 
 
 def _name() -> str:

@@ -1,11 +1,16 @@
 """Readers of environment variables that reject bad values with one sentence, and read NAME_FILE in place of NAME."""
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+LARGEST_FILE = 1_000_000
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+MOST_SHOWN = 60
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
 
@@ -18,13 +23,28 @@ class Environment:
     def text(self, name: str, default: str) -> str:
         """The value of NAME, or the content of the file that NAME_FILE names, or the default."""
         file_name = self._variables.get(f"{name}_FILE")
-        if not file_name:
-            return self._variables.get(name) or default
+        value = self._content(name, file_name) if file_name else self._variables.get(name) or default
+        if UNPRINTABLE.search(value):
+            raise ImproperlyConfigured(f"{name} has characters that cannot be printed, or is not UTF-8 text.")
+        return value
+
+    def _content(self, name: str, file_name: str) -> str:
         try:
-            return Path(file_name).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
+            with Path(file_name).open("rb") as file:
+                return file.read(LARGEST_FILE).decode().strip()
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            raise ImproperlyConfigured(f"{name}_FILE names {file_name}, which cannot be read: {reason}.") from None
+            named = shortened(file_name)
+            raise ImproperlyConfigured(f"{name}_FILE names {named}, which cannot be read: {reason}.") from None
+
+    def choice(self, name: str, default: str, known: Sequence[str]) -> str:
+        """One of the known words, in upper or lower case."""
+        value = self.text(name, default)
+        found = next((word for word in known if word.lower() == value.lower()), None)
+        if found is None:
+            *others, last = known
+            raise ImproperlyConfigured(f"{name} is {shown(value)}: give {', '.join(others)} or {last}.")
+        return found
 
     def words(self, name: str, default: str) -> list[str]:
         """A comma-separated list, without empty items."""
@@ -38,19 +58,23 @@ class Environment:
         except ValueError:
             number = least - 1
         if not least <= number <= most:
-            raise ImproperlyConfigured(f"{name} is {value!r}: give a whole number from {least} to {most}.")
+            raise ImproperlyConfigured(f"{name} is {shown(value)}: give a whole number from {least} to {most}.")
         return number
 
     def flag(self, name: str, default: bool) -> bool:
         """True for 1, true, yes and on; False for 0, false, no and off."""
         value = self.text(name, "1" if default else "0").lower()
         if value not in TRUE | FALSE:
-            raise ImproperlyConfigured(f"{name} is {value!r}: give 1 or 0.")
+            raise ImproperlyConfigured(f"{name} is {shown(value)}: give 1 or 0.")
         return value in TRUE
 
     def path(self, name: str, default: Path) -> Path:
         """A local path; ~ is the home folder."""
-        return Path(self.text(name, str(default))).expanduser()
+        value = self.text(name, str(default))
+        try:
+            return Path(value).expanduser()
+        except RuntimeError:
+            raise ImproperlyConfigured(f"{name} is {shown(value)}: there is no such home folder.") from None
 
     def url(self, name: str, default: str, schemes: tuple[str, ...]) -> str:
         """A URL with one of the schemes. The error does not contain the value, which may include a password."""
@@ -59,3 +83,28 @@ class Environment:
             known = " or ".join(f"{scheme}://…" for scheme in schemes)
             raise ImproperlyConfigured(f"{name} is not a supported URL: use {known}.")
         return value
+
+    def address(self, name: str, default: str, like: str) -> str:
+        """An address of the web, or the default; `like` is an example of one."""
+        value = self.text(name, default)
+        if value and not is_web_address(value):
+            raise ImproperlyConfigured(f"{name} is {shown(value)}, which is no address: give {like}.")
+        return value
+
+
+def is_web_address(value: str) -> bool:
+    """Whether it is http or https, with a host and, if there is one, a port."""
+    try:
+        parts = urlsplit(value)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False
+
+
+def shown(value: str) -> str:
+    """A value in quotes, not longer than a line of a message."""
+    return repr(shortened(value))
+
+
+def shortened(value: str) -> str:
+    return value if len(value) <= MOST_SHOWN else value[:MOST_SHOWN] + "…"

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 FORMATS = ("text", "json")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 SERVER = ("uvicorn", "uvicorn.error", "uvicorn.access")
 QUERY = re.compile(r"\?[^\s\"']*")
 FIRST = ["timestamp", "level", "logger", "event"]

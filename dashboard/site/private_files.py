@@ -5,6 +5,8 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from dashboard.site.environment import shortened
+
 FOLDER, FILE = 0o700, 0o600
 
 
@@ -14,7 +16,9 @@ def private_folder(folder: Path) -> Path:
         folder.mkdir(mode=FOLDER, parents=True, exist_ok=True)
         _close(folder, FOLDER)
     except OSError as error:
-        raise ImproperlyConfigured(f"STATE_DIR {folder} cannot be used: {error.strerror}. Set another one.") from None
+        raise ImproperlyConfigured(
+            f"STATE_DIR {shortened(str(folder))} cannot be used: {error.strerror}. Set another one."
+        ) from None
     return folder
 
 
@@ -24,12 +28,15 @@ def private_file(file: Path) -> Path:
     Raises ImproperlyConfigured if it cannot be written.
     """
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT, FILE))
         for each in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm"))):
             if each.exists():
                 _close(each, FILE)
     except OSError as error:
-        raise ImproperlyConfigured(f"The database {file} cannot be written: {error.strerror}.") from None
+        raise ImproperlyConfigured(
+            f"The database {shortened(str(file))} cannot be written: {error.strerror}."
+        ) from None
     return file
 
 

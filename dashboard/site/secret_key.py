@@ -6,6 +6,9 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+KEY_LENGTH = 50
+"""The least, as Django's own check of a deployment wants it."""
+
 
 def kept_secret_key(folder: Path) -> str:
     """The key stored in the folder; created on first use with mode 0600, even if several processes start at once."""
@@ -15,9 +18,10 @@ def kept_secret_key(folder: Path) -> str:
         if not file.exists():
             _make(file)
         return file.read_text(encoding="ascii").strip()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it holds something else"
         raise ImproperlyConfigured(
-            f"The signing key cannot be kept in {file}: {error.strerror}; set SECRET_KEY or another STATE_DIR."
+            f"The signing key cannot be kept in {file}: {reason}; set SECRET_KEY or another STATE_DIR."
         ) from None
 
 

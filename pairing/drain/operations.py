@@ -8,15 +8,12 @@ import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.servicebus.exceptions import (
     MessageLockLostError,
     MessageNotFoundError,
-    MessageSizeExceededError,
-    ServiceBusAuthenticationError,
-    ServiceBusError,
 )
 
 from pairing.drain.actions import (
@@ -32,25 +29,24 @@ from pairing.drain.actions import (
     Renew,
     Rest,
     Send,
-    Sent,
     Settle,
     Settled,
-    Why,
 )
 from pairing.drain.host import SyphonHost, SyphonLink, World
-from pairing.drain.refusals import require_lease, why_refused
+from pairing.drain.link_attempts import attempt
+from pairing.drain.primary_operations import PrimaryOperations
+from pairing.drain.refusals import require_lease
 from pairing.drain.session_order import Bar, Barred, Hold, Lift, SessionAction
 from pairing.drain.shared_sessions import session_outcome
 from pairing.drain.stored_ledger import StoredLedger, same_queue
 from pairing.drain.usage import Tally
 from pairing.drive import Operation, Reply, call
-from pairing.health.faults import describe, is_ambiguous, is_gone, may_be_gone
-from pairing.links import LinkFailure
+from pairing.health.faults import describe, is_gone, may_be_gone
 from pairing.messages.undecodable import Undecoded, dead_lettering, undecoded
 
 R = TypeVar("R")
 PAGE = 100
-OPEN_S, SEND_S, SETTLE_S = 10.0, 10.0, 15.0
+OPEN_S, SETTLE_S = 10.0, 15.0
 
 
 class DrainOperations:
@@ -66,13 +62,14 @@ class DrainOperations:
         holds: Callable[[], bool],
     ) -> None:
         self._host, self._world, self._queue = host, world, queue
-        self._sender, self._rest, self._holds = sender, rest, holds
+        self._rest, self._holds = rest, holds
         self.stored: StoredLedger | None = None
         self.is_deleted = False
         """Whether the queue was deleted; messages of a new queue in its place are not handled here."""
         self._created_at = ""
         self._must_identify = False
         self._tally = Tally(host, queue)
+        self._primary = PrimaryOperations(host, world, queue, sender, holds, self._tally)
         self._link = self._new_link()
 
     def perform(self, action: DrainAction | SessionAction) -> Operation[Reply]:
@@ -81,7 +78,7 @@ class DrainOperations:
             case Receive():
                 return action.reply((yield from self._receive(action)))
             case Send():
-                return action.reply((yield from self._send(action)))
+                return action.reply((yield from self._primary.send(action)))
             case Settle():
                 return action.reply((yield from self._settle(action)))
             case Fetch():
@@ -140,7 +137,7 @@ class DrainOperations:
         if self._must_identify and (yield from self._finds_another()):
             return Failed("the queue was created again")
         opening_s = 0.0 if self._link.sender is not None else OPEN_S
-        answers, failure = yield from self._attempt(self._link, operation, timeout_s + opening_s)
+        answers, failure = yield from attempt(self._world, self._link, operation, timeout_s + opening_s)
         if failure is None:
             return answers[0]
         self._note_refusal(failure.error)
@@ -157,21 +154,6 @@ class DrainOperations:
         self.is_deleted = self.is_deleted or not same_queue(found, self._created_at)
         self._must_identify = not found
         return self.is_deleted
-
-    def _attempt(
-        self, link: SyphonLink, operation: Callable[[Any, float], Operation[R]], timeout_s: float
-    ) -> Operation[tuple[list[R], LinkFailure | None]]:
-        """The result of the operation on the link, in a list, and why it failed, if it did."""
-        answers: list[R] = []
-
-        def answered(sdk: Any, left_s: float) -> Operation[None]:
-            answers.append((yield from operation(sdk, left_s)))
-
-        def attempt(sdk: Any, left_s: float) -> Any:
-            return self._world.run(answered(sdk, left_s))
-
-        failure = yield from call(cast("Callable[..., LinkFailure | None]", link.attempt), attempt, timeout_s)
-        return answers, failure
 
     def _receive(self, action: Receive) -> Operation[list[Any] | Failed]:
         if self._tally.grant_is_over:
@@ -252,68 +234,6 @@ class DrainOperations:
         look = self._host.secondary.administration.get_queue_runtime_properties
         return (yield from call(self._world.ask, look, self._queue))
 
-    # The primary ---------------------------------------------------------------------------------------------------
-
-    def _send(self, action: Send) -> Operation[Sent]:
-        tracing = self._host.tracing
-        if tracing is None:
-            return (yield from self._transfer(action))
-        with tracing.moving(self._queue, action.path, action.items) as ended:
-            sent = yield from self._transfer(action)
-            ended(sent)
-            return sent
-
-    def _transfer(self, action: Send) -> Operation[Sent]:
-        link = self._sender(action.path)
-        counts, failure = yield from self._send_some(link, action.items)
-        if (
-            failure is not None and failure.reused and is_ambiguous(failure.error)
-        ):  # a stale link is no evidence about the entity
-            counts, failure = yield from self._send_some(link, action.items)
-        if failure is not None:
-            self._tally.refused(action.path)
-            why = yield from self._why(failure.error, action.path)
-            return Sent(0, why, describe(failure.error))
-        self._tally.sent(action.path, action.items[: counts[0]])
-        return Sent(counts[0])
-
-    def _send_some(self, link: SyphonLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:
-        """Send as many as fit one transfer, from the first on; returns their number, or why they failed."""
-
-        def send(sender: Any, left_s: float) -> Operation[int]:
-            outgoing, count = items[0].message, 1
-            if len(items) > 1:
-                outgoing, count = filled((yield from call(sender.create_message_batch)), items)
-            require_lease(self._holds)
-            yield from call(sender.send_messages, outgoing, timeout=left_s)
-            return count
-
-        return self._attempt(link, send, SEND_S)
-
-    def _why(self, error: Exception, path: str) -> Operation[Why]:
-        """The cause of a refusal; the service refuses tokens for deleted entities like wrong keys."""
-        why = why_refused(error)
-        if isinstance(error, ServiceBusAuthenticationError) and (yield from self._is_gone(path)):
-            return "final"
-        return why
-
-    def _is_gone(self, path: str) -> Operation[bool]:
-        """Whether the primary's administration reports that the entity does not exist; False without an answer."""
-        self._tally.asked(path, 2)
-        try:
-            administration = self._host.primary.administration
-        except ServiceBusError:  # that end is closed
-            return False
-        for look in (administration.get_queue, administration.get_topic):
-            try:
-                yield from call(self._world.ask, look, path)
-            except ResourceNotFoundError:
-                continue
-            except Exception:
-                return False
-            return False
-        return True
-
 
 def _set_aside(receiver: Any, action: Settle) -> Operation[None]:
     """Dead-letter an undecodable message by its lock."""
@@ -346,13 +266,3 @@ def by_partition(numbers: list[int]) -> list[list[int]]:
     for number in numbers:
         parts.setdefault(number >> 48, []).append(number)
     return list(parts.values())
-
-
-def filled(batch: Any, items: list[Item]) -> tuple[Any, int]:
-    """The messages that fit one transfer, from the first on, and their number."""
-    for item in items:
-        try:
-            batch.add_message(item.message)
-        except MessageSizeExceededError:
-            break
-    return (batch, len(batch)) if len(batch) else (items[0].message, 1)

@@ -10,23 +10,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from redis.backoff import NoBackoff
-from redis.client import PubSub
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from pairing.events import Event
 from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.clock import FleetClock
+from pairing.fleet.facts import Facts
 from pairing.fleet.known_health import KnownHealth, has_forgotten
 from pairing.fleet.presence import Heard, Presence, Presences
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
+from pairing.fleet.subscription import Subscription
 from pairing.stored_json import readable, skipped
 from pairing.telemetry.metering import UsageRecord
 
@@ -49,9 +49,6 @@ _MOST_HEARD = 16
 _ANSWER_S = 2.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _CLOSING_S = 2.0
-_MOST_FACTS = 20_000
-_IN_ONE_GO = 500
-_SLICE_S = 0.5
 
 
 class Coordination(Protocol):
@@ -99,8 +96,6 @@ class RedisCoordination:
         """Called for backlog queues that left or rejoined another process's rotation; must neither block nor raise."""
         self.on_known: Callable[[frozenset[str]], None] = lambda paths: None
         """Called with the entities that the control plane knows, in lower case; must neither block nor raise."""
-        self.dropped = 0
-        """The number of facts that were dropped because the outbox was full."""
         self._redis = client
         self._clock = FleetClock()
         self._presences = Presences(self.shared)
@@ -110,8 +105,7 @@ class RedisCoordination:
         self._lock = threading.Condition()
         self._changes: dict[str, tuple[SharedHealth, bool]] = {}
         self._queues: dict[str, QueueNews] = {}
-        self._events: deque[Event] = deque()
-        self._usage: deque[UsageRecord] = deque()
+        self._facts = Facts(self._lock)
         self._known = KnownHealth(process)
         self._heard: deque[Heard] = deque(maxlen=_MOST_HEARD)
         self._seen: Seen | None = None
@@ -119,10 +113,23 @@ class RedisCoordination:
         self._must_read = True
         self._must_listen_anew = threading.Event()
         self._is_closing = False
+        subscription = Subscription(
+            client,
+            {self.shared.channel: self._read, self._backlog.channel: self._read_queue},
+            on_gap=self._ask_for_a_read,
+            is_cut=self._must_listen_anew,
+            is_closing=lambda: self._is_closing,
+            rest=self._rest,
+        )
         self._threads = [
             threading.Thread(target=run, name=f"pairing-{name}-{pair}", daemon=True)
-            for name, run in (("outbox", self._write), ("news", self._listen))
+            for name, run in (("outbox", self._write), ("news", subscription.run))
         ]
+
+    @property
+    def dropped(self) -> int:
+        """How many events and usage records the full outbox had no room for."""
+        return self._facts.dropped
 
     def start(self, on_change: Callable[[SharedHealth], None]) -> None:
         """Start to listen and to report; ``on_change`` must neither block nor raise."""
@@ -152,16 +159,11 @@ class RedisCoordination:
 
     def report(self, event: Event) -> None:
         """Report an event to the control plane when Redis is available."""
-        with self._lock:
-            self._append(self._events, event)
-            self._lock.notify_all()
+        self._facts.add_event(event)
 
     def record_usage(self, records: Iterable[UsageRecord]) -> None:
         """Report usage to the cost pipeline when Redis is available."""
-        with self._lock:
-            for record in records:
-                self._append(self._usage, record)
-            self._lock.notify_all()
+        self._facts.add_usage(records)
 
     def claim_ping(self, path: str, interval_s: float, grace_s: float = 0.0) -> bool | None:
         """Whether this process should ping now; None if Redis does not answer and the process decides alone."""
@@ -184,17 +186,6 @@ class RedisCoordination:
         self._redis.close()
 
     # The outbox ----------------------------------------------------------------------------------------------------
-
-    def _append(self, facts: deque[Any], fact: Event | UsageRecord) -> None:
-        if len(facts) >= _MOST_FACTS:
-            facts.popleft()
-            self.dropped += 1
-            if self.dropped % _MOST_FACTS == 1:
-                _LOGGER.error(
-                    "pairing: Redis was unavailable for too long: the oldest of %d events or records are lost",
-                    len(facts),
-                )
-        facts.append(fact)
 
     def _write(self) -> None:
         pause = _FIRST_PAUSE_S
@@ -230,15 +221,16 @@ class RedisCoordination:
             self._cut_off(error)
 
     def _has_facts(self) -> bool:
-        return bool(self._changes or self._queues or self._events or self._usage)
+        return bool(self._changes or self._queues or self._facts)
 
     def _report_all(self) -> None:
         for path in list(self._changes):
             self._report_change(path)
         for path in list(self._queues):
             self._report_queue(path)
-        self._report_batch(self._events, lambda events: self.shared.report(*map(self._by_fleet_time, events)))
-        self._report_batch(self._usage, self.shared.record_usage)
+        self._facts.deliver(
+            lambda events: self.shared.report(*map(self._by_fleet_time, events)), self.shared.record_usage
+        )
 
     def _by_fleet_time(self, event: Event) -> Event:
         return replace(event, time=self._clock.fleet_time(event.time, event.entity))
@@ -259,16 +251,6 @@ class RedisCoordination:
                 del self._changes[path]
         if now is not None:
             self._learn(now, is_answer=not applied, is_reported=applied)
-
-    def _report_batch(self, facts: deque[Any], report: Callable[[list[Any]], None]) -> None:
-        with self._lock:
-            batch = [facts.popleft() for _ in range(min(len(facts), _IN_ONE_GO))]
-        try:
-            report(batch)
-        except BaseException:
-            with self._lock:  # reported again; the identity of each fact marks a second delivery
-                facts.extendleft(reversed(batch))
-            raise
 
     def _cut_off(self, error: Exception) -> None:
         if self.is_connected:
@@ -307,37 +289,10 @@ class RedisCoordination:
         if paths := list(self.rotation()):
             self.shared.report_rotation(self._process, paths)
 
-    def _listen(self) -> None:
-        while not self._is_closing:
-            self._must_listen_anew.clear()
-            try:
-                self._listen_on(self._pubsub())
-            except (RedisError, OSError):
-                self._ask_for_a_read()
-                self._rest(_FIRST_PAUSE_S)
-            except Exception:
-                _LOGGER.exception("pairing: listening to Redis failed; it continues")
-                self._rest(_LONGEST_PAUSE_S)
-
-    def _listen_on(self, pubsub: PubSub) -> None:
-        with closing(pubsub):
-            pubsub.subscribe(self.shared.channel, self._backlog.channel)
-            self._ask_for_a_read()  # for messages from before this process listened
-            while not self._is_closing and not self._must_listen_anew.is_set():
-                message = pubsub.get_message(timeout=_SLICE_S)
-                if message is not None and message["channel"] == self._backlog.channel:
-                    self._read_queue(message["data"])
-                elif message is not None:
-                    self._read(message["data"])
-
     def _ask_for_a_read(self) -> None:
         with self._lock:
             self._must_read = True
             self._lock.notify_all()
-
-    def _pubsub(self) -> PubSub:
-        pubsub: PubSub = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-        return pubsub
 
     def _read(self, text: str) -> None:
         try:

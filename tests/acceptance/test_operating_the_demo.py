@@ -29,7 +29,7 @@ from tests.dashboard.access.test_signin_provider import provider, sign_in
 from tests.dashboard.receivers import Mailbox, Receiver, http_server, smtp_server
 from tests.dashboard.site.test_security_canaries import addresses
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_S = 60.0
 CANARIES = {name: f"canary-{name}-of-gold-5d1be07c" for name in ("hook", "signing-key", "mail", "client", "metrics")}
 SIGNING = "whsec_" + base64.b64encode(CANARIES["signing-key"].encode()).decode()

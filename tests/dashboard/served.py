@@ -50,9 +50,11 @@ def namespaces() -> Iterator[dict[str, str]]:
     entities = ("--entity", "contoso/orders", "--entity", "contoso/payments")
     with subprocess.Popen((*command, *entities), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        strings = dict(process.stdout.readline().split(maxsplit=2)[1:] for _ in range(2))
-        yield {"CONTOSO_PRIMARY": strings["contoso"].strip(), "CONTOSO_SECONDARY": strings["contoso-dr"].strip()}
-        process.terminate()
+        try:  # whatever fails in between: leaving the block waits for the process
+            strings = dict(process.stdout.readline().split(maxsplit=2)[1:] for _ in range(2))
+            yield {"CONTOSO_PRIMARY": strings["contoso"].strip(), "CONTOSO_SECONDARY": strings["contoso-dr"].strip()}
+        finally:
+            process.terminate()
 
 
 @contextmanager
@@ -97,9 +99,11 @@ def _collector(environment: Mapping[str, str]) -> Iterator[None]:
     command = (sys.executable, "-c", COLLECT)
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "collecting\n"
-        yield
-        process.kill()
+        try:
+            assert process.stdout.readline() == "collecting\n"
+            yield
+        finally:
+            process.kill()
 
 
 @contextmanager
@@ -109,14 +113,19 @@ def _web(environment: Mapping[str, str], port: int) -> Iterator[str]:
     with subprocess.Popen(
         (*command, *options), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stderr is not None
-        log = []
-        for line in process.stderr:
-            log.append(line)
-            if "Uvicorn running" in line:
-                break
-        else:
-            raise AssertionError("the web process ended:\n" + "".join(log))
-        yield f"http://127.0.0.1:{port}"
-        process.terminate()
-        process.communicate(timeout=60)
+        try:
+            _await_running(process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+def _await_running(process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    log = []
+    for line in process.stderr:
+        log.append(line)
+        if "Uvicorn running" in line:
+            return
+    raise AssertionError("the web process ended:\n" + "".join(log))

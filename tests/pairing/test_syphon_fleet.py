@@ -144,8 +144,11 @@ def test_the_ledgers_go_on_with_the_next_process(fleet, primary, queue):
 
 @pytest.mark.parametrize(
     ("step", "becomes", "arrive"),
-    [("send", "0 lease", 1), ("keep", "False", 2), ("complete", str(["unknown"] * 10), 2)],
-    ids=["send", "keep", "complete"],
+    [
+        pytest.param("send", "0 lease", 1, id="send"),
+        pytest.param("keep", "False", 2, id="keep", marks=pytest.mark.nightly),
+        pytest.param("complete", str(["unknown"] * 10), 2, id="complete", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_holder_that_was_frozen_past_its_lease_does_no_harm(fleet, primary, queue, step, becomes, arrive):
     """It stops before a step, another takes the lease, and it goes on while it still has the locks."""

@@ -27,7 +27,7 @@ VARIABLES = {
 def without_pauses() -> Iterator[None]:
     """These tests open and close hundreds of links, and a paired client each."""
     with prompt_links(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr("pairing.fleet.coordination._SLICE_S", 0.05)  # how long closing waits for who listens to Redis
+        patched.setattr("pairing.fleet.subscription._SLICE_S", 0.05)  # how long closing waits for who listens to Redis
         yield
 
 

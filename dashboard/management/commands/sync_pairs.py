@@ -3,7 +3,7 @@
 from typing import Any
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.pairs_file import load_pairs, require_connection_strings
 from dashboard.fleet.sync import sync
 
 
@@ -13,5 +13,7 @@ class Command(OneSentenceCommand):
     help = "Update the pairs and their entities in the database from PAIRS_FILE. Safe to repeat."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for line in sync(load_pairs()):
+        pairs = load_pairs()
+        require_connection_strings(pairs.values())
+        for line in sync(pairs):
             self.stdout.write(line)

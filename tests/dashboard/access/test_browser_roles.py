@@ -235,6 +235,7 @@ def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(oper
     all_healthy(shared)
 
 
+@pytest.mark.nightly
 def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_paced(operator, shared):
     pair, backlog, orders = "/pairs/contoso/", "/backlog/", "/pairs/contoso/entities/orders/"
     why, pace = {"Reason": "the primary is busy"}, {"Reason": "gently", "At most": "5"}
@@ -446,7 +447,9 @@ def test_a_month_is_computed_budgeted_and_compared_with_its_bill(operator, tmp_p
     expect(operator.get_by_role("alert").or_(operator.get_by_role("status")).first).to_be_visible()
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+@pytest.mark.parametrize(
+    "scripts", [pytest.param(True, id="scripts"), pytest.param(False, id="no scripts", marks=pytest.mark.nightly)]
+)
 def test_a_viewer_sees_every_page_and_no_button_that_changes_anything(browser: Browser, place, scripts):
     with browser.new_context(java_script_enabled=scripts, base_url=place.address) as context:
         page = sign_in(context, place.address, "viewer")

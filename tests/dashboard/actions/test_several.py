@@ -15,7 +15,7 @@ from pairing.fleet.coordination import SharedState
 from tests.dashboard.actions.test_actions import act
 from tests.dashboard.conftest import health
 
-pytestmark = pytest.mark.postgres
+pytestmark = pytest.mark.postgres_nightly
 
 PATHS = ["orders", "payments"]
 

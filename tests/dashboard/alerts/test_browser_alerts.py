@@ -159,6 +159,7 @@ def test_an_administrator_makes_a_rule_with_the_form(browser: Browser, full: str
         expect(page.get_by_role("row").filter(has_text="At night")).to_contain_text("22:00–07:00")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 def test_every_page_fits_its_window_and_stands_out_in_both_themes(

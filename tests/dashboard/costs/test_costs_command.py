@@ -59,7 +59,15 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
         "connections": "0",
         "base": "0",
     }
-    assert "sub: 18.81 USD (settlements)" in capsys.readouterr().out
+    reported = capsys.readouterr()
+    assert "sub: 18.81 USD (settlements)" in reported.out
+    shows_progress(reported.err)
+
+
+def shows_progress(written: str) -> None:
+    lines = written.splitlines()
+    assert lines[0].endswith("starting Spark")
+    assert any("3 rows" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +114,11 @@ def test_from_a_shell_an_error_is_one_sentence_without_the_name_of_a_class(tmp_p
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.django_db
 def test_progress_is_reported_while_the_job_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_usage(tmp_path)
     call_command("compute_charges", month="2026-10", usage=str(tmp_path), incremental=True)
-    reported = capsys.readouterr().err.splitlines()
-    assert reported[0].endswith("starting Spark")
-    assert any("3 rows" in line for line in reported)
+    shows_progress(capsys.readouterr().err)
     assert (tmp_path / "hourly" / "date=2026-10-01").is_dir()

@@ -215,6 +215,7 @@ def test_a_populated_database_keeps_its_rows_and_has_the_schema_of_a_fresh_one(s
         assert schema(connection) == fresh
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("server", ["sqlite"], indirect=True)
 def test_a_database_from_the_middle_goes_its_own_way_to_the_same_schema(server, fresh):
     with database(f"{server}grown") as connection:

@@ -191,6 +191,7 @@ def test_the_chosen_theme_outlives_the_page(operator, site):
     assert operator.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 24)"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 @pytest.mark.parametrize("role", ROLES)
 def test_no_page_is_wider_than_its_window_or_complains(browser: Browser, site, shared, role, width):

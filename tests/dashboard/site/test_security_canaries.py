@@ -16,8 +16,9 @@ import httpx
 import pytest
 import redis
 
+from tests import migrated
 from tests.conftest import free_port, start_redis
-from tests.dashboard.served import PASSWORD, ROOT, SEED
+from tests.dashboard.served import DATABASE, PASSWORD, ROOT, SEED
 
 CHANNELS = """
 [channels.on-call]
@@ -243,6 +244,7 @@ def visited(client: httpx.Client, address: str) -> tuple[httpx.Response, httpx.R
 def searched(aviary) -> Aviary:
     """Everything has been asked, everything has failed, and all of it was heard."""
     python = sys.executable
+    migrated.copy(aviary.folder / "state" / DATABASE)
     for words in (("migrate", "-v0"), ("sync_pairs",), ("shell", "-v0", "-c", SEED + MORE_SEED)):
         manage(aviary, *words)
     aviary.token = manage(aviary, *MAKE_TOKEN).strip()

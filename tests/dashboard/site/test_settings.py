@@ -113,7 +113,13 @@ def test_a_value_may_come_from_a_file(tmp_path):
     assert reader.url("REDIS_URL", "", ("redis",)) == "redis://h/0"
 
 
-@pytest.mark.parametrize("variables", [{}, {"SECRET_KEY": "k" * 50}], ids=["a key of its own", "a key that is given"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        pytest.param({}, id="a key of its own"),
+        pytest.param({"SECRET_KEY": "k" * 50}, id="a key that is given", marks=pytest.mark.nightly),
+    ],
+)
 def test_what_is_in_the_state_folder_is_read_by_its_owner_alone(tmp_path, variables):
     old_umask = os.umask(0o022)
     try:

@@ -1,0 +1,103 @@
+"""What a syphon does in the primary: it sends what it took from a backlog queue, and asks whose fault a refusal is."""
+
+from collections.abc import Callable
+from typing import Any
+
+from azure.core.exceptions import ResourceNotFoundError
+from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusAuthenticationError, ServiceBusError
+
+from pairing.drain.actions import Item, Send, Sent, Why
+from pairing.drain.host import SyphonHost, SyphonLink, World
+from pairing.drain.link_attempts import attempt
+from pairing.drain.refusals import require_lease, why_refused
+from pairing.drain.usage import Tally
+from pairing.drive import Operation, call
+from pairing.health.faults import describe, is_ambiguous
+from pairing.links import LinkFailure
+
+SEND_S = 10.0
+
+
+class PrimaryOperations:
+    """Sends to the entities of the primary, and meters it."""
+
+    def __init__(
+        self,
+        host: SyphonHost,
+        world: World,
+        queue: str,
+        sender: Callable[[str], SyphonLink],
+        holds: Callable[[], bool],
+        tally: Tally,
+    ) -> None:
+        self._host, self._world, self._queue = host, world, queue
+        self._sender, self._holds, self._tally = sender, holds, tally
+
+    def send(self, action: Send) -> Operation[Sent]:
+        """Sends one group; how many were accepted, and why no more."""
+        tracing = self._host.tracing
+        if tracing is None:
+            return (yield from self._transfer(action))
+        with tracing.moving(self._queue, action.path, action.items) as ended:
+            sent = yield from self._transfer(action)
+            ended(sent)
+            return sent
+
+    def _transfer(self, action: Send) -> Operation[Sent]:
+        link = self._sender(action.path)
+        counts, failure = yield from self._send_some(link, action.items)
+        if failure is not None and failure.reused and is_ambiguous(failure.error):  # a stale link says nothing of it
+            counts, failure = yield from self._send_some(link, action.items)
+        if failure is not None:
+            self._tally.refused(action.path)
+            why = yield from self._why(failure.error, action.path)
+            return Sent(0, why, describe(failure.error))
+        self._tally.sent(action.path, action.items[: counts[0]])
+        return Sent(counts[0])
+
+    def _send_some(self, link: SyphonLink, items: list[Item]) -> Operation[tuple[list[int], LinkFailure | None]]:
+        """As many as one transfer takes, from the first on: how many these were, or why they failed."""
+
+        def send(sender: Any, left_s: float) -> Operation[int]:
+            outgoing, count = items[0].message, 1
+            if len(items) > 1:
+                outgoing, count = filled((yield from call(sender.create_message_batch)), items)
+            require_lease(self._holds)
+            yield from call(sender.send_messages, outgoing, timeout=left_s)
+            return count
+
+        return attempt(self._world, link, send, SEND_S)
+
+    def _why(self, error: Exception, path: str) -> Operation[Why]:
+        """Whose fault it is; the service refuses the token for an entity that is gone as it refuses a wrong key."""
+        why = why_refused(error)
+        if isinstance(error, ServiceBusAuthenticationError) and (yield from self._is_gone(path)):
+            return "final"
+        return why
+
+    def _is_gone(self, path: str) -> Operation[bool]:
+        """Whether the primary's administration says that there is no such entity; False where it says nothing."""
+        self._tally.asked(path, 2)
+        try:
+            administration = self._host.primary.administration
+        except ServiceBusError:  # that end is closed
+            return False
+        for look in (administration.get_queue, administration.get_topic):
+            try:
+                yield from call(self._world.ask, look, path)
+            except ResourceNotFoundError:
+                continue
+            except Exception:
+                return False
+            return False
+        return True
+
+
+def filled(batch: Any, items: list[Item]) -> tuple[Any, int]:
+    """What one transfer takes of these messages, from the first on, and how many they are."""
+    for item in items:
+        try:
+            batch.add_message(item.message)
+        except MessageSizeExceededError:
+            break
+    return (batch, len(batch)) if len(batch) else (items[0].message, 1)
