@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment, is_web_address, shown
+from dashboard.site.forwarded import named_networks
 from dashboard.site.logs import FORMATS, LEVELS
 from dashboard.site.private_files import private_file, private_folder
 from dashboard.site.redis_url import usable_redis_url
@@ -65,6 +66,9 @@ DEFAULT_FROM_EMAIL = _env.text("EMAIL_FROM", "paired-namespaces@localhost")
 DEBUG = _env.flag("DEBUG", False)
 LOOPBACK = {"localhost", "127.0.0.1", "[::1]", "testserver"}
 ALLOWED_HOSTS = _env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+TRUSTED_PROXIES = named_networks("TRUSTED_PROXIES", _env.words("TRUSTED_PROXIES", ""))
+PROXY_HOPS = _env.whole("PROXY_HOPS", 1, least=1, most=10)
+PROBE_NETWORKS = named_networks("PROBE_NETWORKS", _env.words("PROBE_NETWORKS", "127.0.0.0/8,::1/128"))
 if any("/" in name for name in ALLOWED_HOSTS):
     raise ImproperlyConfigured("ALLOWED_HOSTS has an address: give names of hosts, without https://, parted by commas.")
 HTTPS = _env.flag("HTTPS", not LOOPBACK.issuperset(ALLOWED_HOSTS))
@@ -158,6 +162,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "dashboard.site.request_ids.RequestIdMiddleware",
+    "dashboard.site.probes.ProbesMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",

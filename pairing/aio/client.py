@@ -158,6 +158,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
         if self.options.enable_syphon:
             self._start_syphon()
 
+    async def _breathe(self) -> None:
+        await asyncio.sleep(0)
+
     async def _pause(self, wait_s: float) -> None:
         await asyncio.sleep(wait_s)
 

@@ -1,7 +1,7 @@
 """The messages of one send call, prepared for either namespace; shared by blocking and asyncio senders."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from operator import attrgetter
 from os import urandom
@@ -17,6 +17,8 @@ from pairing.telemetry.metering import billing_units
 
 STANDARD_LIMIT = 262_144
 """The message size limit of the Standard tier, assumed until a link to the backlog reports the real limit."""
+REWRITTEN_AT_ONCE = 50
+"""Messages of a batch, which take some milliseconds."""
 _AT_ONCE = 64
 _DATA = AmqpMessageBodyType.DATA
 _TEXT = frozenset({str, type(None)})
@@ -79,7 +81,7 @@ class PairedMessageBatch(ServiceBusMessageBatch):
 class Payload:
     """One message, or several that are sent as a batch."""
 
-    __slots__ = ("_rewritten", "messages", "outgoing", "path", "size", "units")
+    __slots__ = ("_copies", "_rewritten", "messages", "outgoing", "path", "size", "units")
 
     def __init__(self, messages: list[ServiceBusMessage], outgoing: Any, path: str) -> None:
         self.messages = messages
@@ -87,6 +89,7 @@ class Payload:
         """The argument of the SDK's sender for the primary."""
         self.path = path
         self._rewritten: Any = None
+        self._copies: list[ServiceBusMessage] = []
         self.size = 0
         self.units = 0
 
@@ -123,9 +126,20 @@ class Payload:
         """The argument of the SDK's sender for a backlog queue."""
         if self._rewritten is None:
             messages = self.messages
-            is_one = self.outgoing is messages[0]
-            self._rewritten = self._copy(messages[0]) if is_one else [self._copy(message) for message in messages]
+            if self.outgoing is messages[0]:
+                self._rewritten = self._copy(messages[0])
+            else:
+                for _ in self.rewriting():
+                    continue
+                self._rewritten = self._copies
         return self._rewritten
+
+    def rewriting(self) -> Iterator[None]:
+        """Rewrite a list or a batch, some messages at a time; ``rewritten`` does what is left."""
+        while self.outgoing is not self.messages[0] and len(self._copies) < len(self.messages):
+            begin = len(self._copies)
+            self._copies += [self._copy(message) for message in self.messages[begin : begin + REWRITTEN_AT_ONCE]]
+            yield
 
     def _copy(self, message: ServiceBusMessage) -> ServiceBusMessage:
         return rewritten_plainly(message, self.path) or to_backlog(message, self.path)

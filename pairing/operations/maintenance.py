@@ -7,6 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundError
+
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.capacity import Fill, seen
 from pairing.clock import seconds
@@ -21,6 +23,8 @@ _LOGGER = logging.getLogger("pairing")
 TICK_S = 1.0
 REPORT_S = 10.0
 FILL_S = 60.0
+SESSIONS_S = 60.0
+"""How often a question that was not answered is asked again."""
 
 
 class MaintenanceCore:
@@ -122,7 +126,14 @@ class MaintenanceOperations(MaintenanceCore):
 
     def _round(self) -> Operation[None]:
         """All tasks once; an error of one is logged and does not end the others."""
-        for task in (self._warm_wanted, self._check_links, self._report, self._look_at_fill, self._repair):
+        for task in (
+            self._warm_wanted,
+            self._check_links,
+            self._report,
+            self._look_at_fill,
+            self._repair,
+            self._learn_sessions,
+        ):
             if self._is_stopping:
                 return
             try:
@@ -151,6 +162,21 @@ class MaintenanceOperations(MaintenanceCore):
         if (yield from call(self._ask_fleet, self._must_look)):
             queues = yield from call(self._list_backlog_queues)
             yield from call(self._ask_fleet, self._filled, queues)
+
+    def _learn_sessions(self) -> Operation[None]:
+        """Ask whether queues require sessions: the primary's administration says so to keys with the Manage claim."""
+        client = self._client
+        for path in list(client._required_sessions.unknown):
+            if client.availability(path).state is FAILED_OVER or not self._is_time(f"sessions {path}", SESSIONS_S):
+                continue
+            client.meter.count("manage", client.primary.namespace, path, operations=1, billing_units=1)
+            try:
+                queue = yield from call(client.primary.administration.get_queue, path)
+            except (ResourceNotFoundError, ClientAuthenticationError) as error:  # a topic; or a right is missing
+                _LOGGER.debug("whether %s requires sessions is not known: %s", path, describe(error))
+                client._required_sessions.learn(path, is_required=False)
+            else:
+                client._required_sessions.learn(path, is_required=bool(queue.requires_session))
 
     def _repair(self) -> Operation[None]:
         """Keep trying to find or create backlog queues, if there are none or one may have been deleted."""

@@ -6,12 +6,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar, assert_never
 
-from azure.servicebus import ServiceBusMessageBatch
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
 from pairing.clock import seconds
 from pairing.drive import Eventually, Operation, Reply, call, nested
 from pairing.health.availability import HEALTHY
-from pairing.health.faults import is_ambiguous
+from pairing.health.faults import condition, is_ambiguous
 from pairing.health.flows import DONE, Outcome, SendAction, ToBacklog, ToPrimary, Wait
 from pairing.links import LinkFailure
 from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, plain_size, scheduled_payload
@@ -19,6 +19,7 @@ from pairing.operations.client import ClientOperations
 from pairing.paired import CLOSE_S
 from pairing.sending import LONGEST_OPENING_S, SenderCore
 from pairing.sessions.order import Consult, Move, OrderAction, Pause
+from pairing.sessions.required import NOT_ALLOWED
 
 T = TypeVar("T")
 Attempt = Callable[[float], Operation[LinkFailure | None]]
@@ -79,8 +80,8 @@ class SendOperations(SenderCore):
             return plain_size(message, client.backlog_limit)
         return 0
 
-    def _note_accepted(self, size: int) -> None:
-        """A plain message of this size was accepted: meter it, and note it for the entity."""
+    def _note_accepted(self, size: int, message: Any) -> None:
+        """A plain message of this size was accepted: metered, and known to the entity."""
         at = self._now()
         if at >= self._meter.minute_ends:
             self._meter.turn(at)
@@ -90,7 +91,7 @@ class SendOperations(SenderCore):
         else:
             self._entity.sent(at)
         if not self._has_warmed:
-            self._warm_backlog()
+            self._warm_backlog(message)
 
     def _send(
         self, message: Messages | ServiceBusMessageBatch, timeout: float | None, began_at: float
@@ -191,16 +192,23 @@ class SendOperations(SenderCore):
     def _sent(self, work: Payload, failure: LinkFailure | None) -> Outcome:
         """Meter an attempt on the primary, and return its outcome."""
         if not self._has_warmed:
-            self._warm_backlog()
+            self._warm_backlog(work.messages[0])
         if failure is None or not failure.is_crowded:
             self._client.count_primary(work, accepted=failure is None)
         if failure is None:
             return DONE
+        if condition(failure.error) == NOT_ALLOWED:
+            self._client._required_sessions.ask(self.entity_name)
         return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
 
-    def _warm_backlog(self) -> None:
-        """Once a send to the primary was tried, open the link to the probable backlog queue in the background."""
-        self._has_warmed = True
+    def _warm_backlog(self, message: ServiceBusMessage | None = None) -> None:
+        """Once the primary has been tried, the queue that would be sent to is opened in the background.
+
+        By the first message it is also known whether the entity may require sessions.
+        """
+        self._has_warmed = message is not None
+        if message is not None and message.session_id is not None:
+            self._client._required_sessions.ask(self.entity_name)
         queue = self._backlog.choose(())
         if queue is not None:
             self._client.warm(queue)

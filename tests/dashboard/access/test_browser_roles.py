@@ -202,6 +202,7 @@ def all_healthy(shared):
         shared.mark_healthy(path, operator="the test", process="test:1:aaaa")
 
 
+@pytest.mark.nightly
 def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(operator, shared):
     all_healthy(shared)
 
@@ -297,6 +298,7 @@ def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_pace
     assert (shared.paused(), shared.paces()) == ({}, {})
 
 
+@pytest.mark.nightly
 def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repaired(operator, place):
     why = {"Reason": "the count was lowered"}
     full, empty = FULL_ORPHAN, EMPTY_ORPHAN
@@ -352,6 +354,7 @@ def stopped(page: Page) -> None:
     expect(page.locator("#jobs").get_by_role("link", name="Stop")).to_have_count(0)  # not an older one
 
 
+@pytest.mark.nightly
 def test_dead_letters_are_resubmitted_one_some_all_and_elsewhere(operator):
     why = {"Reason": "the schema was mended"}
     steps = (
