@@ -81,7 +81,7 @@ class SendOperations(SenderCore):
         return 0
 
     def _note_accepted(self, size: int, message: Any) -> None:
-        """A plain message of this size was accepted: metered, and known to the entity."""
+        """A plain message of this size was accepted: meter it, and note it for the entity."""
         at = self._now()
         if at >= self._meter.minute_ends:
             self._meter.turn(at)
@@ -202,9 +202,9 @@ class SendOperations(SenderCore):
         return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
 
     def _warm_backlog(self, message: ServiceBusMessage | None = None) -> None:
-        """Once the primary has been tried, the queue that would be sent to is opened in the background.
+        """Once a send to the primary was tried, open the link to the probable backlog queue in the background.
 
-        By the first message it is also known whether the entity may require sessions.
+        The first message also shows whether the entity may require sessions.
         """
         self._has_warmed = message is not None
         if message is not None and message.session_id is not None:
