@@ -204,7 +204,7 @@ class SendOperations(SenderCore):
     def _warm_backlog(self, message: ServiceBusMessage | None = None) -> None:
         """Once a send to the primary was tried, open the link to the probable backlog queue in the background.
 
-        By the first message it is also known whether the entity may require sessions.
+        The first message also shows whether the entity may require sessions.
         """
         self._has_warmed = message is not None
         if message is not None and message.session_id is not None:
