@@ -158,6 +158,7 @@ class Migration(migrations.Migration):
                             ("budget", "budget reached"),
                             ("readiness", "readiness fell"),
                             ("workers", "workers silent"),
+                            ("usage", "usage not written"),
                         ],
                         max_length=20,
                     ),
