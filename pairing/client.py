@@ -125,6 +125,9 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             if self.options.enable_syphon:
                 self._start_syphon()
 
+    def _breathe(self) -> None:
+        """Other threads go on by themselves."""
+
     def _pause(self, wait_s: float) -> bool:
         return self._closing.wait(wait_s)
 

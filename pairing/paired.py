@@ -252,10 +252,7 @@ class PairedClient:
 
     def count_backlog(self, work: Payload, *, accepted: bool) -> None:
         """Meter one send to a backlog queue; it is billed to the secondary, and recorded for its destination."""
-        if accepted and work.units == 1:  # most sends are one small message: noting it is cheaper than counting
-            self._note_backlog(work)
-        else:
-            self._count_send("send_backlog", self.secondary.namespace, work, accepted)
+        self._count_send("send_backlog", self.secondary.namespace, work, accepted)
 
     def _note_backlog(self, work: Payload) -> None:
         at = self.clock.now()

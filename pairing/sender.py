@@ -42,7 +42,7 @@ class PairedSender(SendOperations):
         elif failure := self._link.send(message, self._first_timeout_s):
             run(self._send_after(failure, message, began_at))
         else:
-            self._note_accepted(size)
+            self._note_accepted(size, message)
 
     def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None

@@ -46,7 +46,7 @@ class PairedSender(SendOperations):
         elif failure := await self._link.send(message, self._first_timeout_s):
             await run_async(self._send_after(failure, message, began_at))
         else:
-            self._note_accepted(size)
+            self._note_accepted(size, message)
 
     async def schedule_messages(
         self, messages: Messages, schedule_time_utc: datetime, *, timeout: float | None = None

@@ -6,29 +6,33 @@ from abc import abstractmethod
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
+from azure.servicebus.exceptions import OperationTimeoutError
+
 from pairing.backlog.administration import TRIES, AdministrationAction, CreateQueue, ListQueues, Paired, pairing_flow
 from pairing.backlog.administration import Pause as PauseBetweenTries
 from pairing.clock import Clock, seconds
 from pairing.drive import Eventually, Operation, Reply, call, nested
 from pairing.ends import Endpoint, Role, check_keywords
-from pairing.errors import BacklogCreationError, PairingError
+from pairing.errors import BacklogCreationError, Fault, PairingError
 from pairing.health.faults import describe
-from pairing.health.flows import DONE, Outcome, ToBacklog
+from pairing.health.flows import DONE, Failed, Outcome, ToBacklog
 from pairing.links import LinkFailure, send_client_keywords
 from pairing.messages.payload import Payload
 from pairing.operations.receivers import Count, counting, meter_pages, meter_receiver
 from pairing.options import SendAvailabilityOptions
 from pairing.paired import PairedClient
+from pairing.sessions.required import RequiredSessions
 
 if TYPE_CHECKING:
     from pairing.telemetry.tracing import Tracing
 
 _LOGGER = logging.getLogger("pairing")
 _WARM_S = 10.0
+_TOO_LATE = "Rewriting the messages for the backlog took all the time; nothing was sent."
 
 
 class BacklogLink(Protocol):
-    """A link to a backlog queue, of either world."""
+    """A link to a backlog queue, for threads or asyncio."""
 
     @property
     def sender(self) -> Any: ...
@@ -45,10 +49,10 @@ PagesT = TypeVar("PagesT")
 
 
 class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT]):
-    """A paired client over the SDK; each operation is run by a method of the blocking and of the asyncio client."""
+    """The operations of a paired client; methods of the blocking and the asyncio client run them."""
 
     _metered_classes: tuple[type, type, type]
-    """The classes of a receiver, a session and pages that count."""
+    """The metered classes of a receiver, a session and pages."""
 
     def __init__(
         self,
@@ -97,10 +101,11 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         super()._build(primary, secondary, options, clock)
         self._lock = threading.RLock()
         self._backlog_links: dict[str, LinkT] = {}
+        self._required_sessions = RequiredSessions()
 
     @abstractmethod
     def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> LinkT:
-        """A new link to an entity, not open yet; ``warm``: to be kept open while it is not used."""
+        """A new link to an entity, not open yet; ``warm``: kept open while it is not used."""
 
     @abstractmethod
     def _all_links(self) -> list[LinkT]:
@@ -115,15 +120,15 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     @abstractmethod
     def _begin_working(self) -> None:
-        """The backlog queues are known: start what works in the background, and allow sends."""
+        """The backlog queues are known: start background work, and allow sends."""
 
     @abstractmethod
     def _pause(self, wait_s: float) -> object:
-        """Wait so long, unless the client is closed."""
+        """Wait for this time, unless the client is closed."""
 
     @abstractmethod
     def _administer(self, action: ListQueues | CreateQueue) -> Eventually[Reply]:
-        """Ask the secondary namespace."""
+        """Perform an action of the secondary's administration."""
 
     def _forked(self) -> None:
         super()._forked()
@@ -133,7 +138,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     @abstractmethod
     def _forget_links(self) -> None:
-        """Leave the connections alone, which belong to the parent process."""
+        """Leave the connections alone, because they belong to the parent process."""
 
     # Opening -------------------------------------------------------------------------------------------------------
 
@@ -151,7 +156,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         self._begin_working()
 
     def _find_backlog_again(self) -> Operation[None]:
-        """Find or create the backlog queues in one try; meanwhile no other maintenance is done."""
+        """Find or create the backlog queues in one attempt, without other maintenance meanwhile."""
         if self._state != "opened":
             return
         paired = yield from self._find_backlog(tries=1)
@@ -173,7 +178,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         return (yield from nested(flow, self._perform_administration))
 
     def _name_secondary(self) -> Operation[None]:
-        """Where the host does not contain the namespace's name, ask the namespace."""
+        """If the host does not contain the namespace's name, query the namespace."""
         name = None
         try:
             name = (yield from call(self.secondary.administration.get_namespace_properties)).name
@@ -293,6 +298,26 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         """Send a message, rewritten, to a backlog queue; the outcome for the send flow."""
         return self._to_backlog(work, action) if self.tracing is None else self._traced(self.tracing, work, action)
 
+    def _prepared(self, work: Payload, action: ToBacklog) -> Operation[Failed | None]:
+        """Rewrite many messages within the time of the action; or why they are not to be sent."""
+        refusal = self._required_sessions.refusal(work.path, work.messages)
+        if refusal is not None:
+            return self.backlog_failed(refusal, reused=False)
+        until = self.clock.now() + action.timeout_s
+        try:
+            for _ in work.rewriting():
+                if self.clock.now() >= until:
+                    return Failed(Fault.CALLER, OperationTimeoutError(message=_TOO_LATE), is_crowded=True)
+                yield from call(self._breathe)
+        except Exception as error:
+            return self.backlog_failed(error, reused=False)
+        action.timeout_s = until - self.clock.now()
+        return None
+
+    @abstractmethod
+    def _breathe(self) -> Eventually[None]:
+        """Let others go on, in the middle of a long computation."""
+
     def _traced(self, tracing: "Tracing", work: Payload, action: ToBacklog) -> Operation[Outcome]:
         with tracing.redirecting(action.queue, work) as ended:
             outcome = yield from self._to_backlog(work, action)
@@ -300,13 +325,20 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
             return outcome
 
     def _to_backlog(self, work: Payload, action: ToBacklog) -> Operation[Outcome]:
+        if work.units != 1 or self._required_sessions.required:
+            failed = yield from self._prepared(work, action)
+            if failed is not None:
+                return failed
         try:
             outgoing = work.rewritten()
         except Exception as error:
             return self.backlog_failed(error, reused=False)
         failure = yield from call(self.backlog_link(action.queue).send, outgoing, action.timeout_s)
         if failure is None:
-            self.count_backlog(work, accepted=True)
+            if work.units == 1:  # one small message, as most are: noted, which is cheaper than counted
+                self._note_backlog(work)
+            else:
+                self.count_backlog(work, accepted=True)
             return DONE
         if not failure.is_crowded:
             self.count_backlog(work, accepted=False)

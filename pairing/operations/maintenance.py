@@ -7,6 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundError
+
 from pairing.backlog.administration import BacklogQueueInfo
 from pairing.backlog.capacity import Fill, seen
 from pairing.clock import seconds
@@ -21,10 +23,12 @@ _LOGGER = logging.getLogger("pairing")
 TICK_S = 1.0
 REPORT_S = 10.0
 FILL_S = 60.0
+SESSIONS_S = 60.0
+"""How often a question that was not answered is asked again."""
 
 
 class MaintenanceCore:
-    """What is known of the backlog queues, and when to look at them again."""
+    """The state of the backlog queues, and when to read them again."""
 
     def __init__(self, client: PairedClient) -> None:
         self._paired = client
@@ -37,7 +41,7 @@ class MaintenanceCore:
         return any(machine.state is FAILED_OVER for machine in self._paired.pair_state.entities())
 
     def _must_look(self) -> bool:
-        """Whether this process shall look at the queues now: of a fleet one, and all where Redis does not answer."""
+        """Whether this process should read the queues now: one process of a fleet, or all if Redis does not answer."""
         if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
             return False
         if (backlog := self._shared_backlog()) is not None:
@@ -49,7 +53,7 @@ class MaintenanceCore:
         return self._is_time("fill alone", FILL_S)
 
     def _filled(self, queues: Iterable[BacklogQueueInfo]) -> None:
-        """Note, and report to the fleet, how full the queues are."""
+        """Note the fill levels of the queues, and report them to the fleet."""
         client, at = self._paired, time.time()
         client.meter.count("manage", client.secondary.namespace, "*", operations=2, billing_units=2)
         of = {path.lower(): path for path in client.backlog_paths}
@@ -85,14 +89,14 @@ class MaintenanceCore:
         return SharedBacklog(coordination.shared)
 
     def _may_repair(self, every_s: float) -> bool:
-        """Whether this process shall look for deleted queues now: of a fleet one, all where Redis does not answer."""
+        """Whether this process should look for deleted queues now: one of a fleet, or all if Redis does not answer."""
         backlog = self._shared_backlog() if self._paired.backlog_paths else None
         with contextlib.suppress(Exception):
             return backlog is None or backlog.claim_repair(every_s)
         return True
 
     def _count_connections(self) -> None:
-        """Note how many connections are open to each end, for its brokered connections are on the bill."""
+        """Note the number of open connections to each end, because brokered connections are billed."""
         for end in (self._paired.primary, self._paired.secondary):
             self._paired.meter.connections(end.namespace, end.connections)
 
@@ -105,7 +109,7 @@ class MaintenanceCore:
 
 
 class MaintenanceOperations(MaintenanceCore):
-    """The tasks of maintenance, written once; threads and asyncio run one after the other."""
+    """The tasks of maintenance, which threads and asyncio run one after the other."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         super().__init__(client)
@@ -114,7 +118,7 @@ class MaintenanceOperations(MaintenanceCore):
 
     @abstractmethod
     def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call something that asks Redis, and so may block."""
+        """Call a function that accesses Redis, and may block."""
 
     @abstractmethod
     def _list_backlog_queues(self) -> Eventually[list[BacklogQueueInfo]]:
@@ -122,7 +126,14 @@ class MaintenanceOperations(MaintenanceCore):
 
     def _round(self) -> Operation[None]:
         """All tasks once; an error of one is logged and does not end the others."""
-        for task in (self._warm_wanted, self._check_links, self._report, self._look_at_fill, self._repair):
+        for task in (
+            self._warm_wanted,
+            self._check_links,
+            self._report,
+            self._look_at_fill,
+            self._repair,
+            self._learn_sessions,
+        ):
             if self._is_stopping:
                 return
             try:
@@ -147,13 +158,28 @@ class MaintenanceOperations(MaintenanceCore):
         yield from ()
 
     def _look_at_fill(self) -> Operation[None]:
-        """While messages go to the backlog, know how full its queues are."""
+        """While messages go to the backlog, keep the fill levels of its queues current."""
         if (yield from call(self._ask_fleet, self._must_look)):
             queues = yield from call(self._list_backlog_queues)
             yield from call(self._ask_fleet, self._filled, queues)
 
+    def _learn_sessions(self) -> Operation[None]:
+        """Ask whether queues require sessions: the primary's administration says so to keys with the Manage claim."""
+        client = self._client
+        for path in list(client._required_sessions.unknown):
+            if client.availability(path).state is FAILED_OVER or not self._is_time(f"sessions {path}", SESSIONS_S):
+                continue
+            client.meter.count("manage", client.primary.namespace, path, operations=1, billing_units=1)
+            try:
+                queue = yield from call(client.primary.administration.get_queue, path)
+            except (ResourceNotFoundError, ClientAuthenticationError) as error:  # a topic; or a right is missing
+                _LOGGER.debug("whether %s requires sessions is not known: %s", path, describe(error))
+                client._required_sessions.learn(path, is_required=False)
+            else:
+                client._required_sessions.learn(path, is_required=bool(queue.requires_session))
+
     def _repair(self) -> Operation[None]:
-        """Goes on trying to find or create backlog queues: where there are none, or one may have been deleted."""
+        """Keep trying to find or create backlog queues, if there are none or one may have been deleted."""
         pause = max(seconds(self._client.options.creation_retry_interval), TICK_S)
         if self._client.backlog_paths:
             if not self._client.pair_state.rotation.is_doubtful:

@@ -6,12 +6,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar, assert_never
 
-from azure.servicebus import ServiceBusMessageBatch
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
 from pairing.clock import seconds
 from pairing.drive import Eventually, Operation, Reply, call, nested
 from pairing.health.availability import HEALTHY
-from pairing.health.faults import is_ambiguous
+from pairing.health.faults import condition, is_ambiguous
 from pairing.health.flows import DONE, Outcome, SendAction, ToBacklog, ToPrimary, Wait
 from pairing.links import LinkFailure
 from pairing.messages.payload import Messages, PairedMessageBatch, Payload, payload, plain_size, scheduled_payload
@@ -19,14 +19,15 @@ from pairing.operations.client import ClientOperations
 from pairing.paired import CLOSE_S
 from pairing.sending import LONGEST_OPENING_S, SenderCore
 from pairing.sessions.order import Consult, Move, OrderAction, Pause
+from pairing.sessions.required import NOT_ALLOWED
 
 T = TypeVar("T")
 Attempt = Callable[[float], Operation[LinkFailure | None]]
-"""One attempt on the primary, given its timeout, where that is not a plain send of all messages."""
+"""One attempt on the primary with its timeout, if it is not a plain send of all messages."""
 
 
 class SendingLink(Protocol):
-    """A link to the primary, of either world."""
+    """A link to the primary, for threads or asyncio."""
 
     @property
     def sender(self) -> Any: ...
@@ -41,7 +42,7 @@ class SendingLink(Protocol):
 
 
 class SendOperations(SenderCore):
-    """A sender over a link; each operation is run by a method of the blocking and of the asyncio sender."""
+    """The operations of a sender on a link; methods of the blocking and the asyncio sender run them."""
 
     _link: SendingLink
 
@@ -56,18 +57,18 @@ class SendOperations(SenderCore):
 
     @abstractmethod
     def _sleep(self, wait_s: float) -> Eventually[None]:
-        """Wait so long."""
+        """Wait for this time."""
 
     @abstractmethod
     def _wait_for_failover(self, wait_s: float) -> Eventually[None]:
-        """Wait so long, or until the entity fails over."""
+        """Wait for this time, or until the entity fails over."""
 
     @abstractmethod
     def _ask_fleet(self, action: Consult | Move) -> Eventually[Reply]:
-        """Ask Redis about the order of a session."""
+        """Perform an action on the order of a session in Redis."""
 
     def _plain_size(self, message: Any, timeout: float | None) -> int:
-        """The size of a plain message that one attempt on the healthy primary will do for; 0 for all others."""
+        """The size of a plain message that needs only one attempt on the healthy primary; 0 for all others."""
         client = self._client
         if (
             timeout is None
@@ -79,8 +80,8 @@ class SendOperations(SenderCore):
             return plain_size(message, client.backlog_limit)
         return 0
 
-    def _note_accepted(self, size: int) -> None:
-        """A plain message of this size was accepted: metered, and known to the entity."""
+    def _note_accepted(self, size: int, message: Any) -> None:
+        """A plain message of this size was accepted: meter it, and note it for the entity."""
         at = self._now()
         if at >= self._meter.minute_ends:
             self._meter.turn(at)
@@ -90,7 +91,7 @@ class SendOperations(SenderCore):
         else:
             self._entity.sent(at)
         if not self._has_warmed:
-            self._warm_backlog()
+            self._warm_backlog(message)
 
     def _send(
         self, message: Messages | ServiceBusMessageBatch, timeout: float | None, began_at: float
@@ -105,7 +106,7 @@ class SendOperations(SenderCore):
     def _send_after(
         self, failure: LinkFailure, message: Messages | ServiceBusMessageBatch, began_at: float
     ) -> Operation[None]:
-        """Go on with the send of a plain message whose first attempt on the primary has failed."""
+        """Continue the send of a plain message whose first attempt on the primary has failed."""
         work = self._measured(payload(message, self.entity_name))
         assert work is not None
         first: Outcome | None = self._sent(work, failure)
@@ -159,7 +160,7 @@ class SendOperations(SenderCore):
         if not self._entity.is_failed_over(self._now()):
             yield from call(self._link.warm, min(LONGEST_OPENING_S, self._timeout_s / 2))
         if not self._has_warmed:
-            self._warm_backlog()  # in the background: soon the batch knows what the backlog takes
+            self._warm_backlog()  # in the background: later the batch knows the limit of the backlog
         return self._batch(self._link.sender, max_size_in_bytes)
 
     def _close(self) -> Operation[None]:
@@ -189,23 +190,30 @@ class SendOperations(SenderCore):
         assert_never(action)
 
     def _sent(self, work: Payload, failure: LinkFailure | None) -> Outcome:
-        """Meter an attempt on the primary; its outcome."""
+        """Meter an attempt on the primary, and return its outcome."""
         if not self._has_warmed:
-            self._warm_backlog()
+            self._warm_backlog(work.messages[0])
         if failure is None or not failure.is_crowded:
             self._client.count_primary(work, accepted=failure is None)
         if failure is None:
             return DONE
+        if condition(failure.error) == NOT_ALLOWED:
+            self._client._required_sessions.ask(self.entity_name)
         return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
 
-    def _warm_backlog(self) -> None:
-        """Once the primary has been tried, the queue that would be sent to is opened in the background."""
-        self._has_warmed = True
+    def _warm_backlog(self, message: ServiceBusMessage | None = None) -> None:
+        """Once a send to the primary was tried, open the link to the probable backlog queue in the background.
+
+        The first message also shows whether the entity may require sessions.
+        """
+        self._has_warmed = message is not None
+        if message is not None and message.session_id is not None:
+            self._client._required_sessions.ask(self.entity_name)
         queue = self._backlog.choose(())
         if queue is not None:
             self._client.warm(queue)
 
     @property
     def client_identifier(self) -> str:
-        """What the service calls this sender in its errors; empty while nothing is open."""
+        """The name of this sender in errors of the service; empty while nothing is open."""
         return str(getattr(self._link.sender, "client_identifier", ""))

@@ -59,9 +59,9 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
         "connections": "0",
         "base": "0",
     }
-    output_and_errors = capsys.readouterr()
-    assert "sub: 18.81 USD (settlements)" in output_and_errors.out
-    shows_progress(output_and_errors.err)
+    output = capsys.readouterr()
+    assert "sub: 18.81 USD (settlements)" in output.out
+    shows_progress(output.err)
 
 
 def shows_progress(written: str) -> None:

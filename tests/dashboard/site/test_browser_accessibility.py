@@ -8,15 +8,15 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard.access.test_browser_roles import PARTS, addresses
-from tests.dashboard.furniture import (
+from tests.dashboard.sample_data import (
     DEVIATING,
     EMPTY_ORPHAN,
     FULL_ORPHAN,
     INCIDENT,
     LONG_PATH,
     OWN,
-    Furnished,
-    furnished,
+    SampleSite,
+    sample_site,
 )
 from tests.dashboard.site.test_browser import sign_in
 from tests.pictures import keep_picture, wanted
@@ -67,13 +67,13 @@ CUT_OFF = """() => {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, redis_url) -> Iterator[Furnished]:
-    with furnished(tmp_path_factory.mktemp("accessible"), redis_url) as there:
+def place(tmp_path_factory, redis_url) -> Iterator[SampleSite]:
+    with sample_site(tmp_path_factory.mktemp("accessible"), redis_url) as there:
         yield there
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, place: Furnished) -> Iterator[Page]:
+def page(browser: Browser, place: SampleSite) -> Iterator[Page]:
     with browser.new_context(base_url=place.address, viewport=WIDE) as context:
         yield sign_in(context, place.address, "administrator")
 
@@ -162,7 +162,7 @@ FOCUS = """() => {
 
 
 @pytest.fixture
-def overview(browser: Browser, place: Furnished) -> Iterator[Page]:
+def overview(browser: Browser, place: SampleSite) -> Iterator[Page]:
     with browser.new_context(base_url=place.address, viewport=WIDE) as context:
         page = sign_in(context, place.address, "operator")
         page.goto("/?q=ments")
