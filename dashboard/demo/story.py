@@ -107,7 +107,7 @@ class Demo:
         lines = Lines(child)
         failure = f"The local namespaces did not start; see {child.log}."
         self.supervisor.wait_until(lambda: len(lines.so_far()) >= 2, START_S, failure)
-        ready = [line.split(" ", 2) for line in lines.so_far()]
+        ready = [line.strip().split(" ", 2) for line in lines.so_far()]
         if any(len(words) != 3 or words[0] != "ready" for words in ready):
             raise DemoError(failure)
         for name, connection_string in ((name, text) for _, name, text in ready):
