@@ -9,12 +9,16 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.site import database
 from dashboard.site.bodies import BoundedBodies
+from dashboard.site.forwarded import ForwardedClients, disregard_trust_of, loading_server, named_networks
 from dashboard.site.logs import adopt_server
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 try:
-    application = BoundedBodies(get_asgi_application())
+    server = loading_server()
+    proxies = (*settings.TRUSTED_PROXIES, *named_networks("--forwarded-allow-ips", disregard_trust_of(server)))
+    application = ForwardedClients(BoundedBodies(get_asgi_application()), proxies, settings.PROXY_HOPS)
     adopt_server(settings.LOG_FORMAT)
-    database.report()
+    if server is not None:
+        database.report()
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")

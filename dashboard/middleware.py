@@ -74,8 +74,8 @@ class ControlPlaneErrorsMiddleware:
             return self._answer(request, "site/403.html", str(error), 403)
         if isinstance(error, ActionError):
             return self._answer(request, "site/503.html", str(error), 503)
-        if isinstance(error, DataError):  # PostgreSQL takes no text with a NUL: nobody has typed that
-            log.warning("the database does not take what was sent", path=request.path, error=str(error))
+        if isinstance(error, DataError):  # PostgreSQL rejects text with a NUL, which nobody types
+            log.warning("the database rejects a value of the request", path=request.path, error=str(error))
             return self._answer(request, "site/400.html", "The address or the form is invalid.", 400)
         return None
 

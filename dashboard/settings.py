@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment, is_web_address, shown
+from dashboard.site.forwarded import named_networks
 from dashboard.site.logs import FORMATS, LEVELS
 from dashboard.site.private_files import private_file, private_folder
 from dashboard.site.redis_url import usable_redis_url
@@ -65,6 +66,9 @@ DEFAULT_FROM_EMAIL = _env.text("EMAIL_FROM", "paired-namespaces@localhost")
 DEBUG = _env.flag("DEBUG", False)
 LOOPBACK = {"localhost", "127.0.0.1", "[::1]", "testserver"}
 ALLOWED_HOSTS = _env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+TRUSTED_PROXIES = named_networks("TRUSTED_PROXIES", _env.words("TRUSTED_PROXIES", ""))
+PROXY_HOPS = _env.whole("PROXY_HOPS", 1, least=1, most=10)
+PROBE_NETWORKS = named_networks("PROBE_NETWORKS", _env.words("PROBE_NETWORKS", "127.0.0.0/8,::1/128"))
 if any("/" in name for name in ALLOWED_HOSTS):
     raise ImproperlyConfigured("ALLOWED_HOSTS has an address: give names of hosts, without https://, parted by commas.")
 HTTPS = _env.flag("HTTPS", not LOOPBACK.issuperset(ALLOWED_HOSTS))
@@ -127,7 +131,7 @@ if OIDC_ISSUER:
             f"OIDC_ALGORITHM is {shown(OIDC_RP_SIGN_ALGO)}: give RS256 or another with a public key."
         )
 elif not LOCAL_LOGIN:
-    raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would let nobody in.")
+    raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would allow nobody to sign in.")
 AUTHENTICATION_BACKENDS = [
     *(["dashboard.access.backends.GroupBackend"] if LOCAL_LOGIN else []),
     *(["dashboard.access.oidc.backend.OidcBackend"] if OIDC_ISSUER else []),
@@ -158,6 +162,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "dashboard.site.request_ids.RequestIdMiddleware",
+    "dashboard.site.probes.ProbesMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "dashboard.middleware.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -220,7 +225,7 @@ if _database["ENGINE"].endswith("sqlite3"):
     if _database["NAME"] != ":memory:":
         private_file(Path(_database["NAME"]))
 else:
-    # The locks of a process that is frozen or cut off in the middle of a transaction stop nobody for longer than this.
+    # The locks of a process that is frozen or cut off in a transaction block others for at most this long.
     _database.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=60s")
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -247,7 +252,7 @@ LOGGING = {
         "django.security.DisallowedHost": {"filters": ["one line"]},
         "urllib3": {"filters": ["without queries"]},
         "urllib3.connectionpool": {"filters": ["without queries"]},
-        "azure": {"level": "WARNING"},  # lines for every frame tell nobody anything
+        "azure": {"level": "WARNING"},  # log lines for every frame are not useful
         "authlib": {"level": "INFO"},  # below that it logs the code verifier of each sign-in
     },
 }

@@ -32,10 +32,10 @@ OutcomeT = TypeVar("OutcomeT")
 P = ParamSpec("P")
 
 Eventually: TypeAlias = OutcomeT | Awaitable[OutcomeT]
-"""What a call returns: the outcome in the blocking world, in asyncio what it is awaited from."""
+"""The result of a call: the outcome with threads, an awaitable of it in asyncio."""
 
 Reply = NewType("Reply", object)
-"""The outcome of an action on its way back into the flow that yielded it; made by ``Action.reply`` only."""
+"""The outcome of an action, returned to the flow that yielded it; created by ``Action.reply`` only."""
 
 
 class Action(Generic[OutcomeT]):
@@ -44,17 +44,17 @@ class Action(Generic[OutcomeT]):
     __slots__ = ()
 
     def __iter__(self) -> Generator[Self, Reply, OutcomeT]:
-        """``yield from action``: have it performed; its outcome."""
+        """``yield from action``: have it performed, and get its outcome."""
         reply = yield self
         return cast(OutcomeT, reply)
 
     def reply(self, outcome: OutcomeT) -> Reply:
-        """The outcome, as what the flow is sent."""
+        """Wrap the outcome for the flow."""
         return Reply(outcome)
 
 
 Operation: TypeAlias = Generator[Callable[[], Any], Any, R]
-"""What a client does, written once for both worlds: it yields calls and receives their outcomes, by ``call`` only."""
+"""An operation of a client, for threads and asyncio: it yields calls and receives their outcomes, by ``call`` only."""
 
 
 @overload
@@ -75,7 +75,7 @@ def call(function: Callable[P, Any], *arguments: P.args, **keywords: P.kwargs) -
 
 
 def drive(flow: Generator[A, O, R], perform: Callable[[A], O]) -> R:
-    """What the flow returns, each of its actions performed on the caller's thread; errors are raised in the flow."""
+    """Run a flow and return its result; actions are performed on the caller's thread, errors are raised in the flow."""
     try:
         action = next(flow)
         while True:
@@ -93,7 +93,7 @@ def drive(flow: Generator[A, O, R], perform: Callable[[A], O]) -> R:
 
 
 async def drive_async(flow: Generator[A, O, R], perform: Callable[[A], Awaitable[O]]) -> R:
-    """What the flow returns, each of its actions awaited; errors, cancellation too, are raised in the flow."""
+    """Run a flow and return its result; actions are awaited, errors and cancellations are raised in the flow."""
     try:
         action = next(flow)
         while True:
@@ -111,7 +111,7 @@ async def drive_async(flow: Generator[A, O, R], perform: Callable[[A], Awaitable
 
 
 def nested(flow: Generator[A, O, R], perform: Callable[[A], Operation[O]]) -> Operation[R]:
-    """A flow as part of an operation: each of its actions is performed by an operation."""
+    """Run a flow within an operation: each of its actions is performed by an operation."""
     try:
         action = next(flow)
         while True:
@@ -130,7 +130,7 @@ def nested(flow: Generator[A, O, R], perform: Callable[[A], Operation[O]]) -> Op
 
 
 def run(operation: Operation[R]) -> R:
-    """What the operation returns, its calls made on the caller's thread."""
+    """Run an operation and return its result; its calls are made on the caller's thread."""
     try:
         function = next(operation)
         while True:
@@ -146,7 +146,7 @@ def run(operation: Operation[R]) -> R:
 
 
 async def run_async(operation: Operation[R]) -> R:
-    """What the operation returns, its calls awaited where they are awaitable."""
+    """Run an operation and return its result; awaitable results of its calls are awaited."""
     try:
         function = next(operation)
         while True:

@@ -41,7 +41,7 @@ CLIENT_KEYWORDS = frozenset(
         "use_tls",
     }
 )
-"""The SDK's client keywords that are passed through; the retries are the receivers' only."""
+"""The client keywords of the SDK that are passed through; retries apply to receivers only."""
 _RETRIES = frozenset({"retry_total", "retry_backoff_factor", "retry_backoff_max", "retry_mode", "try_timeout"})
 _ADMINISTRATION_TIMEOUTS = {"connection_timeout": 10, "read_timeout": 30}
 _WHERE = (
@@ -52,7 +52,7 @@ FAULT_GRACE_S = 5.0
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> None:
-    """TypeError that names a keyword neither we nor the SDK's client know."""
+    """Raise a TypeError that names a keyword that neither this library nor the SDK's client accepts."""
     unknown = sorted(keywords.keys() - CLIENT_KEYWORDS)
     if unknown:
         raise TypeError(f"unexpected keyword argument: {', '.join(unknown)}")
@@ -60,11 +60,11 @@ def check_keywords(keywords: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How one namespace is reached. Its repr holds no secret."""
+    """The connection parameters of one namespace. Its repr contains no secret."""
 
     role: Role
     host: str
-    """Host name, with the port where the address has one."""
+    """Host name, with the port if the address has one."""
     emulator: bool
     connection_string: str | None = field(repr=False)
     credential: Any = field(repr=False)
@@ -72,7 +72,7 @@ class Endpoint:
 
     @classmethod
     def from_connection_string(cls, role: Role, text: str, keywords: Mapping[str, Any]) -> "Endpoint":
-        """The endpoint of a connection string; ValueError says which of the two is of no use, not what it holds."""
+        """The endpoint of a connection string; ValueError says which of the two is invalid, without its content."""
         if not text:
             raise ValueError(f"the {role} connection string is empty: {_WHERE}")
         parts = dict(part.split("=", 1) for part in text.strip().rstrip(";").split(";") if "=" in part)
@@ -83,7 +83,7 @@ class Endpoint:
 
     @classmethod
     def from_host(cls, role: Role, host: str, credential: Any, keywords: Mapping[str, Any]) -> "Endpoint":
-        """The endpoint of a fully qualified namespace; ``use_tls=False`` makes it an emulator's."""
+        """The endpoint of a fully qualified namespace; ``use_tls=False`` is for an emulator."""
         bare = host.strip().split("//")[-1].split("/")[0]
         if not bare:
             raise ValueError(f"the {role} namespace has no host name")
@@ -91,38 +91,38 @@ class Endpoint:
 
     @property
     def label(self) -> str | None:
-        """The namespace's name where its host contains it; None otherwise."""
+        """The namespace's name if its host contains it; otherwise None."""
         name = urlsplit(f"//{self.host}").hostname or ""
         first = name.split(".")[0]
         return None if not first or first == "localhost" or _is_address(name) else first
 
     @property
     def address(self) -> str:
-        """Where it is, in one form: the SDK keeps the port of an emulator only."""
+        """The address in a canonical form: the SDK keeps the port of an emulator only."""
         where = urlsplit(f"//{self.host}")
         return self.host.lower() if self.emulator else (where.hostname or "").rstrip(".")
 
     @property
     def is_websocket(self) -> bool:
-        """Whether AMQP goes through a WebSocket, which a custom endpoint does unless configured otherwise."""
+        """Whether AMQP goes through a WebSocket, as it does for a custom endpoint by default."""
         transport = self.keywords.get("transport_type")
         if transport is None:
             return self.keywords.get("custom_endpoint_address") is not None
         return getattr(transport, "name", "") == "AmqpOverWebsocket"
 
     def service_bus(self, class_: Callable[..., S], *, own_retries: bool) -> S:
-        """A client of the SDK for this namespace; ``own_retries``: this library retries, not the SDK."""
+        """A client of the SDK for this namespace; ``own_retries``: this library retries instead of the SDK."""
         keywords = {name: value for name, value in self.keywords.items() if not (own_retries and name in _RETRIES)}
         if own_retries:
             keywords["retry_total"] = 0
         if self.connection_string is None:
             return class_(self.host, self.credential, **keywords)
-        keywords.pop("use_tls", None)  # the string says it
+        keywords.pop("use_tls", None)  # the connection string says it
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
         return make(self.connection_string, **keywords)
 
     def with_proxy_host(self, spell: Callable[[str], str]) -> "Endpoint":
-        """The same, its proxy's host name spelt as the blocking or the asyncio SDK wants it."""
+        """The same with the proxy's host name in the form of the blocking or the asyncio SDK."""
         proxy = self.keywords.get("http_proxy")
         if not proxy:
             return self
@@ -175,14 +175,14 @@ def _proxies(proxy: Mapping[str, Any]) -> dict[str, str]:
 
 
 class LifeCycle:
-    """The life of a pair: which ends are down, since when, and what follows. Pure."""
+    """The life cycle of a pair: which ends are down, since when, and the consequences. Pure."""
 
     def __init__(self) -> None:
         self.down_at: dict[Role, float] = {}
         self.errors: dict[Role, BaseException] = {}
 
     def down(self, role: Role, now: float, error: BaseException | None = None) -> None:
-        """An end has closed, or faulted with ``error``; the first time counts."""
+        """An end was closed, or faulted with ``error``; the first call counts."""
         if role not in self.down_at:
             self.down_at[role] = now
             if error is not None:
@@ -190,12 +190,12 @@ class LifeCycle:
 
     @property
     def both_down(self) -> bool:
-        """Whether nothing is left of the pair."""
+        """Whether both ends are down."""
         return len(self.down_at) == 2
 
     @property
     def error(self) -> BaseException | None:
-        """What the first end that faulted, faulted with."""
+        """The error of the end that faulted first."""
         return next(iter(self.errors.values()), None)
 
     def overdue(self, now: float) -> tuple[Role, PairedNamespaceFaultedError] | None:
@@ -226,7 +226,7 @@ class End:
         """Name of the namespace."""
         self.state: EndState = "created"
         self.error: BaseException | None = None
-        """What this end faulted with."""
+        """The error that this end faulted with."""
         self._on_down = on_down
 
     @property
@@ -236,7 +236,7 @@ class End:
 
     @property
     def connections(self) -> int:
-        """How many AMQP connections this end has open just now."""
+        """The number of open AMQP connections of this end."""
         return open_connections(list(self._made.values()))
 
     @property
@@ -245,7 +245,7 @@ class End:
         return self.state in ("closed", "faulted")
 
     def _fall(self, state: EndState, error: BaseException | None = None) -> bool:
-        """Enter a state from which there is no return; whether this call did it."""
+        """Enter a final state; returns whether this call did it."""
         if self.is_down:
             return False
         self.state, self.error = state, error
@@ -257,7 +257,7 @@ class End:
 
 
 class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
-    """An end with the SDK's clients for it, each made when it is first used."""
+    """An end with the SDK's clients for it, each created on first use."""
 
     bus_class: Callable[..., Any]
     administration_class: Callable[..., Any]
@@ -277,7 +277,7 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
 
     @property
     def sdk(self) -> BusT:
-        """The SDK's client for sending; without retries, for this library does the retrying."""
+        """The SDK's client for sending; without its retries, because this library retries."""
         bus: BusT = self._cached("sdk", lambda: self._sending_endpoint().service_bus(self.bus_class, own_retries=True))
         return bus
 
@@ -305,20 +305,20 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
     def _cached(self, name: str, make: Callable[[], Any]) -> Any:
         with self._lock:
             if name not in self._made:
-                if self.is_down:  # by what still goes on while the end closes: nobody would close it any more
+                if self.is_down:  # by an operation that continues while the end closes; nothing else would close it
                     raise ServiceBusError("This end of the pair has been closed.")
                 self._made[name] = make()
             return self._made[name]
 
     def _taken(self) -> list[Any]:
-        """The SDK's clients, which the caller closes."""
+        """Take the SDK's clients, which the caller closes."""
         with self._lock:
             made, self._made = list(self._made.values()), {}
         return made
 
 
 def close_all(clients: Iterable[Any]) -> Operation[None]:
-    """Close clients of the SDK; what fails is logged."""
+    """Close clients of the SDK; failures are logged."""
     for client in clients:
         try:
             if hasattr(client, "close"):

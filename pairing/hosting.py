@@ -12,11 +12,11 @@ class HostedSyphon:
         self._thread = threading.Thread(target=run, args=(self._stop,), name="pairing-syphon", daemon=True)
 
     def start(self) -> None:
-        """Begin to drain the backlog."""
+        """Start to drain the backlog."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Begin nothing new, and wait so long for what is in flight."""
+        """Start nothing new, and wait up to this long for operations in progress."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)

@@ -24,11 +24,11 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusConnect
 
 _TICK_S = 0.25
 _AHEAD_S = 0.3
-"""How long before a deadline the watchdog ends an operation, because it looks only so often."""
+"""How long before a deadline the watchdog ends an operation, because it checks periodically."""
 _SHORT_S = 2.0
 _LINGER_S = 0.05
 HANDSHAKE_S = 10.0
-"""The longest that a TLS handshake takes."""
+"""Time limit of a TLS handshake."""
 HEARTBEAT_S = 50.0
 _RENEW_AHEAD = 0.15  # of a token's life: before the SDK would renew it inside a send
 RETRY_WARM_S = 15.0
@@ -37,11 +37,11 @@ _LOGGER = logging.getLogger("pairing")
 
 Operation = Callable[[ServiceBusSender, float], object]
 _NOW = (False,)
-"""What a lock is acquired with where nobody waits for it."""
+"""The arguments for acquiring a free lock."""
 
 
 class LinkCrowdedError(OperationTimeoutError):
-    """Other operations held the link all the time: nothing was sent, which says nothing of the entity."""
+    """Other operations occupied the link all the time: nothing was sent, which is no evidence about the entity."""
 
     def __init__(self) -> None:
         super().__init__(message="Other sends on the same link took all of this one's time; it was not sent.")
@@ -53,7 +53,7 @@ class LinkFailure:
 
     error: Exception
     reused: bool
-    """Whether the link had been open before."""
+    """Whether the link was open before."""
 
     @property
     def is_crowded(self) -> bool:
@@ -62,12 +62,12 @@ class LinkFailure:
 
 
 def send_client_keywords() -> dict[str, Any]:
-    """What a sender of this library is made with: no keep-alive thread of the SDK, which would slow every close."""
+    """Keywords of senders of this library: no keep-alive thread of the SDK, which would slow every close."""
     return {"keep_alive": 0}
 
 
 def raw_socket(sender: Any) -> socket.socket | None:
-    """The socket under a sender of the SDK, where it has one."""
+    """The socket of an SDK sender, if it has one."""
     found = sender
     for name in ("_handler", "_connection", "_transport", "sock"):
         found = getattr(found, name, None)
@@ -76,7 +76,7 @@ def raw_socket(sender: Any) -> socket.socket | None:
 
 
 def break_transport(sender: Any) -> socket.socket | None:
-    """End whatever waits on the sender's socket, from any thread; the socket is still to be closed."""
+    """Interrupt whatever waits on the sender's socket, from any thread; the socket must still be closed."""
     found = raw_socket(sender)
     if found is not None:
         with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def break_transport(sender: Any) -> socket.socket | None:
 
 
 class _PunctualSocket(ssl.SSLSocket):
-    """A TLS socket whose handshake ends: the SDK lets it wait for ever, where nobody could reach the socket."""
+    """A TLS socket with a bounded handshake: the SDK lets it wait without a limit while the socket is not reachable."""
 
     def do_handshake(self, block: bool = False) -> None:
         self.settimeout(HANDSHAKE_S)
@@ -107,7 +107,7 @@ def punctual_context(authorities: str | None) -> ssl.SSLContext:
 
 
 class Opening(threading.Thread):
-    """The opening of one link, abandoned where it takes too long: then it closes what it opened, by itself."""
+    """The opening of one link; if it takes too long it is abandoned, and later closes what it opened."""
 
     def __init__(self, make: Callable[[], ServiceBusSender]) -> None:
         super().__init__(name="pairing-opening", daemon=True)
@@ -133,10 +133,10 @@ class Opening(threading.Thread):
             with contextlib.suppress(Exception):
                 self.sender.close()
             if self._broken is not None:
-                self._broken.close()  # the SDK forgets a socket on which it had no session yet
+                self._broken.close()  # the SDK loses the reference to a socket without a session
 
     def result(self, timeout_s: float) -> ServiceBusSender:
-        """The open sender; OperationTimeoutError where it is not open in time, or the SDK's own error."""
+        """The open sender. Raises OperationTimeoutError if it is not open in time, or the SDK's own error."""
         self._done.wait(max(timeout_s, 0))
         with self._lock:
             if not self._done.is_set():
@@ -161,7 +161,7 @@ class Opening(threading.Thread):
 
 
 class Watchdog(threading.Thread):
-    """One per client: ends overdue sends and openings, closes what was dropped, and calls ``on_tick``."""
+    """One per client: ends overdue sends and openings, closes dropped senders, and calls ``on_tick``."""
 
     def __init__(self, on_tick: Callable[[], None]) -> None:
         super().__init__(name="pairing-watchdog", daemon=True)
@@ -181,7 +181,7 @@ class Watchdog(threading.Thread):
         self._ticker.start()
 
     def stop(self, timeout_s: float) -> None:
-        """End watching; all its threads are gone when this returns, unless the time is over."""
+        """End watching; all its threads are gone afterwards, unless the time limit is reached."""
         self._stop_event.set()
         self._dropped.put(None)
         until = time.monotonic() + timeout_s
@@ -190,7 +190,7 @@ class Watchdog(threading.Thread):
                 thread.join(max(until - time.monotonic(), 0))
 
     def watch(self, link: "Link") -> None:
-        """Watch this link as long as it lives."""
+        """Watch this link while it exists."""
         with self._links_lock:
             self._links.add(link)
 
@@ -200,7 +200,7 @@ class Watchdog(threading.Thread):
             return list(self._links)
 
     def forget_links(self) -> None:
-        """After a fork, in the child: leave the links alone, which belong to the parent process."""
+        """After a fork, in the child: leave the links alone, because they belong to the parent process."""
         self._links_lock = threading.Lock()
         for link in self.links():
             link.forget()
@@ -212,22 +212,22 @@ class Watchdog(threading.Thread):
             self._overdue.append(opening)
 
     def drop(self, sender: ServiceBusSender, *, torn: bool) -> None:
-        """Close a sender away from its user's thread; a torn one is not spoken to any more."""
+        """Close a sender on another thread; a broken one is not written to."""
         if torn:
             break_transport(sender)
         self._dropped.put(sender)
 
     def run(self) -> None:
-        """Look at every link four times a second."""
+        """Check every link four times a second."""
         while not self._stop_event.wait(_TICK_S):
             try:
                 self._look()
-            except Exception:  # sends depend on this thread: it must not end
+            except Exception:  # sends depend on this thread, so it must not end
                 _LOGGER.exception("the watchdog failed; it goes on")
         self._look()
 
     def _tick(self) -> None:
-        """On a thread of its own: it may call back the application, which may block."""
+        """On a separate thread, because it may call back the application, which may block."""
         while not self._stop_event.wait(_TICK_S):
             try:
                 self._on_tick()
@@ -246,7 +246,7 @@ class Watchdog(threading.Thread):
 
     def _reap(self) -> None:
         while (sender := self._dropped.get()) is not None:
-            self._stop_event.wait(_LINGER_S)  # the thread that dropped it has a message to send elsewhere first
+            self._stop_event.wait(_LINGER_S)  # the thread that dropped it should first send its message elsewhere
             found = raw_socket(sender)
             with contextlib.suppress(Exception):
                 sender.close()
@@ -283,9 +283,9 @@ class Link:
         return self._sender
 
     def attempt(self, operation: Operation, timeout_s: float) -> LinkFailure | None:
-        """Perform one operation within the timeout, opening the link first where needed; None where it succeeded.
+        """Perform one operation within the timeout, opening the link first if needed; None if it succeeded.
 
-        Half of the time at most goes by waiting for one's turn: with less than the rest of it none could succeed.
+        Waiting for the turn takes at most half of the timeout: less than the rest would not suffice for an operation.
         """
         until = time.monotonic() + timeout_s
         taken: list[bool] = []
@@ -322,9 +322,9 @@ class Link:
         return None
 
     def send(self, message: Any, timeout_s: float) -> LinkFailure | None:
-        """Send on the link within the timeout; on an open link nobody else uses, in as few steps as there can be.
+        """Send on the link within the timeout; on an open, idle link in as few steps as possible.
 
-        Where the timeout is long, the watchdog alone guards it: the SDK's own costs some microseconds.
+        If the timeout is long, the watchdog alone guards it, because the SDK's own timeout costs some microseconds.
         """
         taken: list[bool] = []
         is_over = False
@@ -361,14 +361,14 @@ class Link:
         return None if self._sender is not None else self.attempt(_nothing, timeout_s)
 
     def interrupt_if_overdue(self, now: float) -> None:
-        """Called by the watchdog: end an operation that has outlived its deadline."""
+        """Called by the watchdog: end an operation that has exceeded its deadline."""
         sender = self._sender
         if 0.0 < self._until < now and sender is not None:
             self._interrupted = True
             break_transport(sender)
 
     def maintain(self, now: float) -> bool:
-        """Keep an idle link alive and notice that the peer has closed it; whether it should be warmed."""
+        """Keep an idle link alive, and detect that the peer has closed it; whether it should be warmed."""
         ages = self._sender is not None and token_is_aging(self._sender)
         if not self._lock.acquire(timeout=_TICK_S if ages else 0):
             return False
@@ -388,7 +388,7 @@ class Link:
             self._lock.release()
 
     def close(self, timeout_s: float) -> None:
-        """Close the link, waiting at most so long for an operation under way."""
+        """Close the link, waiting at most this long for an operation in progress."""
         self._closed = True
         if self._opening is not None:
             self._opening.nudge()
@@ -403,7 +403,7 @@ class Link:
                     self._lock.release()
 
     def forget(self) -> None:
-        """After a fork, in the child: use the connection no more, nor close it, for it is the parent's."""
+        """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""
         self._lock = threading.Lock()
         self._closed = True
         self._inherited, self._sender, self._opening = self._sender, None, None
@@ -425,7 +425,7 @@ class Link:
             self._opening = None
             if not is_over:
                 self._leave_alone(opening)
-        if self._closed:  # meanwhile: nobody would close it any more
+        if self._closed:  # otherwise nothing would close it, as the link was closed meanwhile
             break_transport(sender)
             with contextlib.suppress(Exception):
                 sender.close()
@@ -443,7 +443,7 @@ class Link:
             raise
 
     def _leave_alone(self, opening: Opening) -> None:
-        """The caller has been interrupted: nobody waits for the opening."""
+        """The caller was interrupted, so the result of the opening is not used."""
         sender = opening.give_up()
         if sender is None:
             self._watchdog.abandon(opening)
@@ -476,9 +476,10 @@ def _nothing(sender: ServiceBusSender, timeout_s: float) -> None:
 
 
 def opening_error(error: Exception) -> Exception:
-    """An error of opening a link, distinguished from a message that cannot be encoded: none was there yet.
+    """An error of opening a link, converted so that it does not look like an error of the message, which was not sent
+    yet.
 
-    The SDK fails so where a peer behind a WebSocket stays silent.
+    The SDK raises such errors if a peer behind a WebSocket does not answer.
     """
     if type(error) is not ServiceBusError or not isinstance(error.inner_exception, TypeError):
         return error
@@ -488,7 +489,7 @@ def opening_error(error: Exception) -> Exception:
 
 
 def keeps_link(error: Exception) -> bool:
-    """Whether the server's refusal leaves the link as it was."""
+    """Whether the link is still usable after the server's refusal."""
     if isinstance(error, OperationTimeoutError):
         return False
     if isinstance(error, ServiceBusError):
@@ -497,7 +498,7 @@ def keeps_link(error: Exception) -> bool:
 
 
 def _is_alive(sender: Any, heartbeat: bool) -> bool:
-    """Whether an idle link is still open: reads what the peer has sent, and sends a heartbeat where one is due."""
+    """Whether an idle link is still open: reads what the peer has sent, and sends a due heartbeat."""
     found, connection = raw_socket(sender), getattr(getattr(sender, "_handler", None), "_connection", None)
     if found is None or connection is None:
         return bool(getattr(sender, "_running", False))
@@ -513,7 +514,7 @@ def _is_alive(sender: Any, heartbeat: bool) -> bool:
 
 
 def token_is_aging(sender: Any) -> bool:
-    """Whether the SDK would soon fetch a token inside a send; a fresh link fetches it on a thread of its own."""
+    """Whether the SDK would soon fetch a token within a send; a fresh link fetches it on another thread."""
     authenticator = getattr(getattr(sender, "_handler", None), "_cbs_authenticator", None)
     expires_on, put_at = getattr(authenticator, "_expires_on", None), getattr(authenticator, "_token_put_time", None)
     if not isinstance(expires_on, int | float) or not isinstance(put_at, int | float):

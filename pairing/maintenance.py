@@ -11,7 +11,7 @@ from pairing.operations.maintenance import TICK_S, MaintenanceOperations
 
 
 class Maintenance(MaintenanceOperations, threading.Thread):
-    """Keeps a client's links alive, reports its usage, watches how full the backlog is."""
+    """Keeps the links of a client alive, reports its usage, and watches the fill level of the backlog."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         MaintenanceOperations.__init__(self, client)
@@ -31,7 +31,7 @@ class Maintenance(MaintenanceOperations, threading.Thread):
             run(self._round())
 
     def stop(self, timeout_s: float) -> None:
-        """End; a task under way is not waited for longer than so."""
+        """End; wait at most this long for a running task."""
         self._is_stopping = True
         self._wake.set()
         if self.is_alive() and threading.current_thread() is not self:

@@ -28,7 +28,7 @@ class Fleet:
         self._pair = pair
         self.coordination: Coordination | None = None
         self.sessions: SessionGates | None = None
-        """Which sessions have messages in the backlog, where their order is kept."""
+        """The sessions with messages in the backlog, if their order is kept."""
         if url is not None:
             from pairing.fleet.coordination import RedisCoordination  # redis is an extra of the package
             from pairing.fleet.presence import Presence
@@ -55,7 +55,7 @@ class Fleet:
             self.sessions = self._session_gates(coordination.shared)
 
     def _session_gates(self, shared: "SharedState") -> "SessionGates":
-        from pairing.sessions.gates import SessionGates  # only where order is kept
+        from pairing.sessions.gates import SessionGates  # only if the order is kept
 
         def endangered() -> list[str]:
             return [machine.path for machine in self._pair.entities() if machine.state is not State.HEALTHY]
@@ -66,37 +66,37 @@ class Fleet:
         return SessionGates(shared, self._pair.process, endangered=endangered, at_risk=at_risk)
 
     def start(self) -> None:
-        """Begin to listen and to report."""
+        """Start to listen and to report."""
         if self.coordination is not None:
             self.coordination.start(self._adopt)
         if self.sessions is not None:
             self.sessions.start()
 
     def close(self) -> None:
-        """Tell what is left, then leave."""
+        """Report what is left, then leave."""
         if self.sessions is not None:
             self.sessions.close()
         if self.coordination is not None:
             self.coordination.close()
 
     def record(self, records: Iterable[UsageRecord]) -> None:
-        """Hand usage over to the cost pipeline."""
+        """Pass usage to the cost pipeline."""
         if self.coordination is not None:
             self.coordination.record_usage(records)
 
     @property
     def takes_usage(self) -> bool:
-        """Whether usage finds its way; else it is better left in its meter."""
+        """Whether usage can be reported; otherwise it should stay in its meter."""
         return self.coordination is not None and bool(getattr(self.coordination, "is_connected", True))
 
     def claim_ping(self, path: str, interval_s: float, grace_s: float) -> bool:
-        """Whether this process shall ping; a process cut off from its fleet pings for itself."""
+        """Whether this process should ping; a process without its fleet pings itself."""
         if self.coordination is None:
             return True
         return self.coordination.claim_ping(path, interval_s, grace_s) is not False
 
     def record_ping(self, result: PingResult, next_due: datetime | None) -> None:
-        """Note a ping for people to see; may take two seconds."""
+        """Store the result of a ping for display; may take two seconds."""
         if self.coordination is not None and self.coordination.shared is not None:
             with contextlib.suppress(Exception):
                 self.coordination.shared.record_ping(
@@ -104,7 +104,7 @@ class Fleet:
                 )
 
     def release(self, path: str, operator: str) -> None:
-        """Tell the fleet of a release, which makes a ping due at once, on a thread of its own."""
+        """Report a release to the fleet, which makes a ping due immediately, on a separate thread."""
         process = self._pair.process
         self._do(lambda shared: shared.release(path, operator=operator, process=process))
 

@@ -40,7 +40,7 @@ from pipeline.schemas import KEPT_SHAPE, USAGE
 from pipeline.sources import Listing, RejectedFile, SourceFile, list_month, read_files
 from pipeline.store import read_notes, write_text
 
-ABOUT = ("shape", "fingerprint", "marks")  # what the entry of a day tells beside its counts
+ABOUT = ("shape", "fingerprint", "marks")  # the other fields of a day's entry
 
 
 def incremental(
@@ -152,7 +152,7 @@ def _grow(
 
 
 def _together(day: str, before: Counts, came: Counts, files: Counts, added: Added) -> Counts:
-    """What became of the day's rows, those that came included."""
+    """The results of the day's rows, including the new ones."""
     parts = total_counts([before, came, files])
     return replace(parts, accepted=added.accepted.get(day, 0), copies=before.copies + added.copies.get(day, 0))
 
@@ -162,7 +162,7 @@ def _files_where(listing: Listing, which: Callable[[SourceFile | RejectedFile], 
 
 
 def _as_before(again: Listing, listing: Listing) -> Listing:
-    """Of what is there now the files that were there, as they were: what has come since is the next run's."""
+    """The files of the first listing that still exist unchanged; newer files are left to the next run."""
 
     def is_known(file: SourceFile | RejectedFile) -> bool:
         name = file.path.rsplit("/", 1)[-1]
@@ -202,7 +202,7 @@ def _write(hours: DataFrame, table: str) -> None:
 def _minutes_again(rows: DataFrame, hours: DataFrame, listing: Listing, wanted: Wanted) -> DataFrame:
     """The wanted ones of the rows, without copies, by minute.
 
-    Copies of a record tell of the same fact, so they are looked for among the wanted rows alone. Where a writer gave
+    Copies of a record report the same fact, so only the selected rows are searched for them. Where a writer gave
     one identity to facts of several hours or kinds, more rows are left than the table has, and all are looked through.
     Raises InputError where they are not as many as the table has even so.
     """

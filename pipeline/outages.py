@@ -61,7 +61,7 @@ class Episode:
 
     @property
     def units(self) -> dict[str, int]:
-        """Billable units by kind, wherever they were billed."""
+        """Billable units by kind, of all bills."""
         sums: Counter[str] = Counter()
         for place in self.places:
             sums.update(place.units)

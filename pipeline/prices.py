@@ -1,4 +1,4 @@
-"""Prices as data: the answer of the Azure Retail Prices API, turned into ladders (docs/pricing.md, sections 1, 10)."""
+"""Prices as data: the response of the Azure Retail Prices API as price tiers (docs/pricing.md, sections 1, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a job says where it is: one JSON object per line on standard output, for whoever started it."""
+"""The progress of a job: one JSON object per line on standard output, for the process that started it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def failed(sentence: str) -> None:
 
 
 def end_with_stdin() -> None:
-    """Ends this process as soon as whoever holds the other end of its standard input is gone."""
+    """End this process when the process at the other end of its standard input has ended."""
 
     def watch() -> None:
         while os.read(0, 1024):  # not sys.stdin, whose lock would abort the interpreter as it shuts down
@@ -34,4 +34,4 @@ def end_with_stdin() -> None:
 
 
 def silent(stage: str, share: float, rows: int) -> None:
-    """For callers nobody watches."""
+    """For callers without progress output."""

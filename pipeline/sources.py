@@ -120,7 +120,7 @@ def _preflight(
         return RejectedFile(path, "is empty (0 bytes)", day)
     try:
         schema, rows = _footer(spark, status)
-    except Exception:  # whatever the reader dislikes: the file is no usable Parquet
+    except Exception:  # any error of the reader: the file is not usable Parquet
         return RejectedFile(path, "is not Parquet, or is truncated", day)
     types = parse_schema(schema)
     if reason := _mismatch(types, columns | {name: kind for name, kind in optional.items() if name in types}):
@@ -210,7 +210,7 @@ def _children(spark: SparkSession, path: str) -> Iterable[Any]:
         if not system.exists(where):
             return []
         return sorted(system.listStatus(where), key=lambda status: str(status.getPath().getName()))
-    except Exception as error:  # py4j wraps whatever the store's connector raises
+    except Exception as error:  # py4j wraps errors of the store's connector
         raise InputError(f"The folder {path} cannot be read: {_cause(error)}.") from error
 
 

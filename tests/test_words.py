@@ -14,7 +14,7 @@ TABLE = GLOSSARY.split("## Terms not used")[1]
 UNUSED = {row.split("|")[1].strip() for row in TABLE.splitlines() if row.startswith("|") and "---" not in row} - {"not"}
 
 TEXTS = (*PACKAGES, "templates", "docs", "deploy")
-SUFFIXES = {".py", ".html", ".md", ".js", ".css", ".lua", ".yml", ".toml", ".txt"}
+SUFFIXES = {".py", ".html", ".md", ".js", ".css", ".lua", ".yml", ".toml", ".txt", ".json"}
 LISTS = {ROOT / "docs" / "glossary.md", Path(__file__).resolve()}
 STORED = {"verdict", "verdicts", "books", "homecoming", "told"}
 """Names in JSON, Redis and the database that cannot change: allowed as such a name, not as a word of a sentence."""

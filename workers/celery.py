@@ -44,7 +44,7 @@ ROOMS = (
     "tasks",
 )
 
-for chatter in ("celery.app.trace", "celery.worker.strategy", "azure"):
+for chatter in ("celery.app.trace", "celery.worker.strategy", "celery.worker.request", "azure"):
     logging.getLogger(chatter).setLevel(logging.WARNING)  # log lines for every tick and frame are not useful
 
 app = Celery(

@@ -3,8 +3,11 @@
 import threading
 import time
 
+import structlog
 from django.conf import settings
+from pyarrow import ArrowException
 
+from dashboard.alerts.conditions_now import USAGE_PROBLEM
 from dashboard.fleet import catching_up, projection
 from dashboard.fleet.catching_up import catch_up
 from dashboard.fleet.reports import parsed
@@ -20,6 +23,9 @@ from workers.slices import one_at_a_time
 from workers.streams import Entries, Reader
 
 MAX_HELD = 20_000
+usage_problems: dict[str, str] = {}
+"""Why this process could not write usage files the last time; empty if it could."""
+log = structlog.get_logger(__name__)
 SAVING_S = 15.0  # longer than writing the records held for USAGE_FLUSH_S takes; then other workers claim them
 
 
@@ -90,9 +96,18 @@ def collect_usage(stop: threading.Event) -> None:
 
 
 def save_usage(reader: Reader, entries: Entries) -> Entries:
-    """Write to disk, then acknowledge. Returns the records that are still held: none."""
+    """Write to disk, then acknowledge. Returns the records that are still held: none.
+
+    If they cannot be written, the heartbeat says why; they remain in the stream, and are read again later.
+    """
     records = usage.with_scopes(parsed(entries, UsageRecord.from_json), pairs())
-    if records:
-        usage.write(records, settings.USAGE_DIR)
+    try:
+        written = usage.write(records, settings.USAGE_DIR) if records else []
+    except (OSError, ArrowException, ValueError) as error:
+        usage_problems[USAGE_PROBLEM] = f"The usage files cannot be written ({' '.join(str(error).split())[:300]})."
+        log.error("usage not written", problem=usage_problems[USAGE_PROBLEM])
+        return []
+    if written:
+        usage_problems.clear()
     reader.acknowledge(entries)
     return []

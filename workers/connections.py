@@ -39,9 +39,14 @@ def pairs() -> dict[str, PairConfig]:
 
 
 @worker_init.connect
+def report_database(**_: object) -> None:
+    """One line in the log where the database cannot be used; tasks try again."""
+    database.report()
+
+
+@worker_init.connect
 def require_pairs(**_: object) -> None:
     """Prevent the start of a useless worker: PAIRS_FILE and the connection strings must be readable."""
-    database.report()
     try:
         _check(pairs())
     except PairsFileError as error:

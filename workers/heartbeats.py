@@ -1,4 +1,4 @@
-"""How others see that workers are alive: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and
+"""Heartbeats of workers: hash `workers:heartbeat` in Redis, worker name → JSON with time, queues and
 problems.
 
 Sent from the loop that consumes tasks from the broker, so that a worker that is stuck there sends none.
@@ -15,6 +15,7 @@ from celery.signals import heartbeat_sent, worker_shutdown
 from dashboard.site.redis import RedisError, connection
 from pairing.fleet.checked_redis import lately_set_aside
 from pairing.stored_json import hash_of, moment, readable, reading, record, text, text_or_none, texts
+from workers.collectors import usage_problems
 from workers.connections import problems
 from workers.slices import PROCESS
 from workers.syphons import hindered
@@ -65,7 +66,7 @@ def beat(sender: Any, **_: Any) -> None:
     consumed = tuple(sorted(sender.eventer.app.amqp.queues.consume_from))
     try:
         now = datetime.now(UTC)
-        reported = Heartbeat(now, consumed, problems() | hindered(now) | set_aside(), PROCESS)
+        reported = Heartbeat(now, consumed, problems() | hindered(now) | set_aside() | usage_problems, PROCESS)
         connection().hset(KEY, sender.eventer.hostname, reported.to_json())
     except RedisError:
         return  # the broker's own connection logs the outage

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.contrib.auth.management import create_permissions
 
 
@@ -10,7 +10,8 @@ def keep_groups(sender: AppConfig, using: str, **_: Any) -> None:
     """After each migrate or flush: create the groups, with the rights to the present models."""
     from django.contrib.auth.models import Group, Permission
 
-    create_permissions(sender, verbosity=0, using=using)
+    for app in (sender, apps.get_app_config("auth")):  # whose own rights are created only after those of this app
+        create_permissions(app, verbosity=0, using=using)
     ours = Permission.objects.using(using).filter(content_type__app_label="dashboard")
     see = ours.filter(codename__startswith="view_")
     operate = see | ours.filter(codename="operate_pair")

@@ -29,6 +29,7 @@ class Broadcast:
     def __init__(self) -> None:
         self._streams: set[asyncio.Event] = set()
         self._listener: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
 
     def join(self) -> asyncio.Event:
         """Register a stream. Returns its wake-up event, set for each change from now on."""
@@ -42,6 +43,8 @@ class Broadcast:
         """Unregister a stream; the last one ends the subscription."""
         self._streams.discard(woken)
         if not self._streams and self._listener:
+            self._ending.add(self._listener)  # asyncio itself would let it be collected before it has ended
+            self._listener.add_done_callback(self._ending.discard)
             self._listener.cancel()
             self._listener = None  # it takes time to end, and a stream that joins in between needs a new one
 

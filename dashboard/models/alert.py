@@ -38,6 +38,7 @@ class Alert(models.Model):
         BUDGET = "budget", "budget reached"
         READINESS = "readiness", "readiness fell"
         WORKERS = "workers", "workers silent"
+        USAGE = "usage", "usage not written"
 
     key = models.CharField(
         max_length=420, help_text="The subject of the condition, which identifies it while it lasts."

@@ -39,7 +39,7 @@ def _client(url: str, answer_s: float = 2.0) -> redis.Redis:
     return ControlPlaneRedis.from_url(
         url,
         decode_responses=True,
-        encoding_errors="replace",  # what is no text makes no sense, but stops nothing
+        encoding_errors="replace",  # invalid UTF-8 is replaced, and does not stop the reader
         socket_timeout=answer_s,
         socket_connect_timeout=1,
         health_check_interval=15,
@@ -62,7 +62,7 @@ def shared_state(pair: str) -> SharedState:
 
 
 def counted(key: str) -> int:
-    """The counter under the key; 0 where there is none, or somebody else's text. Raises RedisError."""
+    """The counter under the key; 0 if it is missing or not a number. Raises RedisError."""
     written = str(connection().get(key) or "")
     return int(written) if written.isascii() and written.isdigit() and len(written) <= MOST_DIGITS else 0
 

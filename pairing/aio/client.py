@@ -190,7 +190,7 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
             raise
 
     async def _watch_to_the_end(self) -> None:
-        """The loop ends, and nobody has closed the client: all of its tasks were cancelled, once.
+        """The loop ends without a close of the client: all of its tasks were cancelled, once.
 
         One that goes on would keep ``asyncio.run`` from returning.
         """

@@ -64,7 +64,7 @@ class Background:
             await asyncio.wait(left, timeout=0.1)
 
     async def end(self, timeout_s: float) -> None:
-        """Wait for what is closing, then cancel the rest."""
+        """Wait for links that are closing, then cancel the rest."""
         tasks = self.others()
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
@@ -158,7 +158,7 @@ class Link:
                     deadline.check()
                     left = until - time.monotonic()
                     await operation(sender, max(left - min(0.3, left * 0.2), 0.001))
-                except BaseException as error:  # also a cancellation: the SDK's sender is no more to be trusted
+                except BaseException as error:  # also a cancellation: the SDK's sender is unusable
                     self._let_go(error)
                     raise
             if deadline.is_over:  # it succeeded in the last moment, on a transport that was aborted in it
@@ -303,7 +303,7 @@ class Link:
             if not is_quiet:
                 self._interrupt()
                 is_left = await self._taken(_LEAVING_S)
-        finally:  # also where the caller is cancelled: nobody closes the link a second time
+        finally:  # also if the caller is cancelled: there is no second close
             self._drop(torn=not is_quiet)
             if is_quiet or is_left:
                 self._turn.leave()
@@ -351,7 +351,7 @@ class Link:
             raise
         finally:
             self._opening = None
-        if self._closed:  # meanwhile: nobody would close it any more
+        if self._closed:  # otherwise nothing would close it
             self._part(sender, torn=True)
             raise ServiceBusError("The link has been closed.")
         self.sender = sender

@@ -13,7 +13,7 @@ class Turn:
         self.is_taken = False
         """Whoever sees that it is not may set it, instead of calling ``take``."""
         self.waiting: deque[asyncio.Future[None]] = deque()
-        """Who waits for it. While nobody does, to leave it is to set ``is_taken`` to False."""
+        """The waiters. Without any, a caller may set ``is_taken`` to False instead of calling ``leave``."""
 
     async def take(self) -> None:
         """Wait for the lock and take it; a cancelled wait takes nothing."""

@@ -54,12 +54,12 @@ class Pacing:
         self._share = share
 
     def allowance(self, path: str, queue: str, wanted: int, now: float) -> Allowance:
-        """How many of so many messages may go to this entity out of this backlog queue now; takes nothing."""
+        """How many of ``wanted`` messages may be sent from this backlog queue to this entity now, uncounted."""
         with self._lock:
             return self._allowance(path, queue, wanted, now)
 
     def take(self, path: str, queue: str, wanted: int, now: float) -> Allowance:
-        """``allowance``, and counts what it allows as gone."""
+        """Like ``allowance``, but counts the allowed messages as sent."""
         with self._lock:
             allowed = self._allowance(path, queue, wanted, now)
             for target, _ in self._limits(path, queue) if allowed.count else ():
@@ -67,7 +67,7 @@ class Pacing:
             return allowed
 
     def give_back(self, path: str, queue: str, count: int) -> None:
-        """So many of those that were allowed did not go after all."""
+        """This number of allowed messages was not sent after all."""
         with self._lock:
             for target, _ in self._limits(path, queue) if count else ():
                 if target in self._buckets:

@@ -75,7 +75,7 @@ class InTurn:
         self._doubt_at, self._doubt_s = float("-inf"), _DOUBT_S
 
     def run(self, flow: Steps) -> OrderedSteps[None]:
-        """The same flow, its messages in their sessions' order."""
+        """The same flow, with messages in the order of their sessions."""
         try:
             action = next(flow)
             while True:
@@ -111,9 +111,9 @@ class InTurn:
                 self._turns.see(message.sequence_number, key_of(message))
 
     def _send(self, action: Send) -> OrderedSteps[Sent]:
-        """What is in turn is sent; the rest waits, which is nobody's fault.
+        """Send the messages whose turn it is; the others wait without being counted as failed.
 
-        A group may hold messages of its session that appear at a time of their own: these keep no order.
+        A group may contain messages of the session with a scheduled time: these have no order.
         """
         ready = len(action.items)
         if self._is_kept:
@@ -131,7 +131,7 @@ class InTurn:
         return sent
 
     def in_turn(self, numbers: list[int]) -> list[int]:
-        """Which of these messages in the queue wait for no older one of their session."""
+        """Those of these messages in the queue without an older message of their session."""
         return self._turns.in_turn(numbers) if self._is_kept else numbers
 
     # Barriers ------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class InTurn:
 
 
 def key_of(message: Any) -> str | None:
-    """The session of a message from the backlog, None where it has none or appears at a time of its own."""
+    """The session of a message from the backlog; None without a session or with a scheduled time."""
     properties = message.application_properties or {}
     path, session = path_of(message), properties.get(SESSION_ID.encode())
     if not path or session is None or SCHEDULED_ENQUEUE_TIME.encode() in properties:

@@ -33,7 +33,7 @@ class Round:
 
 
 class Settling:
-    """Completes what was sent, defers or gives back what waits, and dead-letters what cannot be restored."""
+    """Completes sent messages, defers or releases waiting ones, and dead-letters those that cannot be restored."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Settling:
         self._report, self._may_work, self._utc_now = report, may_work, utc_now
 
     def complete(self, round_: Round) -> Steps:
-        """Takes out of the queue what was sent."""
+        """Complete the sent messages in the queue."""
         if not round_.done:
             return
         done, round_.done = round_.done, []

@@ -22,7 +22,7 @@ _LOGGER = logging.getLogger("pairing")
 
 
 class StoredLedger:
-    """Where the ledger of a queue is kept while one syphon serves it under a lease with this fencing token."""
+    """The stored ledger of a queue, while one syphon serves it under a lease with this fencing token."""
 
     def __init__(
         self, host: SyphonHost, queue: str, created_at: str, token: int | None, holds: Callable[[], bool]
@@ -36,7 +36,7 @@ class StoredLedger:
         self._applied_at = float("-inf")
 
     def read(self) -> Ledger:
-        """The ledger as the last syphon of this queue stored it; a new one for a queue created anew. May take 2 s."""
+        """The ledger as the last syphon of this queue stored it; a new one for a new queue. May take 2 s."""
         ledger = Ledger(self._queue, self._created_at)
         try:
             kept = self._kept()
@@ -48,9 +48,9 @@ class StoredLedger:
         return kept
 
     def keep(self, ledger: Ledger) -> bool:
-        """Stores the ledger, where Redis answers; False where a later syphon does so by now. May take 2 s.
+        """Store the ledger; False if a later syphon stores it now. May take 2 s.
 
-        Where Redis does not answer, ``holds`` decides: what this process can know of its lease by itself.
+        If Redis does not answer, ``holds`` decides by what this process knows of its lease.
         """
         if self._shared is None:
             return True
@@ -93,5 +93,5 @@ class StoredLedger:
 
 
 def same_queue(one: str, other: str) -> bool:
-    """Whether these creation times are of one queue; where one is not known, its ledger is not given up for that."""
+    """Whether these creation times belong to one queue; if one is unknown, the ledger is kept."""
     return not one or not other or one == other

@@ -80,7 +80,7 @@ class RedisCoordination:
         client = CheckedRedis.from_url(
             url,
             decode_responses=True,
-            encoding_errors="replace",  # what is no text makes no sense, but stops nothing
+            encoding_errors="replace",  # invalid UTF-8 is replaced, and does not stop the reader
             socket_timeout=_ANSWER_S,
             socket_connect_timeout=_ANSWER_S,
             retry=Retry(NoBackoff(), 0),  # the loops below try again, and know what else waits

@@ -54,7 +54,8 @@ class Facts:
             self.dropped += 1
             if self.dropped % _MOST_FACTS == 1:
                 _LOGGER.error(
-                    "pairing: Redis was away so long that the oldest of %d events or records are lost", len(facts)
+                    "pairing: Redis was unavailable for too long: the oldest of %d events or records are lost",
+                    len(facts),
                 )
         facts.append(fact)
 

@@ -12,7 +12,7 @@ class KnownHealth:
     def __init__(self, process: str) -> None:
         self._process = process
         self._known: dict[str, SharedHealth] = {}
-        self._withheld: set[str] = set()  # known here, and not passed on: what was to be reported came first
+        self._withheld: set[str] = set()  # known, but not passed on because of a pending report
 
     def __iter__(self) -> Iterator[SharedHealth]:
         return iter(list(self._known.values()))

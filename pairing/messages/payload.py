@@ -16,14 +16,16 @@ from pairing.messages.sizes import EMPTY_BATCH, ENTRY, STEP, backlog_overhead, b
 from pairing.telemetry.metering import billing_units
 
 STANDARD_LIMIT = 262_144
-"""Bytes of the largest message in the Standard tier, assumed until a link to the backlog reports the real limit."""
+"""The message size limit of the Standard tier, assumed until a link to the backlog reports the real limit."""
 REWRITTEN_AT_ONCE = 50
 """Messages of a batch, which take some milliseconds."""
 _AT_ONCE = 64
 _DATA = AmqpMessageBodyType.DATA
 _TEXT = frozenset({str, type(None)})
 _NAMES = ("application_properties", "annotations", "footer", "delivery_annotations", "body_type")
-_KEPT_AS = tuple(f"_{name}" for name in _NAMES)  # the public ones are properties: half a microsecond for all
+_KEPT_AS = tuple(
+    f"_{name}" for name in _NAMES
+)  # the public ones are properties, which would cost half a microsecond in total
 _sections = attrgetter(*(_KEPT_AS if set(_KEPT_AS) <= vars(AmqpAnnotatedMessage(data_body=b"")).keys() else _NAMES))
 _PLAIN_SECTIONS: tuple[tuple[Any, ...], ...] = ((None, {}, None, None, _DATA), (None, None, None, None, _DATA))
 _PLAIN = 104 + 13 * 5  # the sections, and the length of each of the 13 properties
@@ -34,7 +36,7 @@ Messages = OneMessage | Iterable[OneMessage]
 
 
 class PairedMessageBatch(ServiceBusMessageBatch):
-    """A batch that keeps its messages, and grows no larger than a backlog queue takes once they are rewritten."""
+    """A batch that keeps its messages, and stays within the limit of a backlog queue after rewriting."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class PairedMessageBatch(ServiceBusMessageBatch):
         """The messages as they were added."""
 
     def add_message(self, message: OneMessage) -> None:
-        """Add one message; MessageSizeExceededError where it, or its way through the backlog, does not fit."""
+        """Add one message; MessageSizeExceededError if it does not fit, as it is or rewritten for the backlog."""
         ready = ready_message(message)
         if self._create is not None:
             self._create(ready, self._path)
@@ -63,7 +65,9 @@ class PairedMessageBatch(ServiceBusMessageBatch):
         if not self.messages:
             reserve += envelope_size(ready)
         before, whole = self.size_in_bytes, self.max_size_in_bytes
-        if self._backlog_limit is not None:  # the primary may take more, a Premium one paired with a Standard one does
+        if (
+            self._backlog_limit is not None
+        ):  # the primary may accept more, for example a Premium one paired with a Standard one
             self._max_size_in_bytes = min(whole, self._backlog_limit() - self._reserved - reserve)
         try:
             super().add_message(ready)
@@ -82,7 +86,7 @@ class Payload:
     def __init__(self, messages: list[ServiceBusMessage], outgoing: Any, path: str) -> None:
         self.messages = messages
         self.outgoing = outgoing
-        """What the SDK's sender gets for the primary."""
+        """The argument of the SDK's sender for the primary."""
         self.path = path
         self._rewritten: Any = None
         self._copies: list[ServiceBusMessage] = []
@@ -90,7 +94,7 @@ class Payload:
         self.units = 0
 
     def measure(self, backlog_limit: int, require_headroom: bool) -> None:
-        """Know size and billing units; MessageSizeExceededError where the backlog could not take the message."""
+        """Determine size and billing units; MessageSizeExceededError if the backlog could not accept the message."""
         if isinstance(self.outgoing, PairedMessageBatch):
             self.size, self.units = self.outgoing.size_in_bytes, self.outgoing.units
             return
@@ -110,7 +114,7 @@ class Payload:
             if needed > limit:  # a bound, which is far from the size of many small messages
                 needed = backlog_size(self.messages, self.path)
         if needed > limit:
-            # The sizes of the messages of a list do not add up to what the list takes as one transfer.
+            # The sum of the sizes of a list's messages differs from the size of the transfer.
             is_list = isinstance(self.outgoing, list)
             what = "The messages take" if is_list else f"The message takes {self.size} bytes and"
             raise MessageSizeExceededError(
@@ -119,7 +123,7 @@ class Payload:
             )
 
     def rewritten(self) -> Any:
-        """What the SDK's sender gets for a backlog queue."""
+        """The argument of the SDK's sender for a backlog queue."""
         if self._rewritten is None:
             messages = self.messages
             if self.outgoing is messages[0]:
@@ -141,9 +145,9 @@ class Payload:
         return rewritten_plainly(message, self.path) or to_backlog(message, self.path)
 
     def parts(self) -> "list[tuple[str | None, Payload]]":
-        """What is sent of each session, in the order in which each comes first.
+        """The messages of each session, in the order of their first messages.
 
-        A message without session, or with a time of its own to appear at, has no order to keep: its session is None.
+        Messages without session, or with a scheduled time, have no order to keep: their session is None.
         """
         found = by_session(self.messages, lambda message: message.scheduled_enqueue_time_utc is None)
         if len(found) == 1:
@@ -157,13 +161,13 @@ class Payload:
 
 
 def small_bound(message: ServiceBusMessage) -> int | None:
-    """Not less than the size of a small message of the plainest kind, in a microsecond; None for all others."""
+    """An upper bound of the size of a small, plain message, within a microsecond; None for all others."""
     raw = message.raw_amqp_message
-    properties = raw.properties  # whose truth would cost a microsecond: it counts its fields
+    properties = raw.properties  # evaluating its truth would cost a microsecond, because it counts fields
     if properties is None or _sections(raw) not in _PLAIN_SECTIONS:
         return None
     try:
-        (data,) = getattr(raw, "_data_body", None) or raw.body  # the public one makes a generator each time
+        (data,) = getattr(raw, "_data_body", None) or raw.body  # the public one creates a generator each time
         text = "".join(filter(None, properties.__dict__.values()))
     except (TypeError, ValueError):  # an id that is no text, or several sections
         return None
@@ -172,9 +176,9 @@ def small_bound(message: ServiceBusMessage) -> int | None:
 
 
 def plain_size(message: Any, backlog_limit: int) -> int:
-    """The bound of a small message of the plainest kind, as most are, which has an id now; 0 for all others.
+    """The bound of a small, plain message, which gets an id; 0 for all others.
 
-    Such a message is ready to be sent as it is, is one billing unit, and fits the backlog.
+    Such a message can be sent as it is, is one billing unit, and fits the backlog.
     """
     if type(message) is not ServiceBusMessage:
         return 0
@@ -189,7 +193,7 @@ _ids: list[str] = []
 
 
 def new_id() -> str:
-    """A UUID4 as text; made by the hundred, which takes a fifth of the time, and by each process for itself."""
+    """A UUID4 as text; generated in hundreds, which takes a fifth of the time, and per process."""
     try:
         return _ids.pop()
     except IndexError:
@@ -210,11 +214,11 @@ def _uuid4(digits: str) -> str:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_ids.clear)  # or parent and child would send the same ids
+    os.register_at_fork(after_in_child=_ids.clear)  # otherwise parent and child would use the same ids
 
 
 def ready_message(message: OneMessage) -> ServiceBusMessage:
-    """One message as it can be sent: with an id, and none of the properties that are the library's own."""
+    """One message ready to be sent: with an id, and without reserved properties."""
     ready = message if type(message) is ServiceBusMessage else as_message(message)
     raw = ready.raw_amqp_message
     if raw.properties is None:
@@ -227,7 +231,7 @@ def ready_message(message: OneMessage) -> ServiceBusMessage:
 
 
 def payload(messages: Messages | ServiceBusMessageBatch, path: str) -> Payload | None:
-    """What is to be sent; None where there is nothing (an empty list or batch, which the SDK lets pass, too)."""
+    """The payload of a call; None if there is nothing to send (an empty list or batch, which the SDK accepts, too)."""
     if isinstance(messages, _ONE):
         one = ready_message(messages)
         return Payload([one], one, path)
@@ -249,7 +253,7 @@ def _messages_of(batch: ServiceBusMessageBatch) -> list[ServiceBusMessage]:
 
 
 def rewritten_plainly(message: ServiceBusMessage, path: str) -> ServiceBusMessage | None:
-    """What ``to_backlog`` makes of a message that has nothing but data and text properties; None for all others."""
+    """``to_backlog`` for a message that has only data and text properties; None for all others."""
     raw, properties = message.raw_amqp_message, message.raw_amqp_message.properties
     header: Any = raw.header
     if raw.application_properties or raw.annotations or raw.footer or raw.body_type is not _DATA or properties is None:
@@ -270,7 +274,7 @@ def rewritten_plainly(message: ServiceBusMessage, path: str) -> ServiceBusMessag
 
 
 def scheduled_payload(messages: Messages, when: datetime, path: str) -> Payload | None:
-    """What is to be scheduled; the time is written on the messages, as the SDK does."""
+    """The payload of scheduled messages; the time is written into the messages, as the SDK does."""
     ready = payload(messages, path)
     for message in ready.messages if ready else ():
         message.scheduled_enqueue_time_utc = when
@@ -278,7 +282,7 @@ def scheduled_payload(messages: Messages, when: datetime, path: str) -> Payload 
 
 
 def by_session(messages: Iterable[Any], is_ordered: Callable[[Any], bool]) -> dict[str | None, list[Any]]:
-    """The messages by session, in the order in which each comes first; None: those that no order is kept for."""
+    """The messages by session, in the order of their first messages; None for messages without an order."""
     found: dict[str | None, list[Any]] = {}
     for message in messages:
         found.setdefault(message.session_id if is_ordered(message) else None, []).append(message)

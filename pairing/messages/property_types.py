@@ -35,16 +35,16 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class CannotEncodeError(ValueError):
-    """The SDK has no way to encode this value where it stands, though it could decode it."""
+    """The SDK cannot encode this value in this place, although it could decode it."""
 
 
 def typed(name: str, value: Any) -> dict[str, Any]:
-    """A value with its AMQP type, as the SDK's encoder takes it."""
+    """A value with its AMQP type, in the form of the SDK's encoder."""
     return {"TYPE": name, "VALUE": value}
 
 
 def describe(value: Any) -> tuple[Any, Types | None]:
-    """What to encode in place of ``value``, and its types where a receiver could not guess them (None: it can)."""
+    """The value to encode in place of ``value``, and its types if a receiver could not guess them (otherwise None)."""
     match value:
         case None | bool() | int() | float() | str():
             return value, None
@@ -53,7 +53,7 @@ def describe(value: Any) -> tuple[Any, Types | None]:
         case bytes() | bytearray():
             return value, "x"
         case Decimal():
-            return str(value), "d"  # the SDK encodes decimals that it cannot decode
+            return str(value), "d"  # the SDK encodes decimals, but cannot decode them
         case {"TYPE": str(name), "VALUE": inner}:
             return _describe_typed(name, inner, value)
         case dict() | list() | tuple():
@@ -62,7 +62,7 @@ def describe(value: Any) -> tuple[Any, Types | None]:
 
 
 def describe_whole(value: Any) -> tuple[Any, Types | None]:
-    """``describe`` for the body of a message, where the SDK takes ``{"TYPE": …, "VALUE": …}`` for a map."""
+    """``describe`` for the body of a message, where the SDK treats ``{"TYPE": …, "VALUE": …}`` as a map."""
     match value:
         case dict():
             return _describe_map(value)
@@ -105,7 +105,7 @@ def _describe_map(mapping: dict[Any, Any]) -> tuple[dict[Any, Any], dict[str, An
 
 
 def retype(value: Any, types: Types | None = None) -> Any:
-    """The decoded ``value`` as the SDK must be given it, so that it is encoded with its types again."""
+    """The decoded ``value`` in the form that makes the SDK encode it with its types again."""
     if isinstance(types, str):
         return _retype_leaf(value, types)
     inner = types or {}
@@ -128,7 +128,7 @@ def retype(value: Any, types: Types | None = None) -> Any:
 
 
 def retype_whole(value: Any, types: Types | None = None) -> Any:
-    """``retype`` for the body of a message or a map's key: plain Python values only, no ``{"TYPE": …}``."""
+    """``retype`` for the body of a message or a map's key: plain Python values only, without ``{"TYPE": …}``."""
     if isinstance(value, dict) and not hasattr(value, "descriptor"):
         return _retype_items(value, types if isinstance(types, dict) else {})
     match retype(value, types):
@@ -151,12 +151,12 @@ def from_milliseconds(milliseconds: int) -> datetime | None:
 
 
 def to_milliseconds(when: datetime) -> int:
-    """The AMQP timestamp of a time as the SDK encodes it, its rounding of far years included; no zone means UTC."""
+    """The AMQP timestamp of a time as the SDK encodes it, with its rounding of distant years; naive times are UTC."""
     return int(calendar.timegm(when.utctimetuple()) * 1000 + when.microsecond / 1000)
 
 
 def text(value: bytes | str) -> str:
-    """A decoded string; UnicodeDecodeError where it is none."""
+    """A decoded string; UnicodeDecodeError if it is invalid."""
     return value if isinstance(value, str) else value.decode()
 
 
@@ -182,7 +182,7 @@ def _retype_leaf(value: Any, letter: str) -> Any:
 def _described(value: Any, types: Types | None) -> tuple[Any, Any]:
     descriptor = typed("SYMBOL" if isinstance(value.descriptor, bytes) else "ULONG", value.descriptor)
     if isinstance(value, int) and types is None:
-        return descriptor, typed("LONG", int(value))  # .NET's described times are longs, however small
+        return descriptor, typed("LONG", int(value))  # .NET encodes described times as longs, even small ones
     kinds: tuple[type[Any], ...] = (int, float, bytes, list, dict)
     plain = next(kind(value) for kind in kinds if isinstance(value, kind))
     return descriptor, retype(plain, types)

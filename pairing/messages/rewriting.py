@@ -52,17 +52,17 @@ _BROKER_ANNOTATIONS = frozenset(
 _DEAD_LETTER_MARKS = ("DeadLetterReason", "DeadLetterErrorDescription")
 _DATA = AmqpMessageBodyType.DATA
 _TICKS_PER_MILLISECOND = 10_000
-_LONGEST_TTL_MS = 2**32 - 1  # an AMQP header cannot say more: 49 days
+_LONGEST_TTL_MS = 2**32 - 1  # the limit of an AMQP header: 49 days
 _FOREVER_TICKS = 2**63 - 1  # TimeSpan.MaxValue
 
 Sendable = ServiceBusMessage | AmqpAnnotatedMessage | Mapping[str, Any]
-"""What the SDK's senders take for one message."""
+"""The types that the SDK's senders accept as one message."""
 
 
 class PoisonedMessage(ValueError):
-    """A message in a backlog queue that cannot be restored: one of its reserved properties is missing or wrong.
+    """A message in a backlog queue that cannot be restored, because a reserved property is missing or invalid.
 
-    ``property`` names it; the text contains its type and value too.
+    ``property`` names it; the text also contains its type and value.
     """
 
     def __init__(self, name: str, value: Any) -> None:
@@ -72,7 +72,7 @@ class PoisonedMessage(ValueError):
 
 
 def as_message(message: Sendable) -> ServiceBusMessage:
-    """One message to send, of any form the SDK takes; a received one as ``copy_for_send`` gives it."""
+    """One message to send, from any form that the SDK accepts; a received one as from ``copy_for_send``."""
     match message:
         case ServiceBusReceivedMessage():
             return copy_for_send(message)
@@ -86,23 +86,23 @@ def as_message(message: Sendable) -> ServiceBusMessage:
 
 
 def ensure_message_id(message: ServiceBusMessage) -> None:
-    """Gives a message without an id a UUID4, so that a second delivery can be distinguished from a second message."""
+    """Give a message without an id a UUID4, so that a second delivery can be distinguished from a second message."""
     properties = message.raw_amqp_message.properties
     if properties is None or not properties.message_id:
         message.message_id = str(uuid4())
 
 
 def check_reserved(message: ServiceBusMessage) -> None:
-    """ValueError that names the property where a message already carries one of ``RESERVED``."""
+    """Raise a ValueError that names the property if a message already has one of ``RESERVED``."""
     for key in message.application_properties or ():
         if (name := text(key)) in RESERVED:
             raise ValueError(f"application property {name} is reserved for messages on their way through a backlog")
 
 
 def copy_for_send(received: ServiceBusMessage) -> ServiceBusMessage:
-    """A received message as a new one: body and properties equal, what its broker wrote on it left out.
+    """A received message as a new one: equal body and properties, without the annotations of its broker.
 
-    Property types are guessed from the decoded values; a schedule that is over is dropped.
+    Property types are guessed from the decoded values; a past schedule is dropped.
     """
     raw = received.raw_amqp_message
     header = AmqpMessageHeader()
@@ -117,9 +117,9 @@ def copy_for_send(received: ServiceBusMessage) -> ServiceBusMessage:
 
 
 def to_backlog(message: ServiceBusMessage, path: str) -> ServiceBusMessage:
-    """A copy of ``message``, which stays as it is, that a backlog queue takes and ``restore`` turns back.
+    """A copy of ``message`` for a backlog queue, which ``restore`` converts back; ``message`` is not changed.
 
-    ``path`` is the entity it is meant for. ValueError names a reserved property that the message already has.
+    ``path`` is its destination. ValueError names a reserved property that the message already has.
     """
     check_reserved(message)
     raw = message.raw_amqp_message
@@ -140,17 +140,17 @@ def to_backlog(message: ServiceBusMessage, path: str) -> ServiceBusMessage:
         header.durable, header.priority = raw.header.durable, raw.header.priority
         if raw.header.time_to_live is not None:
             carried[TIME_TO_LIVE] = typed("LONG", raw.header.time_to_live * _TICKS_PER_MILLISECOND)
-            properties.absolute_expiry_time = None  # the SDK computes it from the time-to-live, whenever it sends
+            properties.absolute_expiry_time = None  # the SDK computes it from the time-to-live on every send
     if when is not None:
         carried[SCHEDULED_ENQUEUE_TIME] = typed("TIMESTAMP", when)
     return _build(raw, header, properties, carried, annotations, types, outward=True)
 
 
 def restore(received: ServiceBusMessage) -> tuple[str, ServiceBusMessage]:
-    """The path of the entity that a message from a backlog queue is meant for, and the message as it was sent to it.
+    """The destination of a message from a backlog queue, and the message as it was sent there.
 
-    Raises ``PoisonedMessage`` where a reserved property is missing or wrong, ``CannotEncodeError`` where the SDK could
-    decode the message but has no way to encode it again.
+    Raises ``PoisonedMessage`` if a reserved property is missing or invalid, ``CannotEncodeError`` if the SDK could
+    decode the message but cannot encode it again.
     """
     raw = received.raw_amqp_message
     carried = {text(key): value for key, value in (raw.application_properties or {}).items()}
@@ -174,11 +174,11 @@ def restore(received: ServiceBusMessage) -> tuple[str, ServiceBusMessage]:
             annotations[_SCHEDULED_ANNOTATION] = _time(SCHEDULED_ENQUEUE_TIME, scheduled)
         return path, _build(raw, header, properties, _retyped(carried, types.get("p")), annotations, types)
     except (LookupError, AttributeError, TypeError, ArithmeticError, UnicodeDecodeError) as error:
-        raise PoisonedMessage(PROPERTY_TYPES, written) from error  # types that do not fit the values
+        raise PoisonedMessage(PROPERTY_TYPES, written) from error  # types that do not match the values
 
 
 def resubmission(dead_lettered: ServiceBusMessage) -> ServiceBusMessage:
-    """A copy of a backlog queue's dead letter to send to that queue again: without the marks of its dead-lettering."""
+    """A copy of a backlog queue's dead letter for that queue, without the dead-letter properties."""
     message = copy_for_send(dead_lettered)
     kept = message.application_properties or {}
     message.application_properties = {key: value for key, value in kept.items() if key not in _DEAD_LETTER_MARKS}
@@ -186,14 +186,14 @@ def resubmission(dead_lettered: ServiceBusMessage) -> ServiceBusMessage:
 
 
 def ping_message() -> ServiceBusMessage:
-    """A message that asks an entity whether it accepts sends: empty, gone after a second, fit for sessions too."""
+    """A message that tests whether an entity accepts sends: empty, expires after a second, valid with sessions too."""
     return ServiceBusMessage(
         None, content_type=PING_CONTENT_TYPE, time_to_live=timedelta(seconds=1), session_id=uuid4().hex
     )
 
 
 def is_ping(message: ServiceBusMessage) -> bool:
-    """Whether a message, sent or received, is a ping: empty, and of the content type that only pings have."""
+    """Whether a sent or received message is a ping: empty, and with the content type of pings."""
     return message.content_type == PING_CONTENT_TYPE and not _has_body(message.raw_amqp_message)
 
 
@@ -255,7 +255,7 @@ def _copy(properties: AmqpMessageProperties | None) -> AmqpMessageProperties:
 
 
 def _properties(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> AmqpMessageProperties:
-    """A copy of decoded properties: an id stays a string unless ``types`` say that it is binary."""
+    """A copy of decoded properties: an id stays a string unless ``types`` says that it is binary."""
     properties = _copy(raw.properties)
     for letter, name in (("m", "message_id"), ("c", "correlation_id")):
         value = getattr(properties, name)
@@ -266,11 +266,11 @@ def _properties(raw: AmqpAnnotatedMessage, types: dict[str, Any]) -> AmqpMessage
 
 
 def _described(values: dict[Any, Any] | None, section: str, types: dict[str, Any]) -> dict[Any, Any]:
-    """A section's values as they are sent, noting in ``types`` what a receiver could not guess."""
+    """The values of a section as they are sent; types that a receiver could not guess are added to ``types``."""
     sent, noted = {}, {}
     for key, value in (values or {}).items():
         if isinstance(value, bytes) and section == "p":
-            value = value.decode()  # so does the SDK: in application properties bytes are text
+            value = value.decode()  # like the SDK: in application properties bytes are text
         sent[key], value_types = describe(value)
         if value_types is not None:
             noted[_name(key)] = value_types
@@ -294,7 +294,7 @@ def _retyped_annotations(values: Mapping[Any, Any] | None, types: Types | None) 
 
 
 def _annotations(raw: AmqpAnnotatedMessage, types: Types | None) -> dict[Any, Any]:
-    """The annotations that are the user's own, and a schedule that the user has set since."""
+    """The user's own annotations, and a schedule that the user has set afterwards."""
     kept = {key: value for key, value in (raw.annotations or {}).items() if key not in _BROKER_ANNOTATIONS}
     if isinstance(kept.get(_SCHEDULED_ANNOTATION), int):
         del kept[_SCHEDULED_ANNOTATION]
@@ -303,7 +303,7 @@ def _annotations(raw: AmqpAnnotatedMessage, types: Types | None) -> dict[Any, An
 
 
 def _take_schedule(annotations: dict[Any, Any]) -> int | None:
-    """Takes the schedule out of ``annotations``, in milliseconds."""
+    """Remove the schedule from ``annotations`` and return it, in milliseconds."""
     for key in (_SCHEDULED_ANNOTATION, _SCHEDULED_ANNOTATION.decode()):
         match annotations.pop(key, None):
             case datetime() as when:

@@ -14,17 +14,17 @@ from pairing.messages.rewriting import to_backlog
 STEP = 65_536
 """Bytes of one billing unit."""
 NEAR = 4_096
-"""How near a step or a limit the bound must be for the exact size to be worth its price."""
+"""The distance from a step or limit within which the exact size is computed."""
 
 _DATA = AmqpMessageBodyType.DATA
 EMPTY_BATCH = ServiceBusMessageBatch().size_in_bytes
-"""Bytes of a batch without messages."""
+"""Size of an empty batch in bytes."""
 ENTRY = 8
 """Bytes that a batch adds to a message of 256 bytes or more, as the SDK counts."""
 _SMALL, _SMALL_ENTRY = 256, 5
 _SECTIONS = 96  # descriptors and lengths of all sections, the header, two times
 _VALUE = 5  # the longest constructor and length
-_MANY = 200  # properties beyond which the bound would be too loose
+_MANY = 200  # properties for which the bound would be too loose
 _ENVELOPE = 29  # the properties of a batch: descriptor, list, the id's constructor, and what is left out
 _ENVELOPE_KEY = 38  # its annotations: descriptor, map, the key's name and the value's constructor
 _FIXED = {type(None): 2, bool: 3, int: 9, float: 9, datetime: 9, UUID: 17, Decimal: 17}
@@ -34,7 +34,7 @@ _PATH, _SESSION, _TTL, _SCHEDULE, _LARGER_MAP = 16, 22, 28, 42, 6
 
 
 def encoded_size(message: ServiceBusMessage) -> int:
-    """The exact size in bytes, by the SDK's own encoder: some hundred microseconds."""
+    """The exact size in bytes, by the SDK's own encoder; takes some hundred microseconds."""
     batch = ServiceBusMessageBatch(max_size_in_bytes=2**62)
     batch.add_message(message)
     added = batch.size_in_bytes - EMPTY_BATCH
@@ -42,7 +42,7 @@ def encoded_size(message: ServiceBusMessage) -> int:
 
 
 def message_size(message: ServiceBusMessage, limit: int | None = None) -> int:
-    """At least the size in bytes: cheap, and exact within 4 KiB of a 64 KB step or of ``limit``."""
+    """An upper bound of the size in bytes: cheap, and exact within 4 KiB of a 64 KB step or of ``limit``."""
     bound = size_bound(message)
     if bound is None or _is_near(bound, limit):
         return encoded_size(message)
@@ -50,17 +50,19 @@ def message_size(message: ServiceBusMessage, limit: int | None = None) -> int:
 
 
 def received_size(message: ServiceBusMessage) -> int:
-    """``message_size``; about the length of its text for what the SDK can decode and not encode: never an error."""
+    """``message_size``, or the length of its text if the SDK can decode but not encode it; never an error."""
     try:
         return message_size(message)
-    except Exception:  # a message that has come must not be kept from its receiver for being counted
+    except Exception:  # metering must not keep a received message from its receiver
         raw = message.raw_amqp_message
         body = raw.body if raw.body_type == AmqpMessageBodyType.VALUE else list(raw.body)
         return _SECTIONS + len(repr((body, raw.application_properties, raw.annotations, raw.footer)))
 
 
 def size_bound(message: ServiceBusMessage) -> int | None:
-    """Not less than the encoded size and less than 4 KiB more, in microseconds; None where only encoding can tell."""
+    """An upper bound, less than 4 KiB above the encoded size, within microseconds; None if only encoding can determine
+    it.
+    """
     raw = message.raw_amqp_message
     size = _SECTIONS
     if raw.body_type is _DATA:
@@ -79,7 +81,7 @@ def size_bound(message: ServiceBusMessage) -> int | None:
 
 
 def backlog_overhead(message: ServiceBusMessage, path: str) -> int:
-    """How many bytes at most the rewriting for the backlog of the entity ``path`` adds to ``message`` in a batch."""
+    """The maximum number of bytes that rewriting for the backlog of ``path`` adds to ``message`` in a batch."""
     raw = message.raw_amqp_message
     if not _is_plain(message):
         before, after = encoded_size(message), encoded_size(to_backlog(message, path))
@@ -95,7 +97,7 @@ def backlog_overhead(message: ServiceBusMessage, path: str) -> int:
 
 
 def backlog_size(messages: Sequence[ServiceBusMessage], path: str) -> int:
-    """The exact size in bytes of several messages that are sent to a backlog queue together, as a batch."""
+    """The exact size in bytes of a batch of messages that are sent to a backlog queue."""
     batch = ServiceBusMessageBatch(max_size_in_bytes=2**62)
     for message in messages:
         batch.add_message(to_backlog(message, path))
@@ -103,9 +105,9 @@ def backlog_size(messages: Sequence[ServiceBusMessage], path: str) -> int:
 
 
 def envelope_size(first: ServiceBusMessage) -> int:
-    """How many bytes at most the SDK adds to a batch for its first message, beyond what it counts.
+    """The maximum number of bytes that the SDK adds to a batch for its first message, beyond its own count.
 
-    A batch that was rewritten for the backlog carries that message's id and partition key, but no session.
+    A batch that was rewritten for the backlog has that message's id and partition key, but no session.
     """
     size = _ENVELOPE + len(str(first.message_id or "").encode())
     if first.partition_key is not None:
@@ -122,7 +124,7 @@ def _is_near(bound: int, limit: int | None) -> bool:
 
 
 def _is_plain(message: ServiceBusMessage) -> bool:
-    """Whether no value needs its type named beside it."""
+    """Whether no value needs a type description."""
     raw = message.raw_amqp_message
     if raw.footer or (raw.body_type is not _DATA and raw.body is not None):
         return False

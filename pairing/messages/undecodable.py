@@ -15,17 +15,17 @@ _SEQUENCE_NUMBER = b"x-opt-sequence-number"
 
 @dataclass(frozen=True, slots=True)
 class Undecoded:
-    """What is known of a message that could not be decoded."""
+    """The known data of a message that could not be decoded."""
 
     lock_token: UUID
     sequence_number: int
-    """0 where not even that could be read."""
+    """0 if unreadable."""
 
 
 def undecoded(receiver: Any, received: list[Any]) -> list[Undecoded]:
-    """What the receiver took and did not hand out, because it cannot be decoded.
+    """The messages that the receiver received and did not return, because they cannot be decoded.
 
-    To be asked when everything handed out before has been settled, apart from ``received``.
+    Call it when all earlier messages have been settled, apart from ``received``.
     """
     with contextlib.suppress(AttributeError, LookupError, TypeError, ValueError):
         handler = receiver._handler
@@ -40,13 +40,13 @@ def undecoded(receiver: Any, received: list[Any]) -> list[Undecoded]:
 
 
 def dead_lettering(found: Undecoded, reason: str, description: str) -> dict[str, Any]:
-    """The arguments with which the SDK dead-letters a message by its lock alone."""
+    """The arguments with which the SDK dead-letters a message by its lock."""
     details = {"deadletter-reason": reason, "deadletter-description": description}
     return {"settlement": "suspended", "lock_tokens": [found.lock_token], "dead_letter_details": details}
 
 
 def _number(link: Any, tag: bytes) -> int:
-    """The sequence number in the annotations, which come before whatever could not be decoded; while it is kept."""
+    """The sequence number in the annotations, which precede the undecodable part, while the SDK keeps it."""
     with contextlib.suppress(Exception):
         from azure.servicebus._pyamqp._decode import _DECODE_BY_CONSTRUCTOR
 

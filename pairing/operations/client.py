@@ -32,7 +32,7 @@ _TOO_LATE = "Rewriting the messages for the backlog took all the time; nothing w
 
 
 class BacklogLink(Protocol):
-    """A link to a backlog queue, of either world."""
+    """A link to a backlog queue, for threads or asyncio."""
 
     @property
     def sender(self) -> Any: ...
@@ -49,10 +49,10 @@ PagesT = TypeVar("PagesT")
 
 
 class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT]):
-    """A paired client over the SDK; each operation is run by a method of the blocking and of the asyncio client."""
+    """The operations of a paired client; methods of the blocking and the asyncio client run them."""
 
     _metered_classes: tuple[type, type, type]
-    """The classes of a receiver, a session and pages that count."""
+    """The metered classes of a receiver, a session and pages."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     @abstractmethod
     def _link_to(self, role: Role, name: str, *, warm: bool = False, **keywords: Any) -> LinkT:
-        """A new link to an entity, not open yet; ``warm``: to be kept open while it is not used."""
+        """A new link to an entity, not open yet; ``warm``: kept open while it is not used."""
 
     @abstractmethod
     def _all_links(self) -> list[LinkT]:
@@ -120,15 +120,15 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     @abstractmethod
     def _begin_working(self) -> None:
-        """The backlog queues are known: start what works in the background, and allow sends."""
+        """The backlog queues are known: start background work, and allow sends."""
 
     @abstractmethod
     def _pause(self, wait_s: float) -> object:
-        """Wait so long, unless the client is closed."""
+        """Wait for this time, unless the client is closed."""
 
     @abstractmethod
     def _administer(self, action: ListQueues | CreateQueue) -> Eventually[Reply]:
-        """Ask the secondary namespace."""
+        """Perform an action of the secondary's administration."""
 
     def _forked(self) -> None:
         super()._forked()
@@ -138,7 +138,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
 
     @abstractmethod
     def _forget_links(self) -> None:
-        """Leave the connections alone, which belong to the parent process."""
+        """Leave the connections alone, because they belong to the parent process."""
 
     # Opening -------------------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         self._begin_working()
 
     def _find_backlog_again(self) -> Operation[None]:
-        """Find or create the backlog queues in one try; meanwhile no other maintenance is done."""
+        """Find or create the backlog queues in one attempt, without other maintenance meanwhile."""
         if self._state != "opened":
             return
         paired = yield from self._find_backlog(tries=1)
@@ -178,7 +178,7 @@ class ClientOperations(PairedClient, Generic[LinkT, SenderT, ReceiverT, PagesT])
         return (yield from nested(flow, self._perform_administration))
 
     def _name_secondary(self) -> Operation[None]:
-        """Where the host does not contain the namespace's name, ask the namespace."""
+        """If the host does not contain the namespace's name, query the namespace."""
         name = None
         try:
             name = (yield from call(self.secondary.administration.get_namespace_properties)).name

@@ -28,7 +28,7 @@ SESSIONS_S = 60.0
 
 
 class MaintenanceCore:
-    """What is known of the backlog queues, and when to look at them again."""
+    """The state of the backlog queues, and when to read them again."""
 
     def __init__(self, client: PairedClient) -> None:
         self._paired = client
@@ -41,7 +41,7 @@ class MaintenanceCore:
         return any(machine.state is FAILED_OVER for machine in self._paired.pair_state.entities())
 
     def _must_look(self) -> bool:
-        """Whether this process shall look at the queues now: of a fleet one, and all where Redis does not answer."""
+        """Whether this process should read the queues now: one process of a fleet, or all if Redis does not answer."""
         if not (self._is_anything_failed_over() and self._is_time("fill", FILL_S / 6)):
             return False
         if (backlog := self._shared_backlog()) is not None:
@@ -53,7 +53,7 @@ class MaintenanceCore:
         return self._is_time("fill alone", FILL_S)
 
     def _filled(self, queues: Iterable[BacklogQueueInfo]) -> None:
-        """Note, and report to the fleet, how full the queues are."""
+        """Note the fill levels of the queues, and report them to the fleet."""
         client, at = self._paired, time.time()
         client.meter.count("manage", client.secondary.namespace, "*", operations=2, billing_units=2)
         of = {path.lower(): path for path in client.backlog_paths}
@@ -89,14 +89,14 @@ class MaintenanceCore:
         return SharedBacklog(coordination.shared)
 
     def _may_repair(self, every_s: float) -> bool:
-        """Whether this process shall look for deleted queues now: of a fleet one, all where Redis does not answer."""
+        """Whether this process should look for deleted queues now: one of a fleet, or all if Redis does not answer."""
         backlog = self._shared_backlog() if self._paired.backlog_paths else None
         with contextlib.suppress(Exception):
             return backlog is None or backlog.claim_repair(every_s)
         return True
 
     def _count_connections(self) -> None:
-        """Note how many connections are open to each end, for its brokered connections are on the bill."""
+        """Note the number of open connections to each end, because brokered connections are billed."""
         for end in (self._paired.primary, self._paired.secondary):
             self._paired.meter.connections(end.namespace, end.connections)
 
@@ -109,7 +109,7 @@ class MaintenanceCore:
 
 
 class MaintenanceOperations(MaintenanceCore):
-    """The tasks of maintenance, written once; threads and asyncio run one after the other."""
+    """The tasks of maintenance, which threads and asyncio run one after the other."""
 
     def __init__(self, client: ClientOperations[Any, Any, Any, Any]) -> None:
         super().__init__(client)
@@ -118,7 +118,7 @@ class MaintenanceOperations(MaintenanceCore):
 
     @abstractmethod
     def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call something that asks Redis, and so may block."""
+        """Call a function that accesses Redis, and may block."""
 
     @abstractmethod
     def _list_backlog_queues(self) -> Eventually[list[BacklogQueueInfo]]:
@@ -158,7 +158,7 @@ class MaintenanceOperations(MaintenanceCore):
         yield from ()
 
     def _look_at_fill(self) -> Operation[None]:
-        """While messages go to the backlog, know how full its queues are."""
+        """While messages go to the backlog, keep the fill levels of its queues current."""
         if (yield from call(self._ask_fleet, self._must_look)):
             queues = yield from call(self._list_backlog_queues)
             yield from call(self._ask_fleet, self._filled, queues)
@@ -179,7 +179,7 @@ class MaintenanceOperations(MaintenanceCore):
                 client._required_sessions.learn(path, is_required=bool(queue.requires_session))
 
     def _repair(self) -> Operation[None]:
-        """Goes on trying to find or create backlog queues: where there are none, or one may have been deleted."""
+        """Keep trying to find or create backlog queues, if there are none or one may have been deleted."""
         pause = max(seconds(self._client.options.creation_retry_interval), TICK_S)
         if self._client.backlog_paths:
             if not self._client.pair_state.rotation.is_doubtful:

@@ -24,24 +24,24 @@ MOST_AT_ONCE = 16
 CLAIMS_PER_INTERVAL = 4
 MOST_GRACE_S = 5.0
 PING_BYTES = 160
-"""What a ping takes on the wire, about."""
+"""The approximate size of a ping on the wire."""
 
 
 class Turns:
-    """Whose turn it is where not all can be tried at once: who was tried the longest ago, whatever came of it."""
+    """The order of entities if not all can be tried at once: the least recently tried first."""
 
     def __init__(self) -> None:
         self._tried_at: dict[str, float] = {}
 
     def next(self, due: list[PathAvailability]) -> list[PathAvailability]:
-        """As many as may be pinged at once."""
+        """Select as many as may be pinged at once."""
         chosen = sorted(due, key=lambda machine: self._tried_at.get(machine.path, 0.0))[:MOST_AT_ONCE]
         self._tried_at |= dict.fromkeys((machine.path for machine in chosen), time.monotonic())
         return chosen
 
 
 def ping_timeout_s(ping_timeout: float, interval: float) -> float:
-    """A ping is over before the next one of its entity may begin, in whichever process."""
+    """The timeout of a ping, so that it ends before the next one of its entity may begin in any process."""
     return min(ping_timeout, max(interval, 2.0))
 
 
@@ -57,11 +57,11 @@ class PingOperations:
 
     @abstractmethod
     def ping(self, path: str) -> PingResult | Awaitable[PingResult]:
-        """Ping one entity now; while another ping of it is under way, once that has ended."""
+        """Ping one entity now, after any ping of it that is in progress."""
 
     @abstractmethod
     def _start(self, machine: PathAvailability, grace_s: float) -> None:
-        """Claim a ping and make it, beside the caller."""
+        """Claim a ping and send it, concurrently to the caller."""
 
     @abstractmethod
     def _ask_fleet(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -21,7 +21,7 @@ ClassT = TypeVar("ClassT", bound=type)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A call is counted so: as it is billed where it succeeds, as an attempt, which nobody bills, where it fails."""
+    """How a call is counted: as billed if it succeeds, and as an unbilled attempt if it fails."""
 
     kind: str
     numbers: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class CountedReceive(Counted):
-    """Received messages are counted with their sizes; none at all are an empty receive."""
+    """Received messages are counted with their sizes; an empty result is an empty receive."""
 
     def __call__(self, count: Count, outcome: Any) -> None:
         """Count the messages of a call that has succeeded."""
@@ -60,7 +60,7 @@ SESSION: dict[str, Counted] = {"get_state": MANAGE, "set_state": MANAGE, "renew_
 def metered(
     table: dict[str, Counted], in_world: Callable[[Callable[..., Operation[Any]]], Callable[..., Any]]
 ) -> Callable[[ClassT], ClassT]:
-    """Wraps the methods of a class of the SDK that the table names; ``in_world`` runs an operation."""
+    """Wrap the methods of an SDK class that the table names; ``in_world`` runs an operation."""
 
     def wrap_all(class_: ClassT) -> ClassT:
         for name, counted in table.items():
@@ -85,7 +85,7 @@ def _metered_call(
 
 
 def count_received(count: Count, messages: list[ServiceBusReceivedMessage]) -> None:
-    """Count received messages, or that there were none."""
+    """Count received messages, or an empty receive."""
     if not messages:
         count("receive_empty", billing_units=1)
         return
@@ -94,9 +94,9 @@ def count_received(count: Count, messages: list[ServiceBusReceivedMessage]) -> N
 
 
 def count_handed_back(receiver: Any, callback: str) -> None:
-    """Have counted as ``receive`` what comes while nobody receives: credit outlives the call that granted it.
+    """Also count messages as ``receive`` that arrive while nothing receives, because credit outlives its call.
 
-    The SDK releases such a message at once and reports it to nobody; it was delivered, and is billed, all the same.
+    The SDK releases such a message immediately and reports it to nobody; it was delivered, and is billed nevertheless.
     """
     handler = getattr(receiver, "_handler", None)
     context = getattr(receiver, "_receive_context", None)
@@ -106,7 +106,7 @@ def count_handed_back(receiver: Any, callback: str) -> None:
 
     def counted(frame: Any, message: Any) -> Any:
         if not context.is_set():
-            with contextlib.suppress(Exception):  # of the SDK's making: the message must reach it in any case
+            with contextlib.suppress(Exception):  # the SDK's callback: the message must reach it in any case
                 count_received(receiver._count, [ServiceBusReceivedMessage(message, frame=frame, receiver=receiver)])
         return received(frame, message)
 
@@ -114,7 +114,7 @@ def count_handed_back(receiver: Any, callback: str) -> None:
 
 
 def meter_receiver(receiver: Any, receiver_class: type, session_class: type, count: Count) -> None:
-    """Let a receiver count from now on; it stays an instance of the SDK's class."""
+    """Let a receiver count from now on; it remains an instance of the SDK's class."""
     receiver.__class__ = receiver_class
     receiver._count = count
     if receiver.session is not None:
@@ -123,11 +123,11 @@ def meter_receiver(receiver: Any, receiver_class: type, session_class: type, cou
 
 
 def meter_pages(pages: Any, pages_class: type, count: Count) -> None:
-    """Let pages be counted as they are fetched."""
+    """Count pages when they are fetched."""
     pages.__class__ = pages_class
     pages._count = count
 
 
 def counting(meter: UsageMeter, namespace: str, entity: str) -> Count:
-    """Counts what is done for an entity."""
+    """A function that counts the operations of an entity."""
     return lambda kind, **numbers: meter.count(kind, namespace, entity, **numbers)

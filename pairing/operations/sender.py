@@ -23,11 +23,11 @@ from pairing.sessions.required import NOT_ALLOWED
 
 T = TypeVar("T")
 Attempt = Callable[[float], Operation[LinkFailure | None]]
-"""One attempt on the primary, given its timeout, where that is not a plain send of all messages."""
+"""One attempt on the primary with its timeout, if it is not a plain send of all messages."""
 
 
 class SendingLink(Protocol):
-    """A link to the primary, of either world."""
+    """A link to the primary, for threads or asyncio."""
 
     @property
     def sender(self) -> Any: ...
@@ -42,7 +42,7 @@ class SendingLink(Protocol):
 
 
 class SendOperations(SenderCore):
-    """A sender over a link; each operation is run by a method of the blocking and of the asyncio sender."""
+    """The operations of a sender on a link; methods of the blocking and the asyncio sender run them."""
 
     _link: SendingLink
 
@@ -57,18 +57,18 @@ class SendOperations(SenderCore):
 
     @abstractmethod
     def _sleep(self, wait_s: float) -> Eventually[None]:
-        """Wait so long."""
+        """Wait for this time."""
 
     @abstractmethod
     def _wait_for_failover(self, wait_s: float) -> Eventually[None]:
-        """Wait so long, or until the entity fails over."""
+        """Wait for this time, or until the entity fails over."""
 
     @abstractmethod
     def _ask_fleet(self, action: Consult | Move) -> Eventually[Reply]:
-        """Ask Redis about the order of a session."""
+        """Perform an action on the order of a session in Redis."""
 
     def _plain_size(self, message: Any, timeout: float | None) -> int:
-        """The size of a plain message that one attempt on the healthy primary will do for; 0 for all others."""
+        """The size of a plain message that needs only one attempt on the healthy primary; 0 for all others."""
         client = self._client
         if (
             timeout is None
@@ -81,7 +81,7 @@ class SendOperations(SenderCore):
         return 0
 
     def _note_accepted(self, size: int, message: Any) -> None:
-        """A plain message of this size was accepted: metered, and known to the entity."""
+        """A plain message of this size was accepted: meter it, and note it for the entity."""
         at = self._now()
         if at >= self._meter.minute_ends:
             self._meter.turn(at)
@@ -106,7 +106,7 @@ class SendOperations(SenderCore):
     def _send_after(
         self, failure: LinkFailure, message: Messages | ServiceBusMessageBatch, began_at: float
     ) -> Operation[None]:
-        """Go on with the send of a plain message whose first attempt on the primary has failed."""
+        """Continue the send of a plain message whose first attempt on the primary has failed."""
         work = self._measured(payload(message, self.entity_name))
         assert work is not None
         first: Outcome | None = self._sent(work, failure)
@@ -160,7 +160,7 @@ class SendOperations(SenderCore):
         if not self._entity.is_failed_over(self._now()):
             yield from call(self._link.warm, min(LONGEST_OPENING_S, self._timeout_s / 2))
         if not self._has_warmed:
-            self._warm_backlog()  # in the background: soon the batch knows what the backlog takes
+            self._warm_backlog()  # in the background: later the batch knows the limit of the backlog
         return self._batch(self._link.sender, max_size_in_bytes)
 
     def _close(self) -> Operation[None]:
@@ -190,7 +190,7 @@ class SendOperations(SenderCore):
         assert_never(action)
 
     def _sent(self, work: Payload, failure: LinkFailure | None) -> Outcome:
-        """Meter an attempt on the primary; its outcome."""
+        """Meter an attempt on the primary, and return its outcome."""
         if not self._has_warmed:
             self._warm_backlog(work.messages[0])
         if failure is None or not failure.is_crowded:
@@ -202,9 +202,9 @@ class SendOperations(SenderCore):
         return self._client.failed(failure.error, self.entity_name, reused=failure.reused)
 
     def _warm_backlog(self, message: ServiceBusMessage | None = None) -> None:
-        """Once the primary has been tried, the queue that would be sent to is opened in the background.
+        """Once a send to the primary was tried, open the link to the probable backlog queue in the background.
 
-        By the first message it is also known whether the entity may require sessions.
+        The first message also shows whether the entity may require sessions.
         """
         self._has_warmed = message is not None
         if message is not None and message.session_id is not None:
@@ -215,5 +215,5 @@ class SendOperations(SenderCore):
 
     @property
     def client_identifier(self) -> str:
-        """What the service calls this sender in its errors; empty while nothing is open."""
+        """The name of this sender in errors of the service; empty while nothing is open."""
         return str(getattr(self._link.sender, "client_identifier", ""))

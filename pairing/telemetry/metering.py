@@ -49,7 +49,7 @@ CONNECTIONS = "connections"
 _STEP = 65_536
 _MINUTE = timedelta(minutes=1)
 _HOUR = timedelta(hours=1)
-_HOURS_KEPT = 72  # of peaks nobody fetches, by namespace
+_HOURS_KEPT = 72  # of peaks that are not fetched, by namespace
 _MOST_PENDING = 20_000
 
 _Key = tuple[str, str, str]
@@ -229,7 +229,7 @@ class UsageMeter:
         for key, numbers in minute.items():
             total = into.setdefault(key, self._begin(key[0]))
             for i in range(4):
-                total[i] += numbers[i] - numbers[4 + i]  # what was reported stays where it was
+                total[i] += numbers[i] - numbers[4 + i]  # reported counts are not moved
 
     def _report(self, minute: datetime, counted: _Minute) -> list[UsageRecord]:
         return [self._record(minute, key, numbers) for key, numbers in counted.items() if numbers[:4] != numbers[4:8]]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.demo_client import PASSWORD, Demo, DemoClient
 from tests.acceptance.fleet import SpawnServer
-from tests.acceptance.visitor import PASSWORD, Demo, Visitor
 
 
 class Stage:
@@ -70,11 +70,11 @@ def running_demo(stage: Stage, demo_variables: dict[str, str]) -> Iterator[Demo]
 
 
 @pytest.fixture(scope="module")
-def visitor(running_demo: Demo) -> Iterator[Visitor]:
+def demo_client(running_demo: Demo) -> Iterator[DemoClient]:
     """The operator at the browser."""
-    visitor = Visitor(running_demo, f"http://127.0.0.1:{running_demo.port}/", PASSWORD)
-    yield visitor
-    visitor.http.close()
+    demo_client = DemoClient(running_demo, f"http://127.0.0.1:{running_demo.port}/", PASSWORD)
+    yield demo_client
+    demo_client.http.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What a visitor sees in a real browser, with the demo running: without reload, with and without scripts.
+"""What a user sees in a real browser, with the demo running: without reload, with and without scripts.
 
 With SCREENSHOTS=folder the overview's four moments are kept as pictures (tests/pictures.py).
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.acceptance.visitor import Demo, Visitor
+from tests.acceptance.demo_client import Demo, DemoClient
 from tests.pictures import keep_picture
 from tests.selection import nightly
 
@@ -49,11 +49,11 @@ def open_page(browser: Browser, running_demo: Demo) -> Iterator[Opened]:
 
 
 @pytest.fixture(autouse=True)
-def mended(visitor: Visitor) -> Iterator[None]:
+def mended(demo_client: DemoClient) -> Iterator[None]:
     """However a story ends, the next one begins with everything whole."""
     yield
-    visitor.demo_button("mend", "*")
-    visitor.act("mark_healthy", path="*", reason="begun anew")
+    demo_client.demo_button("mend", "*")
+    demo_client.act("mark_healthy", path="*", reason="begun anew")
 
 
 def row_of(page: Page, entity: str) -> Locator:

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dashboard.demo.stage import PRIMARY, QUEUES, SECONDARY
+from tests.acceptance.demo_client import ROOT, Demo, DemoClient, eventually
 from tests.acceptance.test_outage_stories import everything_is_home, fails_over, grows, recovers
-from tests.acceptance.visitor import ROOT, Demo, Visitor, eventually
 from tests.pace import GUARD
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -51,13 +51,13 @@ def demo_variables() -> dict[str, str]:
 
 
 @contextmanager
-def without_traffic(visitor: Visitor) -> Iterator[None]:
+def without_traffic(demo_client: DemoClient) -> Iterator[None]:
     """No application sends or receives any more, and all messages are home; they are started again afterwards."""
-    demo = visitor.demo
+    demo = demo_client.demo
     demo.process.send_signal(signal.SIGSTOP)  # or it would start again what ends
     try:
         end(demo, "examples/sender.py")
-        everything_is_home(visitor)
+        everything_is_home(demo_client)
         end(demo, "examples/receiver.py")
         yield
     finally:
@@ -125,14 +125,16 @@ def total(entities: dict[str, Counter[str]]) -> Counter[str]:
 
 
 @pytest.mark.nightly
-def test_the_report_shows_a_mended_outage_and_its_operations_are_those_the_namespaces_counted(visitor: Visitor) -> None:
-    demo = visitor.demo
-    visitor.demo_button("break", "orders")
-    fails_over(visitor, "orders")
-    grows(visitor, "orders", "accepted")
-    visitor.demo_button("mend", "orders")
-    recovers(visitor, "orders")
-    with without_traffic(visitor):
+def test_the_report_shows_a_mended_outage_and_its_operations_are_those_the_namespaces_counted(
+    demo_client: DemoClient,
+) -> None:
+    demo = demo_client.demo
+    demo_client.demo_button("break", "orders")
+    fails_over(demo_client, "orders")
+    grows(demo_client, "orders", "accepted")
+    demo_client.demo_button("mend", "orders")
+    recovers(demo_client, "orders")
+    with without_traffic(demo_client):
         for namespace in (PRIMARY, SECONDARY):
             agrees_with_the_disk(demo, namespace)
         month = f"{datetime.now(UTC):%Y-%m}"
@@ -140,8 +142,8 @@ def test_the_report_shows_a_mended_outage_and_its_operations_are_those_the_names
         computed = subprocess.run(words, cwd=ROOT, env=os.environ | demo.environment, capture_output=True, text=True)
         assert computed.returncode == 0, computed.stderr
         seen = {namespace: counted(demo, namespace) for namespace in (PRIMARY, SECONDARY)}
-        page = visitor.http.get("costs/", params={"month": month, "rule": "settlements"}).text
-        reported = visitor.http.get("costs.csv", params={"month": month, "rule": "settlements"}).text
+        page = demo_client.http.get("costs/", params={"month": month, "rule": "settlements"}).text
+        reported = demo_client.http.get("costs.csv", params={"month": month, "rule": "settlements"}).text
 
     charges = list(csv.DictReader(io.StringIO(reported)))
     for namespace, entities in seen.items():

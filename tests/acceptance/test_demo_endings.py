@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import Stage
-from tests.acceptance.visitor import Demo, eventually
+from tests.acceptance.demo_client import Demo, eventually
 
 pytestmark = [pytest.mark.acceptance]
 FAREWELL_S = 15  # what the contract grants

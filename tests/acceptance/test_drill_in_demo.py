@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.acceptance.visitor import PASSWORD, Demo, Visitor, eventually
+from tests.acceptance.demo_client import PASSWORD, Demo, DemoClient, eventually
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.browser, pytest.mark.timeout(900)]
 IN_TIME_MS = 60_000
@@ -18,13 +18,13 @@ Opened = Callable[..., Page]
 
 
 @pytest.fixture
-def open_page(browser: Browser, running_demo: Demo, visitor: Visitor) -> Iterator[Opened]:
+def open_page(browser: Browser, running_demo: Demo, demo_client: DemoClient) -> Iterator[Opened]:
     """Opens a page of the demo, signed in; whatever the browser complains of fails the test."""
     complaints: list[str] = []
     contexts = []
-    visitor.demo_button("mend", "*")
-    visitor.act("mark_healthy", path="*", reason="begun anew")
-    visitor.act("resume_syphon", path="*")
+    demo_client.demo_button("mend", "*")
+    demo_client.act("mark_healthy", path="*", reason="begun anew")
+    demo_client.act("resume_syphon", path="*")
 
     def opened(path: str, **options: object) -> Page:
         context = browser.new_context(base_url=f"http://127.0.0.1:{running_demo.port}/", **options)

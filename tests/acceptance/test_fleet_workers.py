@@ -168,3 +168,26 @@ def test_a_worker_asked_to_stop_hands_its_queues_over_within_3_s_and_a_killed_on
     assert leaving not in holders(fleet)
     assert handed_over.took < 3
     assert taken_over.took < 10
+
+
+def test_full_queues_of_other_tasks_do_not_delay_a_ping(plane: ControlPlane, fleet: Fleet) -> None:
+    for name in ("one", "two"):
+        fleet.until(lambda one=name: plane.is_at_work(one), 60, f"worker {name} is there")
+    plane.kill("two")
+    tasks: dict[str, tuple[object, ...]] = {
+        "syphons.host": ("contoso",),
+        "pipeline.wanted": (),
+        "samples.sample": ("contoso",),
+        "backlog.due": (),
+    }
+    try:
+        plane.freeze_idle("one")  # or it would be through with them before the last is there
+        plane.flood(tasks, 2500)
+        before = fleet.namespaces.stats("orders").get("pings_swallowed", 0)
+        fleet.shared.fail_over("orders", "drill", operator="ada", process="web")  # from now on, pings are due
+    finally:
+        plane.signal("one", signal.SIGCONT)
+    fleet.until(lambda: fleet.namespaces.stats("orders").get("pings_swallowed", 0) > before, 30, "a ping")
+    left = fleet.shared.redis.llen("syphons") + fleet.shared.redis.llen("pipeline")
+    plane.start("two")
+    assert left > 0, "the ping came after the tasks that were queued before it was due"

@@ -1,4 +1,4 @@
-"""Workers that are frozen, doubled and killed, and queues that are full: no fact is lost, doubled or taken back.
+"""Workers that are frozen, doubled and killed, and deployed: no fact is lost, doubled or taken back.
 
 docs/specification.md, sections 7, 8, 10 and 11.
 """
@@ -17,7 +17,7 @@ from pairing.messages.rewriting import to_backlog
 from tests.acceptance.control_plane import ControlPlane
 from tests.acceptance.fleet import Fleet, Namespaces, RedisServer, SpawnServer
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.nightly, pytest.mark.acceptance]
 QUEUE, ORPHAN, DEAD = (f"contoso/x-servicebus-transfer/{index}" for index in (0, 7, 8))
 FROZEN_S = 12.0  # longer than a lease, and than others leave what a collector has read and not saved
 
@@ -69,7 +69,6 @@ def passes(fleet: Fleet, seconds: float) -> None:
     fleet.until(lambda: fleet.clock() >= end, seconds + 30, "time passes")
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_events_and_usage_that_a_frozen_collector_has_read_are_stored_once_and_in_order(
     plane: ControlPlane, fleet: Fleet
@@ -94,7 +93,6 @@ def test_events_and_usage_that_a_frozen_collector_has_read_are_stored_once_and_i
         fleet.until(lambda m=member: plane.used("send").get(m.process) == m.sent["orders"], 60, reported)
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_a_frozen_pinger_is_replaced_and_its_pings_do_not_come_in_a_burst_when_it_wakes(
     plane: ControlPlane, fleet: Fleet
@@ -116,7 +114,6 @@ def test_a_frozen_pinger_is_replaced_and_its_pings_do_not_come_in_a_burst_when_i
         fleet.until(lambda one=name: plane.is_at_work(one), 30, "it is back")
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane: ControlPlane, fleet: Fleet) -> None:
     fleet.shared.pause_syphon(None, operator="ada", reason="a drill")
@@ -152,7 +149,6 @@ def test_a_frozen_sampler_takes_no_count_back_and_an_orphan_is_found_once(plane:
     fleet.until(lambda: plane.rows(waiting) == [(0,)], 60, "all is home, and the page says so")
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_a_deploy_in_the_middle_of_a_drain_loses_and_doubles_nothing(plane: ControlPlane, fleet: Fleet) -> None:
     """Old workers are asked to stop while new ones start: all that was sent is in the primary, once."""
@@ -193,7 +189,6 @@ def dead_letters(text: str, count: int) -> None:
             sender.send_messages(batch)
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("both_at_work")
 def test_dead_letters_that_are_sent_again_survive_the_death_of_their_worker(plane: ControlPlane, fleet: Fleet) -> None:
     """Killed twice in the middle of 3,000: all arrive, and what comes twice has the same id."""
@@ -228,23 +223,3 @@ def test_dead_letters_that_are_sent_again_survive_the_death_of_their_worker(plan
                 ids += [message.message_id for message in page]
     assert set(ids) == {str(number) for number in range(3000)}
     assert len(ids) <= 3000 + 2 * 100, "a killed worker sends one batch a second time at most"
-
-
-@pytest.mark.usefixtures("both_at_work")
-def test_full_queues_of_other_tasks_do_not_delay_a_ping(plane: ControlPlane, fleet: Fleet) -> None:
-    plane.kill("two")
-    tasks: dict[str, tuple[object, ...]] = {
-        "syphons.host": ("contoso",),
-        "pipeline.wanted": (),
-        "samples.sample": ("contoso",),
-        "backlog.due": (),
-    }
-    plane.freeze_idle("one")  # or it would be through with them before the last is there
-    plane.flood(tasks, 2500)
-    before = fleet.namespaces.stats("orders").get("pings_swallowed", 0)
-    fleet.shared.fail_over("orders", "drill", operator="ada", process="web")  # from now on, pings are due
-    plane.signal("one", signal.SIGCONT)
-    fleet.until(lambda: fleet.namespaces.stats("orders").get("pings_swallowed", 0) > before, 30, "a ping")
-    left = fleet.shared.redis.llen("syphons") + fleet.shared.redis.llen("pipeline")
-    plane.start("two")
-    assert left > 0, "the ping came after the tasks that were queued before it was due"

@@ -23,7 +23,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance import prometheus
-from tests.acceptance.visitor import PASSWORD, ROOT, Demo, Visitor, eventually
+from tests.acceptance.demo_client import PASSWORD, ROOT, Demo, DemoClient, eventually
 from tests.conftest import free_port
 from tests.dashboard.access.test_signin_provider import provider, sign_in
 from tests.dashboard.receivers import Mailbox, Receiver, http_server, smtp_server
@@ -167,13 +167,13 @@ def subject(mailbox: Mailbox, text: str) -> str | None:
 
 
 def test_what_breaks_is_reported_by_a_signed_webhook_and_a_mail_and_so_is_its_end(
-    open_page: Opened, visitor: Visitor, receiver: Receiver, mailbox: Mailbox
+    open_page: Opened, demo_client: DemoClient, receiver: Receiver, mailbox: Mailbox
 ) -> None:
     page = open_page()
     sign_in_with_a_password(page)
     make_rule(page)
 
-    visitor.demo_button("break", "shipments")
+    demo_client.demo_button("break", "shipments")
     headers, body = eventually(lambda: webhook(receiver, "alert.opened", "shipments"), IN_TIME_S, "a webhook")
     assert eventually(lambda: subject(mailbox, "shipments"), IN_TIME_S, "a mail") == "[critical] shipments failed over"
 
@@ -182,7 +182,7 @@ def test_what_breaks_is_reported_by_a_signed_webhook_and_a_mail_and_so_is_its_en
     page.goto("/alerts/")
     expect(page.get_by_role("row").filter(has_text="shipments failed over")).to_be_visible()
 
-    visitor.demo_button("mend", "shipments")
+    demo_client.demo_button("mend", "shipments")
     headers, body = eventually(lambda: webhook(receiver, "alert.resolved", "shipments"), IN_TIME_S, "its end")
     eventually(lambda: subject(mailbox, "Resolved: shipments"), IN_TIME_S, "a mail of its end")
     assert is_signed(headers, body)
@@ -229,7 +229,7 @@ def status(demo: Demo) -> dict[str, dict[str, object]]:
 
 
 def test_a_token_made_on_the_page_steers_and_everybody_shows_the_same(
-    running_demo: Demo, visitor: Visitor, token: str
+    running_demo: Demo, demo_client: DemoClient, token: str
 ) -> None:
     path = "invoices/eu"
 
@@ -246,15 +246,15 @@ def test_a_token_made_on_the_page_steers_and_everybody_shows_the_same(
             headers={"Idempotency-Key": "once"},
         )
         assert (forced.status_code, forced.json()["outcome"]) == (200, "done")
-        assert visitor.state_of(path) == "failed_over"
+        assert demo_client.state_of(path) == "failed_over"
         assert reported()["status"] == "held"
         row = status(running_demo)[path]
         assert (row["status"], row["held_by"], row["reason"]) == ("held", reported()["held_by"], "a program wants it")
-        assert "a program wants it" in visitor.http.get("audit/").text
+        assert "a program wants it" in demo_client.http.get("audit/").text
 
         released = program.post("/pairs/contoso/release", json={"paths": [path], "reason": "enough"})
         assert released.json()["outcome"] == "done"
-        eventually(lambda: visitor.state_of(path) == "healthy", IN_TIME_S, "a ping brings it home")
+        eventually(lambda: demo_client.state_of(path) == "healthy", IN_TIME_S, "a ping brings it home")
         eventually(lambda: reported()["status"] in ("healthy", "draining"), IN_TIME_S, "the API tells it")
 
 
@@ -273,16 +273,16 @@ def watching(running_demo: Demo, tmp_path: Path) -> Iterator[prometheus.Server]:
         yield server
 
 
-def test_a_real_prometheus_sees_what_breaks(visitor: Visitor, watching: prometheus.Server) -> None:
+def test_a_real_prometheus_sees_what_breaks(demo_client: DemoClient, watching: prometheus.Server) -> None:
     away = 'paired_entity_not_healthy_since_timestamp_seconds{entity="orders", state="failed_over"}'
     assert watching.await_value('up{job="paired-namespaces"} == 1') == 1
 
-    visitor.demo_button("break", "orders")
+    demo_client.demo_button("break", "orders")
     try:
         assert watching.await_value(away, IN_TIME_S) > 1e9
         assert watching.await_value('paired_entities{pair="contoso", state="failed_over"} >= 1') >= 1
     finally:
-        visitor.demo_button("mend", "orders")
+        demo_client.demo_button("mend", "orders")
 
     def is_over() -> bool:
         return watching.value(away) is None and watching.value("up") == 1
@@ -338,10 +338,10 @@ def of_redis(demo: Demo) -> Iterator[tuple[str, bytes]]:
                 yield f"Redis at {key!r}", repr((key, readers[kind](key))).encode()
 
 
-def of_pages(demo: Demo, visitor: Visitor, token: str) -> Iterator[tuple[str, bytes]]:
+def of_pages(demo: Demo, demo_client: DemoClient, token: str) -> Iterator[tuple[str, bytes]]:
     """Every address that needs no more than the pair and an entity, and what machines ask."""
     for address in [*addresses(), "/alerts/rules/1/", "/admin/dashboard/apitoken/", "/nothing"]:
-        answer = visitor.http.get(address.lstrip("/"), params={"path": "orders"})
+        answer = demo_client.http.get(address.lstrip("/"), params={"path": "orders"})
         yield f"the page {address} ({answer.status_code})", f"{answer.headers}{answer.text}".encode()
     with api(demo, token) as program:
         for address in ("/health", "/entities", "/events", "/alerts", "/audit", "/workers", "/openapi.json"):
@@ -349,9 +349,9 @@ def of_pages(demo: Demo, visitor: Visitor, token: str) -> Iterator[tuple[str, by
 
 
 def test_no_secret_of_the_demo_is_anywhere_but_where_it_is_kept(
-    running_demo: Demo, visitor: Visitor, token: str, mailbox: Mailbox, receiver: Receiver
+    running_demo: Demo, demo_client: DemoClient, token: str, mailbox: Mailbox, receiver: Receiver
 ) -> None:
-    places = dict(of_pages(running_demo, visitor, token))
+    places = dict(of_pages(running_demo, demo_client, token))
     places |= dict(of_files(running_demo)) | dict(of_processes()) | dict(of_redis(running_demo))
     secrets = {**secrets_of(running_demo), "a token": token}
 

@@ -119,7 +119,13 @@ class Local:
         """The world closes it."""
 
 
-@pytest.fixture(params=["in memory", "local, blocking", "local, asyncio"])
+@pytest.fixture(
+    params=[
+        "in memory",
+        pytest.param("local, blocking", marks=pytest.mark.slow),
+        pytest.param("local, asyncio", marks=pytest.mark.slow),
+    ]
+)
 async def pair(request):
     if request.param == "in memory":
         found = InMemory()

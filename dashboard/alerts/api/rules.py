@@ -25,7 +25,7 @@ from dashboard.models import AlertRule, Notice
 router = Router(tags=["readiness and alerts"])
 Kind = Literal[
     "failover", "forced_expiring", "backlog", "capacity", "stalled", "books", "dead_letters", "budget", "readiness",
-    "workers",
+    "workers", "usage",
 ]  # fmt: skip
 Severity = Literal["info", "warning", "critical"]
 Channel = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", max_length=63)]

@@ -15,14 +15,14 @@ from django.urls import URLPattern, get_resolver, reverse
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from pairing.fleet.coordination import SharedState
-from tests.dashboard.furniture import (
+from tests.dashboard.sample_data import (
     DEVIATING,
     EMPTY_ORPHAN,
     FULL_ORPHAN,
     INCIDENT,
     OWN,
-    Furnished,
-    furnished,
+    SampleSite,
+    sample_site,
 )
 from tests.dashboard.site.test_browser import sign_in
 
@@ -60,8 +60,8 @@ def addresses() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, redis_url) -> Iterator[Furnished]:
-    with furnished(tmp_path_factory.mktemp("roles"), redis_url) as there:
+def place(tmp_path_factory, redis_url) -> Iterator[SampleSite]:
+    with sample_site(tmp_path_factory.mktemp("roles"), redis_url) as there:
         yield there
 
 
@@ -72,7 +72,7 @@ def shared(redis_url) -> Iterator[SharedState]:
 
 
 @pytest.fixture(scope="module")
-def watcher(browser: Browser, place: Furnished) -> Iterator[Page]:
+def watcher(browser: Browser, place: SampleSite) -> Iterator[Page]:
     """Somebody else's browser, open on the overview all the time, so that the pages learn what Redis is reported."""
     with browser.new_context() as watching:
         page = sign_in(watching, place.address, "viewer")
@@ -81,7 +81,7 @@ def watcher(browser: Browser, place: Furnished) -> Iterator[Page]:
 
 
 @pytest.fixture(params=["scripts", "no scripts"])
-def operator(request, browser: Browser, place: Furnished, watcher: Page) -> Iterator[Page]:
+def operator(request, browser: Browser, place: SampleSite, watcher: Page) -> Iterator[Page]:
     """An operator's browser, while somebody watches."""
     with browser.new_context(
         java_script_enabled=request.param == "scripts",
@@ -94,7 +94,7 @@ def operator(request, browser: Browser, place: Furnished, watcher: Page) -> Iter
 
 
 @pytest.fixture(params=["scripts", "no scripts"])
-def administrator(request, browser: Browser, place: Furnished) -> Iterator[Page]:
+def administrator(request, browser: Browser, place: SampleSite) -> Iterator[Page]:
     with browser.new_context(java_script_enabled=request.param == "scripts", base_url=place.address) as context:
         yield sign_in(context, place.address, "administrator")
 
@@ -202,6 +202,7 @@ def all_healthy(shared):
         shared.mark_healthy(path, operator="the test", process="test:1:aaaa")
 
 
+@pytest.mark.nightly
 def test_several_entities_and_a_whole_pair_are_failed_over_and_brought_back(operator, shared):
     all_healthy(shared)
 
@@ -297,6 +298,7 @@ def test_syphons_of_a_pair_a_queue_and_a_destination_are_paused_resumed_and_pace
     assert (shared.paused(), shared.paces()) == ({}, {})
 
 
+@pytest.mark.nightly
 def test_orphans_are_quarantined_drained_deleted_and_taken_back_and_a_queue_repaired(operator, place):
     why = {"Reason": "the count was lowered"}
     full, empty = FULL_ORPHAN, EMPTY_ORPHAN
@@ -352,6 +354,7 @@ def stopped(page: Page) -> None:
     expect(page.locator("#jobs").get_by_role("link", name="Stop")).to_have_count(0)  # not an older one
 
 
+@pytest.mark.nightly
 def test_dead_letters_are_resubmitted_one_some_all_and_elsewhere(operator):
     why = {"Reason": "the schema was mended"}
     steps = (

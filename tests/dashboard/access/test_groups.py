@@ -2,7 +2,7 @@
 
 import pytest
 from django.apps import apps
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.core.management import call_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres_nightly]
@@ -21,3 +21,10 @@ def test_groups_that_were_lost_come_back_with_the_next_migrate() -> None:
     Group.objects.all().delete()
     call_command("migrate", verbosity=0)
     assert "operate_pair" in rights("operator")
+
+
+def test_administrators_manage_people_also_in_a_database_that_was_flushed() -> None:
+    Group.objects.all().delete()
+    Permission.objects.all().delete()
+    call_command("migrate", verbosity=0)
+    assert {"view_user", "change_user", "change_group"} <= rights("administrator")

@@ -21,12 +21,17 @@ from dashboard.actions import entities, syphons
 from dashboard.actions.world import read_entities
 from dashboard.models import ApiToken, AuditEntry, EntityHealth, FailoverEvent, SyphonPace, SyphonPause
 from tests.dashboard.conftest import NOW, health
+from tests.selection import depth
+
+pytestmark = pytest.mark.slow
 
 PATHS = ["orders", "payments", "refunds"]
 QUEUE = "contoso/x-servicebus-transfer/0"
 HOURS = {"past": NOW - timedelta(hours=1), "far": NOW + timedelta(days=36_500), "never": None}
 few = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=depth(125),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 facts = st.fixed_dictionaries(

@@ -59,9 +59,9 @@ def test_a_month_is_computed_stored_and_written_as_csv(tmp_path: Path, capsys: p
         "connections": "0",
         "base": "0",
     }
-    told = capsys.readouterr()
-    assert "sub: 18.81 USD (settlements)" in told.out
-    shows_progress(told.err)
+    output = capsys.readouterr()
+    assert "sub: 18.81 USD (settlements)" in output.out
+    shows_progress(output.err)
 
 
 def shows_progress(written: str) -> None:

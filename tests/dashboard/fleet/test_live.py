@@ -1,7 +1,9 @@
 """Word of changes for open pages, through a real Redis."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
@@ -128,3 +130,35 @@ def test_news_that_make_no_sense_are_passed_over(pair, channel, text):
 
 def test_under_wsgi_there_is_no_stream(as_role):
     assert as_role("viewer").get("/live/").status_code == 501
+
+
+async def test_a_subscription_that_ends_is_not_destroyed_while_it_is_pending(monkeypatch):
+    """It waits for its connection to close; nothing but itself knows of that wait, and asyncio does not hold it."""
+    said: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))
+    closing: list[weakref.ref[asyncio.Future[None]]] = []
+
+    async def follow(self: live.Broadcast) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            closing.append(weakref.ref(closed))
+            await closed
+
+    monkeypatch.setattr(live.Broadcast, "_follow", follow)
+    broadcast = live.Broadcast()
+    woken = broadcast.join()
+    await asyncio.sleep(0)
+    broadcast.leave(woken)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert said == []
+    [waiting] = closing
+    ended = waiting()
+    assert ended is not None
+    ended.set_result(None)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not broadcast._ending

@@ -26,6 +26,8 @@ from django.db.utils import load_backend
 from dashboard.access.rights import GROUPS
 from tests.postgres import cluster, programs
 
+pytestmark = pytest.mark.slow
+
 SQUASHED, MIDDLE, LAST = "0001_squashed_0037_pruned_counts", "0019_peaks_of_depth", "0037_pruned_counts"
 REPLACED = [name for _, name in import_module(f"dashboard.migrations.{SQUASHED}").Migration.replaces]
 MOMENT = dt.datetime(2026, 11, 22, 12, 30, tzinfo=dt.UTC)

@@ -22,11 +22,11 @@ FULL_ORPHAN = "contoso/x-servicebus-transfer/17"
 LONG_PATH = "region/west-europe/customers-of-the-wholesale-branch/orders-by-day-and-by-week-2026"
 INCIDENT = "f" * 32
 SAMPLE = "from workers import connections, watchers; watchers.sample('contoso'); connections.close_all()"
-FURNISH = "from tests.dashboard.furniture import furnish; furnish()"
+ADD_SAMPLE_DATA = "from tests.dashboard.sample_data import add_sample_data; add_sample_data()"
 
 
 @dataclass(frozen=True, slots=True)
-class Furnished:
+class SampleSite:
     """A served control plane, and the way to its insides."""
 
     address: str
@@ -41,13 +41,13 @@ class Furnished:
 
 
 @contextmanager
-def furnished(folder: Path, redis_url: str, **variables: str) -> Iterator[Furnished]:
+def sample_site(folder: Path, redis_url: str, **variables: str) -> Iterator[SampleSite]:
     """Served with queues of its own, a deviating one, orphans and dead letters, and a past."""
     with site.namespaces() as strings, Secondary.of(strings) as secondary:
         _fill(secondary)
         environment = {**site.environment_of(folder, strings, redis_url), **variables}
-        with site.serve(folder, environment, free_port(), f"{SAMPLE}\n{FURNISH}") as address:
-            yield Furnished(address, secondary, environment)
+        with site.serve(folder, environment, free_port(), f"{SAMPLE}\n{ADD_SAMPLE_DATA}") as address:
+            yield SampleSite(address, secondary, environment)
 
 
 def _fill(secondary: Secondary) -> None:
@@ -59,7 +59,7 @@ def _fill(secondary: Secondary) -> None:
     secondary.dead_letter(FULL_ORPHAN, 1)
 
 
-def furnish() -> None:
+def add_sample_data() -> None:
     """A past for the database: an outage with its depth, ledger and actions, and two months of charges."""
     from django.utils import timezone
 
@@ -93,7 +93,7 @@ def _readiness(now: datetime) -> None:
         path="pairing-canary",
         by="ada",
         at=now,
-        request_id="furniture-drill",
+        request_id="sample-drill",
         expires_at=later,
         course=course.as_json(),
         step="ended",
@@ -141,7 +141,7 @@ def _outage(now: datetime) -> None:
         )
     for verb, at_s, reason in (("hold", 400, "storage of the region is down"), ("release", 900, "it is back")):
         AuditEntry(
-            request_id=f"furniture-{verb}",
+            request_id=f"sample-{verb}",
             at=began + timedelta(seconds=at_s),
             operator="ada",
             verb=verb,

@@ -1,4 +1,4 @@
-"""A visitor of the demo: starts it, looks at it over HTTP, breaks and mends, and reads the applications' counters."""
+"""A user of the demo: starts it, looks at it over HTTP, breaks and mends, and reads the applications' counters."""
 
 import csv
 import io
@@ -155,7 +155,7 @@ class Accounts:
         return int.from_bytes(self._redis.get(self._prefix + book) or b"", "little")
 
 
-class Visitor:
+class DemoClient:
     """Somebody at the browser, logged in as the operator."""
 
     def __init__(self, demo: Demo, url: str, password: str) -> None:

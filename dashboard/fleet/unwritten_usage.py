@@ -1,0 +1,32 @@
+"""Usage on its way from the processes to the files: what waits in Redis, and for how long."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from dashboard.site.redis import RedisError, connection
+from pairing.fleet.shared_state import USAGE
+
+LATE = timedelta(minutes=5)
+"""Much longer than records are held before they are written, and than a restart of a worker takes."""
+_MOST_MS = 4_102_444_800_000  # the year 2100: nobody of ours has written a later one
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """Records that are metered and in no file yet."""
+
+    records: int
+    oldest: datetime | None
+    """When the oldest was reported; None where none waits."""
+
+
+def unwritten_usage() -> Unwritten | None:
+    """What waits now; None while Redis is away."""
+    try:
+        first = cast("list[Any]", connection().xrange(USAGE, count=1))
+        records = int(connection().xlen(USAGE))
+    except RedisError:
+        return None
+    at_ms = int(str(first[0][0]).partition("-")[0]) if first else _MOST_MS
+    return Unwritten(records, datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms < _MOST_MS else None)

@@ -1,0 +1,182 @@
+"""Whom the control plane believes about its clients: through uvicorn, and behind nginx as its configuration ships."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_network
+from pathlib import Path
+
+import httpx
+import pytest
+
+from dashboard.site.forwarded import client_of, named_networks
+from tests import migrated
+from tests.conftest import free_port
+from tests.dashboard.served import DATABASE, PAIRS, ROOT
+
+SHIPPED = ROOT / "deploy" / "nginx" / "control-plane.conf"
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+PROXIES = [ip_network(text) for text in ("10.0.0.0/8", "127.0.0.1", "fd00::/8")]
+NAME = "bus.example.com"
+TRIES = 25
+MOST = 10
+"""Wrong passwords for a name from one address, before the next is not looked at (docs/security.md)."""
+SPOOFS = (
+    lambda i: {"X-Forwarded-For": f"203.0.113.{i}"},
+    lambda i: {"X-Forwarded-For": f"203.0.113.{i}, 127.0.0.1"},
+    lambda i: {"X-Forwarded-For": f"127.0.0.1, 203.0.113.{i}:80"},
+    lambda i: {"X-Real-IP": f"203.0.113.{i}", "X-Client-IP": f"203.0.113.{i}", "True-Client-IP": f"203.0.113.{i}"},
+    lambda i: {"Forwarded": f"for=203.0.113.{i}"},
+    lambda i: {"X-Forwarded-For": f"2001:db8:{i}::1, [2001:db8:{i}::2]:80"},
+)
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "hops", "client"),
+    [
+        ("198.51.100.1", "203.0.113.1", 1, "198.51.100.1"),
+        ("127.0.0.1", "203.0.113.1", 1, "203.0.113.1"),
+        ("127.0.0.1", "203.0.113.9, 203.0.113.1", 1, "203.0.113.1"),
+        ("127.0.0.1", "203.0.113.1:4711", 1, "203.0.113.1"),
+        ("127.0.0.1", "[2001:db8::1]:4711", 1, "2001:db8::1"),
+        ("127.0.0.1", "::ffff:203.0.113.1", 1, "203.0.113.1"),
+        ("127.0.0.1", "", 1, "127.0.0.1"),
+        ("127.0.0.1", "unknown", 1, "127.0.0.1"),
+        ("127.0.0.1", "203.0.113.9, 203.0.113.1, 10.0.0.7", 2, "203.0.113.1"),
+        ("127.0.0.1", "203.0.113.9, 203.0.113.1, 198.51.100.7", 2, "127.0.0.1"),
+        ("127.0.0.1", "203.0.113.1", 2, "127.0.0.1"),
+        ("fd00::1", "10.0.0.9", 1, "10.0.0.9"),
+        ("not an address", "203.0.113.1", 1, "not an address"),
+    ],
+)
+def test_the_client_is_the_entry_that_the_named_proxies_have_written(peer, forwarded, hops, client):
+    assert client_of(peer, forwarded, PROXIES, hops) == client
+
+
+def test_nobody_is_believed_where_no_proxy_is_named():
+    assert client_of("127.0.0.1", "203.0.113.1", named_networks("TRUSTED_PROXIES", []), 1) == "127.0.0.1"
+
+
+@contextmanager
+def uvicorn(folder: Path, *options: str, **variables: str) -> Iterator[int]:
+    """The port of the documented command, once it answers."""
+    (folder / "pairs.toml").write_text(PAIRS)
+    migrated.copy(folder / DATABASE)
+    port = free_port()
+    known = {"STATE_DIR": str(folder), "PAIRS_FILE": str(folder / "pairs.toml"), "REDIS_URL": "redis://127.0.0.1:1/0"}
+    command = (sys.executable, "-m", "uvicorn", "dashboard.asgi:application", "--host", "127.0.0.1", *options)
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            (*command, "--port", str(port), "--timeout-graceful-shutdown", "3"),
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], **known, **variables},
+            stdout=log,
+            stderr=log,
+        ) as process,
+    ):
+        try:
+            answers(f"http://127.0.0.1:{port}/healthz")
+            yield port
+        finally:
+            process.terminate()
+
+
+def answers(address: str) -> None:
+    ended = time.monotonic() + 60
+    while time.monotonic() < ended:
+        try:
+            httpx.get(address, verify=False)
+        except httpx.TransportError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError(f"{address} does not answer")
+
+
+@contextmanager
+def nginx(folder: Path, upstream: int) -> Iterator[int]:
+    """The port for HTTPS of nginx with the shipped configuration; ports, files and the limit of its own are changed."""
+    key, certificate, plain, port = folder / "key", folder / "certificate", free_port(), free_port()
+    made = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}")
+    subprocess.run((*made, "-keyout", key, "-out", certificate), check=True, capture_output=True)
+    shipped = SHIPPED.read_text(encoding="utf-8")
+    for here, there in {
+        "listen 80;": f"listen 127.0.0.1:{plain};",
+        "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
+        "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
+        "/etc/ssl/certs/bus.example.com.pem": str(certificate),
+        "/etc/ssl/private/bus.example.com.key": str(key),
+        "/var/log/nginx/control-plane.log": str(folder / "access.log"),
+        "burst=20": "burst=1000",
+    }.items():
+        assert here in shipped, here
+        shipped = shipped.replace(here, there)
+    temporary = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi"))
+    temporary += "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("uwsgi", "scgi"))
+    (folder / "nginx.conf").write_text(
+        f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\nevents {{}}\nhttp {{\n{temporary}{shipped}\n}}\n"
+    )
+    assert NGINX
+    with subprocess.Popen((NGINX, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log")) as process:
+        try:
+            answers(f"https://127.0.0.1:{port}/healthz")
+            yield port
+        finally:
+            process.terminate()
+
+
+def refused(client: httpx.Client, spoof: int, scheme: str) -> int:
+    """How many of the tries are answered that there were too many wrong passwords."""
+    client.cookies.clear()
+    page = client.get("/login/")
+    assert page.status_code == 200, page.text
+    sent = {"username": f"somebody-{spoof}", "password": "wrong", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+    origin = {"Referer": f"{scheme}://{NAME}/login/", "Origin": f"{scheme}://{NAME}"}
+    answered = [client.post("/login/", data=sent, headers=origin | SPOOFS[spoof](i)) for i in range(TRIES)]
+    assert {answer.status_code for answer in answered} == {200}
+    return sum("Too many wrong passwords" in answer.text for answer in answered)
+
+
+@pytest.mark.parametrize("options", [(), ("--no-proxy-headers",)], ids=["as documented", "without uvicorn's trust"])
+def test_no_header_makes_more_guesses_through_uvicorn(tmp_path, options):
+    with (
+        uvicorn(tmp_path, *options, ALLOWED_HOSTS=NAME, HTTPS="0") as port,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Host": NAME}, timeout=60) as client,
+    ):
+        for spoof in range(3):
+            assert refused(client, spoof, "http") == TRIES - MOST
+
+
+@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+def test_no_header_makes_more_guesses_behind_nginx_and_probes_answer(tmp_path):
+    with (
+        uvicorn(tmp_path, ALLOWED_HOSTS=NAME, TRUSTED_PROXIES="127.0.0.1") as upstream,
+        nginx(tmp_path, upstream) as port,
+        httpx.Client(base_url=f"https://127.0.0.1:{port}", headers={"Host": NAME}, verify=False, timeout=60) as client,
+    ):
+        for spoof in range(len(SPOOFS)):
+            assert refused(client, spoof, "https") >= TRIES - MOST  # all, once the address has had fifty
+        assert client.get("/healthz").text == "ok\n"
+        assert client.get("/", params={"search": "marigold"}).status_code == 302
+    said = (tmp_path / "access.log").read_text() + (tmp_path / "log").read_text()
+    assert "marigold" not in said
+    assert "GET / HTTP/1.1" in said
+
+
+def test_probes_answer_by_any_name_from_the_networks_named_for_them(tmp_path):
+    with uvicorn(tmp_path, ALLOWED_HOSTS=NAME, HTTPS="0") as port:
+        for path, status in (("/healthz", 200), ("/readyz", 503), ("/metrics", 200), ("/", 400)):
+            answer = httpx.get(f"http://127.0.0.1:{port}{path}", headers={"Host": "10.1.2.3:8000"}, timeout=60)
+            assert answer.status_code == status, path
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_probes_from_elsewhere_need_a_name_of_this_host(client, settings, db):
+    settings.ALLOWED_HOSTS = [NAME]
+    for address, status in (("198.51.100.1", 400), ("127.0.0.1", 200)):
+        assert client.get("/healthz", headers={"Host": "10.1.2.3"}, REMOTE_ADDR=address).status_code == status
