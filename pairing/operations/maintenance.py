@@ -169,7 +169,7 @@ class MaintenanceOperations(MaintenanceCore):
         for path in list(client._required_sessions.unknown):
             if client.availability(path).state is FAILED_OVER or not self._is_time(f"sessions {path}", SESSIONS_S):
                 continue
-            client.meter.count("manage", client.primary.namespace, path, operations=1, billing_units=1)
+            client.meter.count("manage", client.primary.namespace, "*", operations=1, billing_units=1)
             try:
                 queue = yield from call(client.primary.administration.get_queue, path)
             except (ResourceNotFoundError, ClientAuthenticationError) as error:  # a topic; or a right is missing
