@@ -25,7 +25,6 @@ _SUFFIX = ":set-aside"
 _LOGGED_AGAIN_S = 60.0
 _MOST_LOGGED = 1_000
 _MOST_BARRIERS = 1_000
-_NO_END = -1
 _REPAIRS = 2  # a key of another type and an exhausted stream are two errors
 _WRONG = ("WRONGTYPE", "is not an integer", "is not a valid float")
 _EXHAUSTED = "exhausted the last possible ID"
@@ -144,16 +143,3 @@ def lately_set_aside(client: Any, within_s: float) -> dict[str, SetAside]:
     now_s, _ = client.time()
     found = readable(SET_ASIDE, hash_of(client, SET_ASIDE), SetAside.from_json)
     return {key: one for key, one in found.items() if abs(now_s - one.at.timestamp()) <= within_s}
-
-
-def claimed(client: Any, key: str, every_s: float) -> bool:
-    """Whether the caller has claimed the key, which one process of a fleet does per interval.
-
-    A claim expires. A claim without an expiry is foreign, and ends after this interval.
-    """
-    every_ms = max(int(every_s * 1000), 1)
-    if client.set(key, "1", nx=True, px=every_ms):
-        return True
-    if client.pttl(key) == _NO_END:
-        client.pexpire(key, every_ms)
-    return False

@@ -17,7 +17,8 @@ from pairing.drain.lease_holder import LeaseHolder
 from pairing.drain.ledger import Ledger
 from pairing.events import Event
 from pairing.fleet import checked_redis
-from pairing.fleet.checked_redis import CheckedRedis, claimed, lately_set_aside
+from pairing.fleet.checked_redis import CheckedRedis, lately_set_aside
+from pairing.fleet.claims import claimed
 from pairing.fleet.coordination import RedisCoordination
 from pairing.fleet.keys import PAIRING, Keys
 from pairing.fleet.presence import Presence, Presences

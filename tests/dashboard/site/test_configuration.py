@@ -68,6 +68,12 @@ HOSTILE = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative paths among the values, as of STATE_DIR, must not end in the checkout."""
+    monkeypatch.chdir(tmp_path)
+
+
 def load(folder: Path, monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, object]:
     """The settings with these variables and no other."""
     with monkeypatch.context() as patched:
