@@ -388,10 +388,12 @@ class Link:
             self._lock.release()
 
     def close(self, timeout_s: float) -> None:
-        """Close the link, waiting at most this long for an operation in progress."""
+        """Close the link, waiting at most this long for an operation in progress and the end of its thread."""
+        until = time.monotonic() + timeout_s
         self._closed = True
-        if self._opening is not None:
-            self._opening.nudge()
+        opening = self._opening
+        if opening is not None:
+            opening.nudge()
         taken: list[bool] = []
         try:
             taken += map(self._lock.acquire, (True,), (max(timeout_s, 0),))
@@ -401,6 +403,8 @@ class Link:
             finally:
                 if True in taken:
                     self._lock.release()
+        if opening is not None and opening.is_alive():
+            opening.join(max(until - time.monotonic(), 0))
 
     def forget(self) -> None:
         """After a fork, in the child: neither use nor close the connection, because it belongs to the parent."""

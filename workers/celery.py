@@ -42,6 +42,7 @@ ROOMS = (
     "drills",
     "alerts",
     "tasks",
+    "stopping",
 )
 
 for chatter in ("celery.app.trace", "celery.worker.strategy", "celery.worker.request", "azure"):

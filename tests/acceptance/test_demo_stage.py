@@ -20,7 +20,7 @@ def test_a_file_that_names_the_real_thing_is_not_followed(
     name: str, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, "/run/secrets/production")
-    stage.tell(REDIS_URL="redis://127.0.0.1:1/0", CONTOSO_PRIMARY="Endpoint=sb://127.0.0.1:2")
+    stage.export(REDIS_URL="redis://127.0.0.1:1/0", CONTOSO_PRIMARY="Endpoint=sb://127.0.0.1:2")
     assert stage.environment()[name] == ""
 
 

@@ -133,8 +133,12 @@ def place(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[
                 client.close()
                 for process in processes:
                     process.terminate()
-                for process in processes:
-                    process.wait(60)
+                try:
+                    for process in processes:
+                        process.wait(60)
+                finally:
+                    for process in processes:
+                        process.kill()
 
 
 @pytest.fixture(scope="module")
