@@ -19,7 +19,7 @@ from pipeline.errors import InputError
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, ddl
 
-FIELD = re.compile(r"^ {2}(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
+FIELD = re.compile(r"^( +)(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
 CODEC = re.compile(r"ColumnMetaData\{(\w+) \[(\w+)\]")
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW")
 PATTERN = "{}[]*?\\:"
@@ -166,8 +166,10 @@ def parse_schema(text: str) -> dict[str, tuple[str, str]]:
 
 def _columns(text: str) -> Iterator[tuple[str, str, str]]:
     """Each column of the schema, not what is nested in one: its name, type (or `group`) and annotation."""
-    for match in filter(None, map(FIELD.match, text.splitlines())):
-        yield match[2], match[1], match[3] or ""
+    found = [match for line in text.splitlines() if (match := FIELD.match(line))]
+    for match in found:
+        if match[1] == found[0][1]:
+            yield match[3], match[2], match[4] or ""
 
 
 def _ambiguous(schema: str, wanted: Iterable[str]) -> str:
