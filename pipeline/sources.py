@@ -161,7 +161,7 @@ def _footer(spark: SparkSession, status: Any) -> tuple[str, int, str]:
 
 def parse_schema(text: str) -> dict[str, tuple[str, str]]:
     """Column name → (physical type, annotation) of a Parquet schema in its printed form."""
-    return {name: found for name, *found in _columns(text)}  # type: ignore[misc]
+    return {name: (physical, annotation) for name, physical, annotation in _columns(text)}
 
 
 def _columns(text: str) -> Iterator[tuple[str, str, str]]:
