@@ -23,11 +23,13 @@ from dashboard.costs.forms import BudgetForm
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
 from dashboard.models import BacklogRollup, ChargeRun, Invoice, Pair
+from dashboard.site.snapshot import from_one_reading
 
 MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 
 
 @require_GET
+@from_one_reading
 def report(request: HttpRequest) -> HttpResponse:
     """The charges of a month, or how to compute them."""
     now = timezone.now()
