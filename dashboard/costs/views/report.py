@@ -23,9 +23,11 @@ from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
 from dashboard.models import BacklogRollup, ChargeRun, Invoice, Pair
 from dashboard.site.months import is_month
+from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET
+@from_one_reading
 def report(request: HttpRequest) -> HttpResponse:
     """The charges of a month, or how to compute them."""
     now = timezone.now()
