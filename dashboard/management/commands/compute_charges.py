@@ -29,8 +29,6 @@ def month(text: str) -> str:
 class Command(OneSentenceCommand):
     """Replaces the month's charges of all billing scopes in one transaction. Needs neither Redis nor PAIRS_FILE."""
 
-    requires_system_checks = ()
-    requires_migrations_checks = False
     help = (
         "Compute the charges of a month from the usage records, on Spark, and store them. "
         "For example: manage.py compute_charges --month 2026-10 --output charges.csv"
