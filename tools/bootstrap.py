@@ -1,6 +1,6 @@
 """Sets up this checkout on a fresh machine and then runs what was asked for.
 
-    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | setup   [arguments for the command]
+    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | campaign | setup   [arguments]
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
 project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
@@ -186,10 +186,34 @@ def ensure_prometheus() -> None:
     say("warning: tests with Prometheus are skipped: none found (apt install prometheus)")
 
 
+def ensure_faketime() -> None:
+    """libfaketime, unpacked beside us: steps the clock of one process, and is never preloaded into others.
+
+    Without it a campaign does not step clocks, and says so.
+    """
+    if any(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")):
+        return
+    unpacked = VENV / "unpacked" / "libfaketime"
+    if not any(unpacked.rglob("libfaketime.so.1")):
+        unpack("libfaketime")
+    for library in unpacked.rglob("libfaketime.so.1"):
+        os.environ["CAMPAIGN_FAKETIME"] = str(library)
+
+
 def unpack_from_apt(package: str) -> bool:
     """The programs of a Debian package, for this checkout alone; nothing of it is configured or started."""
-    if not can_use_apt() or not shutil.which("dpkg-deb"):
+    folder = unpack(package)
+    if folder is None:
         return False
+    for program in (folder / "usr" / "bin").iterdir():
+        link_fallback(program.name, program)
+    return which(package) is not None
+
+
+def unpack(package: str) -> Path | None:
+    """The folder with the files of a Debian package; None if it cannot be had."""
+    if not can_use_apt() or not shutil.which("dpkg-deb"):
+        return None
     say(f"unpacking {package} …")
     folder = VENV / "unpacked" / package
     shutil.rmtree(folder, ignore_errors=True)
@@ -205,10 +229,8 @@ def unpack_from_apt(package: str) -> bool:
         run(["dpkg-deb", "-x", next(folder.glob("*.deb")), folder], f"{package} could not be unpacked")
     except (SetUpError, StopIteration) as error:
         say(f"warning: {error}")
-        return False
-    for program in (folder / "usr" / "bin").iterdir():
-        link_fallback(program.name, program)
-    return which(package) is not None
+        return None
+    return folder
 
 
 def link_fallback(name: str, target: Path) -> None:
@@ -335,6 +357,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "test": ("test", TESTS),
     "nightly": ("test", [*TESTS, "--nightly"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
+    "campaign": ("test", ["-m", "tests.campaign"]),
     "check": ("test", ["tools/check.py"]),
     "setup": ("test", []),
 }
@@ -347,6 +370,10 @@ def set_up(command: str) -> None:
     if command == "check":
         return
     ensure_redis()
+    if command == "campaign":
+        ensure_postgres()
+        ensure_faketime()
+        return
     ensure_java()
     if requirements == "test":
         ensure_browser()
