@@ -1,6 +1,5 @@
 """Compute a month's charges on Spark and store them."""
 
-import re
 import signal
 import sys
 import threading
@@ -17,11 +16,12 @@ from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
 from dashboard.models import ChargeRun, Invoice
 from dashboard.site.money import money
+from dashboard.site.months import is_month
 
 
 def month(text: str) -> str:
     """A month written YYYY-MM."""
-    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
+    if not is_month(text):
         raise ArgumentTypeError(f"“{text}” is not a month: write it as YYYY-MM, for example 2026-10.")
     return text
 
@@ -29,8 +29,6 @@ def month(text: str) -> str:
 class Command(OneSentenceCommand):
     """Replaces the month's charges of all billing scopes in one transaction. Needs neither Redis nor PAIRS_FILE."""
 
-    requires_system_checks = ()
-    requires_migrations_checks = False
     help = (
         "Compute the charges of a month from the usage records, on Spark, and store them. "
         "For example: manage.py compute_charges --month 2026-10 --output charges.csv"
