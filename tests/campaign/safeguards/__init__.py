@@ -48,7 +48,90 @@ class Safeguard:
     """Tests that fail without it."""
 
 
-SAFEGUARDS: dict[str, Safeguard] = {}
+_MAY_SERVE = """\
+        if self._shared is None:
+            return True
+        lease = self._leases[queue]
+        if lease"""
+
+SETTLE = Safeguard(
+    "a message is completed in the backlog only after the primary has acknowledged it",
+    (Change("pairing/drain/flow.py", "group[at : at + sent.count]", "group[at : at + allowed]"),),
+    ("lost",),
+    ("tests/pairing/test_syphon_model.py",),
+)
+LEASE = Safeguard(
+    "one process at a time drains a backlog queue, and one that has lost it stores no ledger",
+    (
+        Change(
+            "pairing/drain/lease_holder.py",
+            _MAY_SERVE,
+            _MAY_SERVE.replace("if self._shared is None:\n            return True", "return True"),
+        ),
+        Change(
+            "pairing/drain/lease_holder.py",
+            "if self._shared is None or token is None:\n            return True",
+            "return True",
+        ),
+        Change("pairing/fleet/lua/keep_ledger.lua", "if tonumber(ARGV[3]) < fence then return 0 end\n", ""),
+    ),
+    ("ledger", "order", "doubled", "left behind"),
+    ("tests/pairing/test_lease_holder.py", "tests/pairing/test_syphon_fleet.py"),
+)
+ASK = Safeguard(
+    "the lease is asked right before each send, so that a process that was frozen sends nothing",
+    (
+        Change(
+            "pairing/drain/primary_operations.py",
+            "            require_lease(self._holds)\n            yield",
+            "            yield",
+        ),
+    ),
+    ("doubled", "order"),
+    ("tests/pairing/test_syphon_fleet.py",),
+)
+IDENTITY = Safeguard(
+    "a message keeps its message id on its way through the backlog",
+    (
+        Change(
+            "pairing/messages/rewriting.py",
+            "        properties.group_id = session_id\n",
+            "        properties.group_id = session_id\n        properties.message_id = str(uuid4())\n",
+        ),
+    ),
+    ("foreign",),
+    ("tests/pairing/test_messages_round_trip.py",),
+)
+BARRIER = Safeguard(
+    "new messages of a session follow those in the backlog",
+    (
+        Change(
+            "pairing/sessions/order.py",
+            "        if session is not None:\n            key, token",
+            "        if session is not None and not session:\n            key, token",
+        ),
+    ),
+    ("order",),
+    ("tests/pairing/test_session_order_model.py", "tests/pairing/test_session_order_fleet.py"),
+)
+USAGE = Safeguard(
+    "a usage record that is reported again with higher numbers replaces the one before",
+    (
+        Change(
+            "pairing/telemetry/metering.py", '{kind}/{namespace}/{entity}"\n', '{kind}/{namespace}/{entity}/{seq}"\n'
+        ),
+    ),
+    ("usage",),
+    ("tests/pairing/test_metering.py",),
+)
+SAFEGUARDS: dict[str, Safeguard] = {
+    "settle": SETTLE,
+    "lease": LEASE,
+    "ask": ASK,
+    "identity": IDENTITY,
+    "barrier": BARRIER,
+    "usage": USAGE,
+}
 
 
 def make_copy(name: str, root: Path) -> None:
