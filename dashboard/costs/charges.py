@@ -21,17 +21,20 @@ from django.utils import timezone
 from dashboard.costs.jobs import JobFailed, run_job
 from dashboard.costs.result_file import records_in
 from dashboard.costs.storing import finish, store
+from dashboard.costs.terms import CHOSEN, Terms, closed_terms, refuse_other_terms, set_terms, terms_of
 from dashboard.fleet.outages import TURNS, Report, outages
 from dashboard.fleet.outages import Outage as Folded
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import (
     AuditEntry,
     ChargeRun,
+    ClosedMonth,
     DepthSample,
     EntityHealth,
     FailoverEvent,
     PairDepth,
 )
+from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.site.months import is_month
 from pairing.health.faults import describe
 
@@ -44,22 +47,37 @@ OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargesRequest:
-    """The parameters of a computation; empty fields take the configured or the documented default."""
+    """The parameters of a computation; empty fields take what was chosen for the month, or the configured default.
+
+    What is given here is recorded as chosen for the month once the run has succeeded, or for all months.
+    """
 
     month: str
     usage: str = ""
     prices: str = ""
     region: str = ""
-    rule: str = "published"
-    allocation: str = "time"
+    rule: str = ""
+    allocation: str = ""
     hours_in_month: int | None = None
     started_by: str = ""
     incremental: bool = False
+    for_all_months: bool = False
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The terms that are not left to what was chosen before."""
+        given = {name: value for name in CHOSEN if (value := getattr(self, name)) not in ("", None)}
+        return given | ({"prices": absolute(self.prices)} if self.prices else {})
+
+    def with_terms(self) -> ChargesRequest:
+        """The same with the terms of the month where nothing is given."""
+        terms = terms_of(self.month)
+        return replace(self, **{name: getattr(terms, name) for name in CHOSEN if name not in self.given})
 
     def arguments(self, result: Path) -> list[str]:
         """The job's arguments."""
         words = ["--month", self.month, "--usage", absolute(self.usage or settings.USAGE_DIR), "--result", str(result)]
-        words += ["--allocation", self.allocation]
+        words += ["--allocation", self.allocation or Terms().allocation]
         words += price_arguments(self.prices or configured_prices(), self.region)
         if self.incremental:
             words += ["--incremental"]
@@ -124,10 +142,14 @@ def compute_month(
 
     `tell` is called after each change of the run's progress; `run` is a claimed request.
     """
+    given, request = request, request.with_terms()
     run = run or _begin(request, timezone.now())
+    run.rule, run.allocation = request.rule, request.allocation
+    run.save(update_fields=["rule", "allocation"])
     try:
         with TemporaryDirectory(prefix="charges-") as folder:
             result = Path(folder, "result.jsonl")
+            request, known = _as_closed(request, given, Path(folder))
             tariffs, note = namespaces_for(Path(folder))
             arguments = [
                 *(request if may_keep_hours(run) else replace(request, incremental=False)).arguments(result),
@@ -136,11 +158,37 @@ def compute_month(
                 *tariffs,
             ]
             run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
-            store(run, result, note)
+            store(run, result, known | ({"note": note} if note else {}))
+        _remember(given)
     except BaseException as error:
         finish(run, ChargeRun.Status.FAILED, _why(error))
         raise
     return run
+
+
+def _as_closed(request: ChargesRequest, given: ChargesRequest, folder: Path) -> tuple[ChargesRequest, dict[str, Any]]:
+    """The request with the terms and price rows of a closed month, and what its run's details say of them."""
+    closed = closed_terms(request.month)
+    if closed is None:
+        known = {"terms": {name: getattr(request, name) for name in CHOSEN}}
+        return request, known
+    refuse_other_terms(request.month, closed, given.given)
+    path = closed.write_prices(folder)
+    kept = replace(
+        request,
+        allocation=closed.allocation,
+        hours_in_month=closed.hours_in_month or request.hours_in_month,
+        prices=path or request.prices,
+        region=closed.region if path else request.region,
+    )
+    return kept, {"sample_prices": closed.is_sample}
+
+
+def _remember(given: ChargesRequest) -> None:
+    """Record what was given by hand, so that the next run of the month does the same."""
+    if given.given and not ClosedMonth.objects.filter(month=given.month).exists():
+        person = given.started_by or "command"
+        set_terms(ALL_MONTHS if given.for_all_months else given.month, given.given, person, timezone.now())
 
 
 def store_result(result: Path, rule: str, started_by: str) -> ChargeRun:
@@ -150,6 +198,10 @@ def store_result(result: Path, rule: str, started_by: str) -> ChargeRun:
     if not is_month(month):
         raise JobFailed(f"The result {result} names no month.")
     allocation = "pro-rata" if head.get("allocation") == "pro-rata" else "time"
+    if (closed := closed_terms(month)) is not None:
+        given = {"allocation": allocation, "hours_in_month": head.get("hours_in_month")}
+        refuse_other_terms(month, closed, given | ({} if head.get("prices") == closed.rows else {"prices": "others"}))
+    rule = rule or terms_of(month).rule
     run = _begin(ChargesRequest(month=month, rule=rule, allocation=allocation, started_by=started_by), timezone.now())
     try:
         _store_complete(run, result)

@@ -15,6 +15,7 @@ from dashboard.costs.charges import configured_prices, price_arguments
 from dashboard.costs.insight import standard_units
 from dashboard.costs.jobs import JobFailed, run_job
 from dashboard.costs.price_tiers import Tier, ladder_of
+from dashboard.costs.terms import terms_of
 from dashboard.models import Charge, DailyCharge, Invoice, Pair
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 
@@ -58,10 +59,16 @@ class Traffic:
     used: Mapping[str, Used]
 
 
-def prices(month: str) -> Prices:
-    """The month's price tiers from PRICES_FILE, or from the sample list. Raises JobFailed."""
-    path = configured_prices()
-    return _prices(month, tuple(price_arguments(path)), _changed(path))
+def chosen_prices(month: str) -> Prices:
+    """The month's price tiers from the price list chosen for it or, without a choice, as `prices`. Raises JobFailed."""
+    terms = terms_of(month)
+    return prices(month, terms.prices, terms.region) if terms.prices or terms.region else prices(month)
+
+
+def prices(month: str, path: str = "", region: str = "") -> Prices:
+    """The month's price tiers from this price list, PRICES_FILE, or the sample list. Raises JobFailed."""
+    path = path or configured_prices()
+    return _prices(month, tuple(price_arguments(path, region)), _changed(path))
 
 
 def _changed(path: str) -> int:

@@ -28,6 +28,7 @@ from dashboard.models import (
 )
 
 CHUNK = 1_000
+NOTHING: Mapping[str, Any] = {}
 ROLLUP_KEY = ("pair", "queue", "begins_at", "is_day")
 COUNTS = {"read", "accepted", "copies", "quarantined", "reasons", "rejected"}
 
@@ -39,14 +40,15 @@ def finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
 
 
 @transaction.atomic
-def store(run: ChargeRun, result: Path, note: str = "", *, is_complete: bool = False) -> None:
+def store(run: ChargeRun, result: Path, known: Mapping[str, Any] = NOTHING, *, is_complete: bool = False) -> None:
     """Replace the month's charges of all scopes by the result, and close the run. Raises JobFailed.
 
     The invoices of a closed month do not change: differences are added as adjustments. Records that cannot be stored
-    are left out and counted in the run's details. `is_complete`: the file must have its last record.
+    are left out and counted in the run's details, to which the `known` are added. `is_complete`: the file must have its
+    last record.
     """
     records = records_in(result, is_complete=is_complete)
-    run.details = _details(next(records), note, is_complete=is_complete)
+    run.details = _details(next(records), is_complete=is_complete) | dict(known)
     storing = _Storing(run)
     for record in records:
         storing.take(record)
@@ -59,12 +61,11 @@ def store(run: ChargeRun, result: Path, note: str = "", *, is_complete: bool = F
     finish(run, ChargeRun.Status.SUCCEEDED)
 
 
-def _details(record: Mapping[str, Any], note: str, *, is_complete: bool) -> dict[str, Any]:
+def _details(record: Mapping[str, Any], *, is_complete: bool) -> dict[str, Any]:
     counts, prices = record.get("counts"), record.get("prices")
     if is_complete and not (isinstance(counts, dict) and counts.keys() >= COUNTS and isinstance(prices, list)):
         raise JobFailed("The result does not begin with a description of its run.")
-    details = {key: value for key, value in record.items() if key != "record"}
-    return details | ({"note": note} if note else {})
+    return {key: value for key, value in record.items() if key != "record"}
 
 
 class _Storing:

@@ -15,6 +15,7 @@ from dashboard.models.charge import (
     Outage,
 )
 from dashboard.models.cleanup import DeadLetterJob, DiscardedMessage, QueueDeletion, QueueDrain
+from dashboard.models.cost_terms import CostTerms, LateUsage
 from dashboard.models.depth_peak import DepthPeak
 from dashboard.models.drill import Drill
 from dashboard.models.entity import EntityHealth, WaitingSample
@@ -48,6 +49,7 @@ __all__ = [
     "ChargeRun",
     "ClosedMonth",
     "ConnectionDay",
+    "CostTerms",
     "DailyCharge",
     "DeadLetterJob",
     "DepthPeak",
@@ -59,6 +61,7 @@ __all__ = [
     "Heartbeat",
     "Identity",
     "Invoice",
+    "LateUsage",
     "Notice",
     "NoticeItem",
     "Outage",

@@ -26,7 +26,7 @@ def before_failover(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         traffic = present.traffic(pair, now, "" if path == "*" else path)
         try:
-            prices = present.prices(f"{now:%Y-%m}")
+            prices = present.chosen_prices(f"{now:%Y-%m}")
             priced = tariff(pair, prices, f"{now:%Y-%m}")
         except JobFailed as error:
             context["problem"] = str(error)
@@ -59,7 +59,7 @@ def page(request: HttpRequest) -> HttpResponse:
     traffic, priced = present.traffic(pair, now), Tariff()
     context: dict[str, Any] = {"pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
     try:
-        context["prices"] = present.prices(f"{now:%Y-%m}")
+        context["prices"] = present.chosen_prices(f"{now:%Y-%m}")
         priced = tariff(pair, context["prices"], f"{now:%Y-%m}")
     except JobFailed as error:
         context["problem"] = str(error)

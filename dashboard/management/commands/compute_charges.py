@@ -27,6 +27,12 @@ def month(text: str) -> str:
     return text
 
 
+GIVEN = (
+    *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
+    *("incremental", "for_all_months"),
+)
+
+
 class Command(OneSentenceCommand):
     """Replaces the month's charges of all billing scopes in one transaction. Needs neither Redis nor PAIRS_FILE."""
 
@@ -52,17 +58,26 @@ class Command(OneSentenceCommand):
         parser.add_argument(
             "--rule",
             choices=("published", "settlements"),
-            default="published",
-            help="the counting rule shown first: whether settlements are billed (default: published, they are not)",
+            default="",
+            help="the counting rule shown first: whether settlements are billed (default: as chosen before, else "
+            "published, they are not)",
         )
         parser.add_argument(
             "--allocation",
             choices=("time", "pro-rata"),
-            default="time",
-            help="allocation of the included operations: to the first of the month, or to all by share (default: time)",
+            default="",
+            help="allocation of the included operations: to the first of the month, or to all by share (default: as "
+            "chosen before, else time)",
         )
         parser.add_argument(
-            "--hours-in-month", type=int, help="divisor of the connection peaks (default: the calendar's)"
+            "--hours-in-month",
+            type=int,
+            help="divisor of the connection peaks (default: as chosen, else 24 × days)",
+        )
+        parser.add_argument(
+            "--for-all-months",
+            action="store_true",
+            help="record the given rule, allocation, hours, price list and region for all months, not for this one",
         )
         parser.add_argument(
             "--incremental",
@@ -82,7 +97,7 @@ class Command(OneSentenceCommand):
 
     def _compute_wanted(self) -> None:
         while (run := take_requested(timezone.now())) is not None:
-            request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation, incremental=True)
+            request = ChargesRequest(month=run.month, incremental=True)
             try:
                 self._summary(compute_month(request, self._tell, run))
             except JobFailed as error:  # reported on the page that requested it; the next request is not affected
@@ -97,8 +112,7 @@ class Command(OneSentenceCommand):
     def _compute(self, options: dict[str, Any]) -> ChargeRun:
         if options["usage"] and "://" not in options["usage"] and not Path(options["usage"]).is_dir():
             raise CommandError(f"--usage {options['usage']} is not a folder: name the one that contains usage/.")
-        names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month", "incremental")
-        request = ChargesRequest(**{name: options[name] for name in names}, started_by="command")
+        request = ChargesRequest(**{name: options[name] for name in GIVEN}, started_by="command")
         try:
             return compute_month(request, self._tell)
         except JobFailed as error:
