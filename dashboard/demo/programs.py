@@ -1,5 +1,7 @@
 """The processes of the demo, and the order in which they are stopped: applications first, Redis last."""
 
+from collections.abc import Sequence
+
 from dashboard.demo.processes import Program
 from dashboard.demo.stage import (
     BACKLOG_QUEUES,
@@ -74,6 +76,6 @@ def receiver(stage: Stage, number: int) -> Program:
     return Program(f"receiver-{number}", argv, stage.environment(), restart=True, stop_order=APPLICATIONS)
 
 
-def charges(stage: Stage, month: str) -> Program:
-    argv = python("manage.py", "compute_charges", "--month", month)
+def charges(stage: Stage, months: Sequence[str]) -> Program:
+    argv = python("-m", "dashboard.demo.charge", *months)
     return Program("charges", argv, stage.environment(), stop_order=APPLICATIONS)

@@ -18,7 +18,6 @@ class Command(OneSentenceCommand):
     """Replaces this process, so that output and exit status are those of the other command."""
 
     help = "Run a command of manage.py with the settings of the demo, for example: in_demo pairing status"
-    requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own form
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command, and its options")

@@ -1,0 +1,69 @@
+"""The charges of the demo, computed while the dashboard serves. On a fresh machine Spark is installed first."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.conf import settings
+from django.utils import timezone
+
+from dashboard.costs.charges import ChargesRequest, compute_month
+from dashboard.costs.jobs import JobFailed
+from dashboard.demo.stage import ROOT
+from dashboard.models import ChargeRun
+
+SPARK_LATER = "PAIRED_NAMESPACES_SPARK_LATER"
+"""Set by the set-up (tools/bootstrap.py) if Spark and Java may be missing so far."""
+INSTALLING = "Spark and Java are being installed"
+WAITING = "waiting for the first usage records"
+USAGE_S = 120.0
+_POLL_S = 0.5
+STARTED_BY = "demo"
+
+
+class ChargingError(Exception):
+    """There are no charges; the text says why."""
+
+
+def compute(months: Sequence[str]) -> str:
+    """Compute each month in turn, and return a sentence about it. Raises ChargingError."""
+    runs = [begin(month) for month in months]
+    install_spark(runs)
+    await_usage(runs)
+    for run in runs:
+        try:
+            compute_month(ChargesRequest(month=run.month), run=run)
+        except JobFailed as error:
+            raise ChargingError(f"the charges of {run.month} could not be computed: {error}") from None
+    return f"the charges of {' and '.join(months)} are computed"
+
+
+def begin(month: str) -> ChargeRun:
+    """A run that the cost page shows as being computed."""
+    now, stage = timezone.now(), INSTALLING if os.environ.get(SPARK_LATER) else ""
+    return ChargeRun.objects.create(month=month, stage=stage, started_by=STARTED_BY, started_at=now, heard_at=now)
+
+
+def await_usage(runs: Sequence[ChargeRun]) -> None:
+    """Wait for the first usage records, at most until the dashboard would call the runs stalled."""
+    deadline = time.monotonic() + USAGE_S
+    while not any(Path(settings.USAGE_DIR).glob("usage/*/*.parquet")) and time.monotonic() < deadline:
+        ChargeRun.objects.filter(pk__in=[run.pk for run in runs]).update(stage=WAITING)
+        time.sleep(_POLL_S)
+
+
+def install_spark(runs: Sequence[ChargeRun]) -> None:
+    """Let the set-up add what is missing. Raises ChargingError, which is then the error of the runs too."""
+    if not os.environ.get(SPARK_LATER):
+        return
+    command = [sys.executable, str(ROOT / "tools" / "bootstrap.py"), "spark"]
+    if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode == 0:
+        return
+    error = "Spark could not be installed, so there are no charges; see charges.log of the demo."
+    for run in runs:
+        run.status, run.error, run.finished_at = ChargeRun.Status.FAILED, error, timezone.now()
+        run.save()
+    raise ChargingError(error)

@@ -1,0 +1,68 @@
+"""The charges of the demo are computed while the dashboard serves, and the cost page says what happens."""
+
+import subprocess
+
+import pytest
+
+from dashboard.demo import charging
+from dashboard.models import ChargeRun
+
+MONTHS = ("2026-11", "2026-10")
+
+
+@pytest.fixture
+def computed(monkeypatch, settings, tmp_path):
+    """The months that Spark would have computed."""
+    (tmp_path / "usage" / "date=2026-11-01").mkdir(parents=True)
+    (tmp_path / "usage" / "date=2026-11-01" / "part-1.parquet").touch()
+    settings.USAGE_DIR = str(tmp_path)
+    months = []
+    monkeypatch.setattr(charging, "compute_month", lambda request, run: months.append((request.month, run.month)))
+    return months
+
+
+def installing(monkeypatch, code):
+    """Instead of the set-up: returns what the cost page shows meanwhile."""
+    monkeypatch.setenv(charging.SPARK_LATER, "1")
+    stages = []
+
+    def run(command, **_):
+        assert command[1:] == [str(charging.ROOT / "tools" / "bootstrap.py"), "spark"]
+        stages.extend(ChargeRun.objects.values_list("status", "stage"))
+        return subprocess.CompletedProcess(command, code)
+
+    monkeypatch.setattr(charging.subprocess, "run", run)
+    return stages
+
+
+@pytest.mark.django_db
+def test_spark_is_installed_first_and_the_page_says_so(computed, monkeypatch):
+    stages = installing(monkeypatch, 0)
+
+    assert charging.compute(MONTHS) == "the charges of 2026-11 and 2026-10 are computed"
+
+    assert stages == [("running", charging.INSTALLING)] * 2
+    assert computed == [(month, month) for month in MONTHS]
+
+
+@pytest.mark.django_db
+def test_a_spark_that_cannot_be_installed_is_the_error_of_every_run(computed, monkeypatch):
+    installing(monkeypatch, 1)
+
+    with pytest.raises(charging.ChargingError, match="could not be installed"):
+        charging.compute(MONTHS)
+
+    assert computed == []
+    assert {(run.status, run.error[:29]) for run in ChargeRun.objects.all()} == {
+        ("failed", "Spark could not be installed,")
+    }
+
+
+@pytest.mark.django_db
+def test_with_spark_at_hand_nothing_is_installed(computed, monkeypatch):
+    installing(monkeypatch, 1)
+    monkeypatch.delenv(charging.SPARK_LATER)
+
+    charging.compute(MONTHS)
+
+    assert computed == [(month, month) for month in MONTHS]
