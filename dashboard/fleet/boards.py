@@ -11,7 +11,7 @@ from dashboard.fleet.depth import HOUR, Chart, Samples, last_hour, pair_chart, p
 from dashboard.fleet.ledgers import stalled
 from dashboard.fleet.paces import paces_of
 from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
-from dashboard.models import EntityHealth, Heartbeat, Pair, SyphonPause
+from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Window
 from pairing.fleet.shared_health import Pace
@@ -45,6 +45,15 @@ class Totals:
     messages: int = 0
     dead_lettered: int = 0
     queues: int = 0
+    for_entities: int = 0
+    """Those of `messages` that wait for entities of the pair."""
+    sampled_at: datetime | None = None
+    """When all of this was counted."""
+
+    @property
+    def for_others(self) -> int:
+        """Messages without a known destination, or in queues of other primaries."""
+        return max(0, self.messages - self.for_entities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +139,18 @@ def board(
         )
         for pair in known
     ]
-    is_paused = any(one.paused and one.totals.messages for one in boards)
-    counts = status_counts(known, now, silent)
-    said = headline(counts, sum(one.messages for one in totals.values()), is_paused=is_paused)
-    return Board(boards, said, beat, silent)
+    return Board(boards, headline_of(known, now, silent), beat, silent)
+
+
+def headline_of(pairs: Sequence[Pair], now: datetime, fleet_is_silent: bool) -> Headline:
+    """The headline of `watched_pairs`, the same on pages and in the API."""
+    waiting = {pair: _totals(pair).messages for pair in pairs}
+    is_paused = any(count and _is_paused(pair) for pair, count in waiting.items())
+    return headline(status_counts(pairs, now, fleet_is_silent), sum(waiting.values()), is_paused=is_paused)
+
+
+def _is_paused(pair: Pair) -> bool:
+    return any(pause.queue == WHOLE_PAIR for pause in pair.pauses.all())
 
 
 def entity_rows(
@@ -192,13 +209,17 @@ def watched_pairs(now: datetime) -> QuerySet[Pair]:
     worker, in two queries.
     """
     here = Q(backlog_queues__is_gone=False)
+    for_entities = EntityHealth.objects.filter(pair=OuterRef("pk"), waiting__gt=0).order_by().values("pair")
     return Pair.objects.annotate(
         queues=Count("backlog_queues", filter=here),
         waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
         dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
+        for_entities=Subquery(for_entities.annotate(sum=Sum("waiting")).values("sum")),
+        sampled_at=Max("backlog_queues__seen_at", filter=here),
         stalls=Exists(stalled(now).filter(pair=OuterRef("pk"))),
         ready_score=F("readiness__score"),
         ready_checked_at=F("readiness__checked_at"),
+        ready_lowest=Subquery(Readiness.objects.filter(pair=OuterRef("pk")).order_by("score").values("score")[:1]),
         heard_at=Subquery(Heartbeat.objects.order_by("-seen_at").values("seen_at")[:1]),
     ).prefetch_related("pauses")
 
@@ -211,7 +232,7 @@ def _heard(pairs: Sequence[Pair]) -> datetime | None:
 
 def _totals(pair: Pair) -> Totals:
     sums = vars(pair)  # annotations of watched_pairs
-    return Totals(sums["waiting"], sums["dead"], sums["queues"])
+    return Totals(sums["waiting"], sums["dead"], sums["queues"], sums["for_entities"] or 0, sums["sampled_at"])
 
 
 def last_heartbeat() -> datetime | None:

@@ -20,6 +20,7 @@ from emulator.encoding.types import DecodeError, Symbol, Timestamp
 PING_CONTENT_TYPE = "application/vnd.ms-servicebus-ping"
 BATCH_FORMAT = 0x80013700
 NEVER = float("inf")
+MAX_UBYTE, MAX_UINT = 2**8 - 1, 2**32 - 1
 
 PARTITION_KEY = "x-opt-partition-key"
 SCHEDULED_TIME = "x-opt-scheduled-enqueue-time"
@@ -176,22 +177,24 @@ def parse_batch(data: bytes, *, assigns_ids: bool = False) -> list[Message]:
 def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]], size: int) -> Message:
     properties = _properties_of(bare)
     durable, priority, ttl_ms = [*header, None, None, None][:3]
-    if ttl_ms is not None and (type(ttl_ms) is not int or ttl_ms < 0):
+    if ttl_ms is not None and (type(ttl_ms) is not int or not 0 <= ttl_ms <= MAX_UINT):
         raise DecodeError("the header's ttl is not an unsigned int")
     kept: list[bytes] = []
     scheduled_at = partition_key = None
     for key, raw in annotations:
+        if key.__class__ not in _KEYS:
+            raise DecodeError("the key of an annotation is neither a symbol nor a number")
         if key == SCHEDULED_TIME:
             scheduled_at = _seconds(decode(raw)[0])
         elif key == PARTITION_KEY:
             value = decode(raw)[0]
             partition_key = value if isinstance(value, str) else None
         if key not in BROKER_ANNOTATIONS:
-            kept.append((encoded_symbol(key) if isinstance(key, str) else encode(key)) + raw)
+            kept.append(_encoded_key(key) + raw)
     return Message(
         bare=bare,
         durable=durable is not False,
-        priority=priority if type(priority) is int else None,
+        priority=priority if type(priority) is int and 0 <= priority <= MAX_UBYTE else None,
         header_ttl_ms=ttl_ms,
         ttl_s=_time_to_live(ttl_ms, properties),
         annotations=b"".join(kept),
@@ -240,6 +243,7 @@ def _decoded_list(data: bytes, position: int, what: str) -> list[Any]:
     return value
 
 
+_KEYS: frozenset[type] = frozenset({Symbol, str, int})
 _TEXT: frozenset[type] = frozenset({str, Symbol, type(None)})
 _NUMBER: frozenset[type] = frozenset({int, Timestamp, type(None)})
 # None: an id may have any type.
@@ -312,6 +316,15 @@ def _with_property_fields(bare: bytes, changes: Mapping[str, Any]) -> bytes:
         fields[Properties._fields.index(name)] = encode(value)
     section = b"\x00\x53\x73" + encode_list(fields)
     return section + (bare if part is None else bare[part.end :])
+
+
+def _encoded_key(key: str | int) -> bytes:
+    """The key of an annotation; a sender may write a string where the protocol asks for a symbol."""
+    if isinstance(key, int):
+        return encode(key)
+    if not key.isascii():
+        raise DecodeError("the key of an annotation has characters other than ASCII")
+    return encoded_symbol(key)
 
 
 def encoded_symbol(text: str) -> bytes:

@@ -30,6 +30,8 @@ class Request:
         for part in split(payload):
             if part.code == PROPERTIES:
                 fields = decode(payload, part.value)[0]
+                if not isinstance(fields, list):
+                    raise DecodeError("the properties section is not a list")
                 self.message_id = fields[0] if fields else None
                 self.reply_to = fields[4] if len(fields) > 4 else None
             elif part.code == APPLICATION_PROPERTIES:

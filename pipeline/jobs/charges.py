@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from pipeline.charges import Request, compute, utc_now
+from pipeline.charges import Request, compute_readable, damaged_file, utc_now
 from pipeline.errors import PipelineError
 from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
@@ -25,8 +23,6 @@ from pipeline.progress import end_with_stdin, failed, to_stdout
 from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
 from pipeline.tariffs import read_tariffs
-
-UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -99,7 +95,7 @@ def _compute(request: Request) -> Outcome:
     settings = settings_for(request.usage, str(request.month), incremental=request.incremental)
     spark = build_session("charges", **settings)
     try:
-        return compute(spark, request, utc_now(), to_stdout)
+        return compute_readable(spark, request, utc_now(), to_stdout)
     finally:
         spark.stop()
 
@@ -126,8 +122,8 @@ def spark_error(error: Exception) -> str | None:
     text = java.getMessage() if java is not None else str(error)
     if java is None and not type(error).__module__.startswith(("pyspark", "py4j")):
         return None
-    if damaged := UNREADABLE.search(str(text)):
-        return f"The file {unquote(damaged[1])} is damaged: put a good copy in its place, or take it away."
+    if damaged := damaged_file(error):
+        return f"The file {damaged} is damaged: put a good copy in its place, or take it away."
     return f"Spark could not finish: {str(text).splitlines()[0].rstrip('.')}."
 
 

@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import sqlite3
+import struct
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from unittest.mock import patch
 
 from emulator import access, conversation, signatures
@@ -15,13 +20,17 @@ from emulator.administration.messages import AdminRequest
 from emulator.amqp import performatives as p
 from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.broker import message
+from emulator.broker.delivery_encoding import encode_delivery
 from emulator.broker.descriptions import QueueDescription, SubscriptionDescription, TopicDescription
+from emulator.broker.message import Message, StoredMessage
 from emulator.broker.namespace import Namespace
 from emulator.broker.sql import SqlError, parse_action, parse_condition
 from emulator.encoding.codec import encode
 from emulator.encoding.types import AmqpError, Array, Described, Long, ULong
 from emulator.host import Host
 from emulator.http import HttpError, RequestReader
+from emulator.store import Store, StoreError
+from emulator.store.rows import MESSAGE_FIELDS, PUT_MESSAGE, STORED_FIELDS, from_message
 
 NOW = 1_800_000_000.0
 
@@ -145,7 +154,78 @@ def to_sql(data: bytes) -> None:
             read(text)
 
 
-TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql)
+# What a record may do to the file of a store; the last of each are the values.
+CHANGES = (
+    "INSERT OR REPLACE INTO sessions VALUES (1, 'a', ?, 0)",
+    "INSERT OR REPLACE INTO sessions VALUES (1, ?, x'00', 0)",
+    "INSERT OR REPLACE INTO history VALUES (1, ?, 0)",
+    "INSERT OR REPLACE INTO queues VALUES (7, ?, 0)",
+    "UPDATE queues SET last_sequence = ?",
+    "UPDATE entities SET document = ? WHERE kind = 'queue'",
+    "UPDATE entities SET document = ? WHERE kind = 'subscription'",
+    "UPDATE rules SET document = ?",
+    "UPDATE entities SET spelling = ? WHERE kind = 'queue'",
+    *(f"UPDATE messages SET sent_{field} = ? WHERE sequence = 1" for field in MESSAGE_FIELDS),
+    *(f"UPDATE messages SET {field} = ? WHERE sequence = 1" for field in STORED_FIELDS),
+)
+
+
+def to_the_journal(data: bytes) -> None:
+    """Records (kind, size, form of the value, value): a store that holds them is restored or reported as damaged."""
+    records = []
+    while len(data) >= 4:
+        kind, size, form = struct.unpack_from(">BHB", data)
+        records.append((kind, form, data[4 : 4 + size]))
+        data = data[4 + size :]
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        path = Path(folder) / "contoso.sqlite3"
+        path.write_bytes(_some_store())
+        _write_records(path, records)
+        namespace = Namespace("contoso")
+        with contextlib.suppress(StoreError), contextlib.closing(Store(path)) as store:
+            store.restore(namespace, NOW)
+            namespace.advance(NOW + 1000)
+            store.commit()
+        for queue in namespace.entities():
+            for stored in queue.contents.messages():
+                with contextlib.suppress(AmqpError):
+                    encode_delivery(stored, locked=False)
+
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@functools.cache
+def _some_store() -> bytes:
+    """The file of a store with a queue, a topic and three messages."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        path = Path(folder) / "contoso.sqlite3"
+        with contextlib.closing(Store(path)) as store:
+            namespace = Namespace("contoso", store)
+            store.restore(namespace, NOW)
+            queue = namespace.create_queue("orders", QueueDescription("orders"), NOW)
+            namespace.create_topic("shipments", TopicDescription("shipments"), NOW)
+            namespace.create_subscription("shipments", SubscriptionDescription("shipments", "audit"), NOW)
+            for _ in range(3):
+                queue.enqueue(message.parse(MESSAGE), NOW)
+        return path.read_bytes()
+
+
+def _write_records(path: Path, records: list[tuple[int, int, bytes]]) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        for index, (kind, form, data) in enumerate(records):
+            if kind < 128:
+                stored = StoredMessage(Message(data), index + 4, NOW)
+                with contextlib.suppress(AmqpError):
+                    stored.message = message.parse(data)
+                database.execute(PUT_MESSAGE, from_message(1, stored))
+            else:
+                values = (data, data.decode("utf-8", "replace"), form, form / 7, None, -(1 << 40))
+                with contextlib.suppress(sqlite3.IntegrityError, OverflowError):
+                    database.execute(CHANGES[kind % len(CHANGES)], [values[form % len(values)]])
+
+
+TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql, to_the_journal)
 
 # Well-formed input of every place, for a fuzzer to begin with.
 REQUEST = (
@@ -172,6 +252,7 @@ ENTRY = """<entry xmlns="http://www.w3.org/2005/Atom"><content type="application
  </RuleDescription></content></entry>"""
 SEEDS = {
     to_the_administration: b"\x00\x04" + ENTRY.encode(),
+    to_the_journal: b"\x00" + struct.pack(">HB", len(MESSAGE), 1) + MESSAGE,
     to_sql: b"SET [a b] = sys.MessageId + 'x'; REMOVE \"q\"",
     to_http: REQUEST,
     to_messages: MESSAGE,

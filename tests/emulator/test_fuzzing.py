@@ -1,10 +1,19 @@
-"""Bytes that no client would send, the same in every run (tests/emulator/fuzzing.py)."""
+"""Bytes that no client would send (tests/emulator/fuzzing.py, structured_input.py), and what was found by them."""
 
+import json
+import os
 import random
+import time
 
 import pytest
 
-from tests.emulator import fuzzing
+from emulator.broker.message import parse
+from emulator.encoding.codec import encode
+from emulator.encoding.types import DecodeError, ULong
+from tests.emulator import fuzz_by_structure, fuzzing
+from tests.emulator.amqp.client import body
+from tests.emulator.structured_input import GENERATORS
+from tests.selection import depth
 
 
 def mutated(data, random_source):
@@ -29,7 +38,7 @@ def mutated(data, random_source):
 @pytest.mark.parametrize("target", fuzzing.TARGETS, ids=lambda target: target.__name__)
 def test_no_bytes_make_anything_but_the_rooms_own_errors(target):
     random_source = random.Random(target.__name__)
-    for _ in range(600):
+    for _ in range(depth(600)):
         target(mutated(fuzzing.SEEDS[target], random_source))
         target(random_source.randbytes(random_source.randint(0, 60)))
 
@@ -38,3 +47,76 @@ def test_an_error_of_ours_would_be_seen(monkeypatch):
     monkeypatch.setattr("emulator.broker.queue.Queue.enqueue", None)
     with pytest.raises(TypeError):
         fuzzing.to_a_client(fuzzing.sent(fuzzing.p.Transfer(0, 1, b"t", 0), b"\x00\x53\x75\xa0\x01x"))
+
+
+# --- by structure -----------------------------------------------------------------------------------------------------
+
+NIGHTLY_MINUTES = 5.0
+
+
+@pytest.mark.parametrize("target", GENERATORS, ids=lambda target: target.__name__)
+def test_well_formed_input_makes_nothing_but_the_rooms_own_errors(target):
+    for number in range(20):
+        fuzz_by_structure.one(1, target.__name__, number)
+
+
+@pytest.mark.nightly
+def test_well_formed_input_of_tonight_makes_nothing_but_the_rooms_own_errors(record_property, capsys):
+    """The seed is the day unless FUZZ_SEED says another; FUZZ_MINUTES says how long."""
+    seed = int(os.environ.get("FUZZ_SEED", time.strftime("%Y%m%d")))
+    reached = {}
+    fuzz_by_structure.run(seed, float(os.environ.get("FUZZ_MINUTES", NIGHTLY_MINUTES)), reached)
+    with capsys.disabled():
+        print(f"\nseed {seed}\n{fuzz_by_structure.table(reached)}")
+    assert all(each.inputs for each in reached.values())
+
+
+def test_a_run_goes_on_where_the_last_one_ended(tmp_path, monkeypatch):
+    progress, seen = tmp_path / "progress.json", []
+    monkeypatch.setattr(fuzz_by_structure, "TARGETS", {"to_sql": (seen.append, lambda random: random.randbytes(8))})
+    reached = {}
+    fuzz_by_structure.run(7, 0.0002, reached, progress)
+    count = len(seen)
+    kept = json.loads(progress.read_text())
+    assert (kept["seed"], kept["reached"]["to_sql"]["inputs"], kept["reached"]["to_sql"]["bytes"]) == (
+        7,
+        count,
+        8 * count,
+    )
+    fuzz_by_structure.run(7, 0.0002, reached, progress)
+    assert len(set(seen)) == len(seen) > count
+
+
+def test_what_it_may_not_raise_is_named_by_its_number(monkeypatch):
+    monkeypatch.setattr(fuzz_by_structure, "TARGETS", {"to_sql": (lambda data: 1 / 0, lambda random: b"x")})
+    with pytest.raises(ZeroDivisionError) as caught:
+        fuzz_by_structure.run(7, 1.0, {})
+    assert caught.value.__notes__ == ["This is input to_sql/0 of seed 7."]
+
+
+# --- what was found ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        b"\x00\x53\x72" + encode({"é": 1}),
+        b"\x00\x53\x72\xc1\x04\x02\x45\x40\x40",
+        b"\x00\x53\x70" + encode([None, None, ULong(2**32)]),
+    ],
+    ids=["annotation with a key beyond ASCII", "annotation with a list as its key", "time to live beyond 32 bits"],
+)
+def test_a_message_against_the_protocol_is_refused(section):
+    with pytest.raises(DecodeError):
+        parse(section + b"\x00\x53\x75" + encode(b"x"))
+
+
+def test_a_priority_beyond_its_type_is_ignored():
+    assert parse(b"\x00\x53\x70" + encode([None, ULong(2**64 - 1)]) + body()).priority is None
+
+
+def test_a_request_whose_properties_are_no_list_is_rejected(client):
+    ask, _ = client.attach(sends_to="orders/$management")
+    client.say(fuzzing.sent(fuzzing.p.Transfer(ask, 0, b"t", 0), b"\x00\x53\x73" + encode(5)))
+    (answer,) = [found for found, _ in client.heard() if isinstance(found, fuzzing.p.Disposition)]
+    assert fuzzing.p.outcome(answer.state)[0] == fuzzing.p.REJECTED

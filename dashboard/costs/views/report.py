@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from io import BytesIO
 from typing import Any, NoReturn
 
@@ -23,17 +22,18 @@ from dashboard.costs.forms import BudgetForm
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
 from dashboard.models import BacklogRollup, ChargeRun, Invoice, Pair
-
-MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+from dashboard.site.months import is_month
+from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET
+@from_one_reading
 def report(request: HttpRequest) -> HttpResponse:
     """The charges of a month, or how to compute them."""
     now = timezone.now()
     known = cost_report.months(now)
     month = request.GET.get("month") or _newest(known)
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     run = latest_run(month)
     context: dict[str, Any] = {
@@ -80,7 +80,7 @@ def compute(request: HttpRequest) -> HttpResponse:
     """Ask the workers to compute a month. Repeating the request is safe."""
     require(request.user, Right.OPERATE)
     month = request.POST.get("month", "")
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     request_run(month, request.user.get_username(), timezone.now())
     return redirect(f"{reverse('costs')}?month={month}")
@@ -90,7 +90,7 @@ def compute(request: HttpRequest) -> HttpResponse:
 def as_csv(request: HttpRequest) -> HttpResponse:
     """The month's rows as CSV, with the columns of the contract."""
     month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="charges-{month}.csv"'
@@ -102,7 +102,7 @@ def as_csv(request: HttpRequest) -> HttpResponse:
 def as_parquet(request: HttpRequest) -> HttpResponse:
     """The same rows as Parquet."""
     month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     out = BytesIO()
     write_parquet(out, month, _rule(request, month))
@@ -131,7 +131,7 @@ def budget(request: HttpRequest) -> HttpResponse:
     require(request.user, Right.OPERATE)
     form = BudgetForm(request.POST)
     month = request.POST.get("month", "")
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     if form.is_valid():
         pair = form.cleaned_data["pair"] or ALL

@@ -13,11 +13,12 @@ from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import PaceLimit, Pause
-from dashboard.fleet.boards import last_heartbeat, status_counts, status_of, watched_pairs
+from dashboard.fleet.boards import headline_of, last_heartbeat, status_counts, status_of, watched_pairs
 from dashboard.fleet.forms import STATES
 from dashboard.fleet.paces import paces
-from dashboard.fleet.status import Status, headline, is_silent, verbs
+from dashboard.fleet.status import Status, is_silent, verbs
 from dashboard.models import EntityHealth, Heartbeat, Pair
+from dashboard.site.snapshot import one_reading
 
 router = Router(tags=["health"])
 Looks = Literal["failed-over", "held", "failing", "unknown", "draining", "healthy"]
@@ -114,10 +115,14 @@ class Me(Schema):
 @router.get("/health", response={200: Health, **PROBLEMS}, operation_id="health")
 def health(request: HttpRequest) -> dict[str, Any]:
     """The headline, and every pair with its entities by status."""
-    now, beat = timezone.now(), last_heartbeat()
-    known = list(watched_pairs(now))
+    with one_reading():
+        return _health(timezone.now())
+
+
+def _health(now: datetime) -> dict[str, Any]:
+    beat, known = last_heartbeat(), list(watched_pairs(now))
     silent = is_silent(beat, now)
-    reported = headline(status_counts(known, now, silent), sum(vars(pair)["waiting"] for pair in known))
+    reported = headline_of(known, now, silent)
     return {
         "status": reported.status,
         "headline": reported.sentence,
@@ -132,15 +137,18 @@ def health(request: HttpRequest) -> dict[str, Any]:
 def pairs(request: HttpRequest) -> list[dict[str, Any]]:
     """All pairs, by name."""
     now = timezone.now()
-    silent = is_silent(last_heartbeat(), now)
-    return [_pair(pair, now, silent) for pair in watched_pairs(now)]
+    with one_reading():
+        silent = is_silent(last_heartbeat(), now)
+        return [_pair(pair, now, silent) for pair in watched_pairs(now)]
 
 
 @router.get("/pairs/{pair}", response={200: PairState, **PROBLEMS}, operation_id="pair")
 def pair(request: HttpRequest, pair: str) -> dict[str, Any]:
     """One pair."""
-    now, row = timezone.now(), pair_or_404(pair)
-    return _pair(watched_pairs(now).get(pk=row.pk), now, is_silent(last_heartbeat(), now))
+    now = timezone.now()
+    with one_reading():
+        row = pair_or_404(pair)
+        return _pair(watched_pairs(now).get(pk=row.pk), now, is_silent(last_heartbeat(), now))
 
 
 @router.get("/entities", response={200: Page[Entity], **PROBLEMS}, operation_id="entities")
@@ -187,7 +195,7 @@ def _pair(pair: Pair, now: datetime, silent: bool) -> dict[str, Any]:
         "dead_letters": sums["dead"],
         "pauses": [{"queue": one.queue, "by": one.by, "reason": one.reason, "at": one.at} for one in pauses],
         "paces": _paces(pair),
-        "is_stalled": bool(sums["stalls"]) and not pauses,
+        "is_stalled": bool(sums["stalls"]),
     }
 
 
