@@ -11,9 +11,10 @@ from pathlib import Path
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, close_month, compute_month
+from dashboard.costs.charges import ChargesRequest, compute_month
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.reconciliation import take_statement
+from dashboard.costs.storing import close_month
 from dashboard.demo.history import usage_files
 from dashboard.demo.history.bill import sample_bill
 from dashboard.demo.history.plan import MARK, SIMULATION, History, history

@@ -20,7 +20,7 @@ CANARY = "pairing-canary"
 """The queue for drills; applications do not use it."""
 REGIONS = {LIVE_PAIR: ("westeurope", "northeurope"), OTHER_PAIR: ("eastus", "westus")}
 BANDWIDTH_PER_GB = 0.02
-PRICE_FACTOR = 10
+PRICE_FACTOR = 100
 """Operations cost so many times the list price, so that an incident of the demo costs something."""
 OPERATIONS = "Standard Messaging Operations"
 
@@ -87,5 +87,5 @@ def demo_prices(sample: str) -> str:
             for name in ("retailPrice", "unitPrice"):
                 item[name] *= PRICE_FACTOR
     return json.dumps(
-        prices | {"Sample": "Prices of the demo: operations cost ten times the list price."}, default=float
+        prices | {"Sample": "Prices of the demo: operations cost a hundred times the list price."}, default=float
     )

@@ -1,10 +1,11 @@
 """A sample bill of a simulated month: a cost export as Azure would write it. Pure."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
-from dashboard.demo.history.metered import late_rows, rows_by_day
+from dashboard.demo.history.metered import connections, late_rows, rows_by_day
 from dashboard.demo.history.plan import History
 from dashboard.demo.history.scenery import LIVE_PAIR, SUBSCRIPTION
 
@@ -14,7 +15,7 @@ HEAD = (
 )
 NOT_BILLED = ("settle", "syphon_settle")
 BASE_PER_HOUR = Decimal("0.013441")
-TIERS = ((0, Decimal(0)), (13_000_000, Decimal("8.0")), (100_000_000, Decimal("5.0")))
+TIERS = ((0, Decimal(0)), (13_000_000, Decimal(80)), (100_000_000, Decimal(50)))
 """From how many operations of a month on a million costs this much: the demo's price list."""
 UNEXPLAINED_DAY, UNEXPLAINED = 9, 1.004
 """On one day the bill has a few operations more than were metered, so that there is something to find."""
@@ -24,6 +25,8 @@ _RESOURCE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/demo/providers/Micros
 def sample_bill(past: History, month: str) -> bytes:
     """The cost export of the month, late deliveries included."""
     lines, so_far = [HEAD], 0
+    for day, peak in peaks_by_day(past, month):
+        lines.append(_line(day, "Standard Brokered Connection", f"{peak:.10f}", "1", Decimal(0)))
     for day, operations in billed_operations(past, month):
         billed = round(operations * UNEXPLAINED) if day.day == UNEXPLAINED_DAY else operations
         cost = price(so_far + billed) - price(so_far)
@@ -43,6 +46,16 @@ def billed_operations(past: History, month: str) -> Sequence[tuple[date, int]]:
             every = [*rows, *(row for row in late if row.minute.date() == day)]
             found.append((day, sum(row.operations for row in every if row.kind not in NOT_BILLED)))
     return found
+
+
+def peaks_by_day(past: History, month: str) -> Sequence[tuple[date, Decimal]]:
+    """The connections of each day of the month: hourly peaks, divided by the hours of the month."""
+    found: dict[date, int] = defaultdict(int)
+    for hour, _, peak in connections(past):
+        if f"{hour:%Y-%m}" == month:
+            found[hour.date()] += peak
+    hours = 24 * len(found)
+    return [(day, Decimal(peaks) / hours) for day, peaks in sorted(found.items())]
 
 
 def price(operations: int) -> Decimal:

@@ -12,7 +12,7 @@ from dashboard.demo.history.plan import History
 from dashboard.models import Budget, EntityHealth, FailoverEvent, Pair
 
 AT_ONCE = 2_000
-BUDGET_CENTS = 1_200_00
+BUDGET_CENTS = 12_000_00
 
 
 @transaction.atomic

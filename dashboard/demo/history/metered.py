@@ -150,17 +150,11 @@ def _idle(past: History) -> Iterator[Row]:
         day += timedelta(days=1)
 
 
-def connections(past: History) -> Iterator[dict[str, object]]:
-    """The hourly peaks of connections of the four namespaces."""
+def connections(past: History) -> Iterator[tuple[datetime, str, int]]:
+    """The hour, the namespace and the peak of its connections in it."""
     hour = past.begin
     while hour + HOUR <= past.end:
         for pair, peak in CONNECTIONS.items():
-            for namespace, count in ((pair, peak + hour.hour % 5), (secondary_of(pair), 8 + hour.day % 3)):
-                yield {
-                    "hour": hour,
-                    "scope": SUBSCRIPTION,
-                    "namespace": namespace,
-                    "peak": count,
-                    "reporter": SIMULATION,
-                }
+            yield hour, pair, peak + hour.hour % 5
+            yield hour, secondary_of(pair), 8 + hour.day % 3
         hour += HOUR

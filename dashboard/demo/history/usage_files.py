@@ -1,15 +1,16 @@
 """Writes the simulated usage as Parquet files, with the columns and folders of the collectors (docs/contract.md)."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dashboard.demo.history.metered import Row, connections, late_rows, rows_by_day
-from dashboard.demo.history.plan import History
+from dashboard.demo.history.plan import SIMULATION, History
+from dashboard.demo.history.scenery import SUBSCRIPTION
 
 SCHEMA = pa.schema(
     [
@@ -35,13 +36,7 @@ def write(past: History, usage_dir: Path) -> int:
     for day, rows in rows_by_day(past).items():
         _save(usage_dir / "usage" / f"date={day}" / "part-simulated.parquet", _table(rows, f"{day}"))
         written += len(rows)
-    peaks: dict[date, list[Mapping[str, object]]] = defaultdict(list)
-    for peak in connections(past):
-        hour = peak["hour"]
-        assert isinstance(hour, datetime)
-        peaks[hour.astimezone(UTC).date()].append(peak)
-    for day, found in peaks.items():
-        table = pa.Table.from_pylist(found, schema=PEAKS)
+    for day, table in _peaks_by_day(past):
         _save(usage_dir / "connections" / f"date={day}" / "part-simulated.parquet", table)
     return written
 
@@ -52,6 +47,15 @@ def write_late(past: History, usage_dir: Path, month: str) -> int:
     day = rows[0].minute.date()
     _save(usage_dir / "usage" / f"date={day}" / "part-simulated-late.parquet", _table(rows, f"late-{day}"))
     return len(rows)
+
+
+def _peaks_by_day(past: History) -> Iterator[tuple[date, pa.Table]]:
+    for day, found in groupby(connections(past), key=lambda peak: peak[0].date()):
+        rows = [
+            {"hour": hour, "scope": SUBSCRIPTION, "namespace": namespace, "peak": peak, "reporter": SIMULATION}
+            for hour, namespace, peak in found
+        ]
+        yield day, pa.Table.from_pylist(rows, schema=PEAKS)
 
 
 def _table(rows: Sequence[Row], name: str) -> pa.Table:
