@@ -15,6 +15,7 @@ from dashboard.demo.stage import (
     Stage,
     python,
 )
+from dashboard.site.places import EXAMPLES
 
 APPLICATIONS, WORKERS, WEB, SERVERS = range(4)
 APPLICATION_OPTIONS = ("--primary-namespace", PRIMARY, "--backlog-queues", str(BACKLOG_QUEUES))
@@ -67,12 +68,12 @@ def sender(stage: Stage, number: int) -> Program:
 
 def _sender(stage: Stage, name: str, *more: str, restart: bool) -> Program:
     intervals = ("--failover-interval", str(FAILOVER_INTERVAL_S), "--ping-interval", str(PING_INTERVAL_S))
-    argv = python("examples/sender.py", *QUEUES, *APPLICATION_OPTIONS, *intervals, *more)
+    argv = python(str(EXAMPLES / "sender.py"), *QUEUES, *APPLICATION_OPTIONS, *intervals, *more)
     return Program(name, argv, stage.environment(), restart=restart, stop_order=APPLICATIONS)
 
 
 def receiver(stage: Stage, number: int) -> Program:
-    argv = python("examples/receiver.py", *QUEUES, *APPLICATION_OPTIONS)
+    argv = python(str(EXAMPLES / "receiver.py"), *QUEUES, *APPLICATION_OPTIONS)
     return Program(f"receiver-{number}", argv, stage.environment(), restart=True, stop_order=APPLICATIONS)
 
 

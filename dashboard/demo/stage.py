@@ -16,8 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 from dashboard.demo import guardian
 from dashboard.demo.errors import DemoError
 from dashboard.site.environment import Environment
+from dashboard.site.places import BASE_DIR
 
-ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 PAIR = "contoso"
 PRIMARY, SECONDARY = "contoso", "contoso-dr"
@@ -69,7 +69,7 @@ class DemoOptions:
                 seconds=reported.whole("DEMO_SECONDS", 0, least=0, most=10**9)
                 if reported.text("DEMO_SECONDS", "")
                 else None,
-                folder=reported.path("DEMO_DIR", ROOT / ".demo").absolute(),
+                folder=reported.path("DEMO_DIR", BASE_DIR / ".demo").absolute(),
                 password=reported.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
             )
         except ImproperlyConfigured as error:
