@@ -2,7 +2,7 @@
 
 The first line is the `run`, then come the outages (`episode`, and `availability` for each entity) and the depths of
 backlogs (`rollup`), the connections of each namespace and day (`peaks`), then per billing scope and rule an `invoice`
-followed by its `line`s and `day`s.
+followed by its `line`s and `day`s. The last line is the `end`, with the number of `records` before it.
 Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits after the point.
 """
 
@@ -67,8 +67,11 @@ def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome
     """Write the file atomically: a reader sees all of it or nothing."""
     beside = path.with_suffix(".part")
     with beside.open("w", encoding="utf-8") as out:
+        count = 0
         for record in _records(run, prices, outcome):
             out.write(json.dumps(storable(record), ensure_ascii=False) + "\n")
+            count += 1
+        out.write(json.dumps({"record": "end", "records": count}) + "\n")
     beside.replace(path)
 
 

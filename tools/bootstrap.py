@@ -1,6 +1,6 @@
 """Sets up this checkout on a fresh machine and then runs what was asked for.
 
-    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | setup | spark   [arguments]
+    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | campaign | setup | spark [arguments]
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
 project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
@@ -22,6 +22,7 @@ from typing import NoReturn
 from host_packages import (
     can_wait_for_java,
     ensure_browser,
+    ensure_faketime,
     ensure_java,
     ensure_postgres,
     ensure_prometheus,
@@ -72,6 +73,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "test": ("test", TESTS),
     "nightly": ("test", [*TESTS, "--nightly"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
+    "campaign": ("test", ["-m", "tests.campaign"]),
     "check": ("test", ["tools/check.py"]),
     "setup": ("test", []),
     "spark": ("run", []),
@@ -93,7 +95,9 @@ def set_up(command: str) -> None:
     if command != "check":
         ensure_redis()
         ensure_spark(command)
-    if requirements == "test" and command != "check":
+    if command == "campaign":
+        ensure_faketime()
+    elif requirements == "test" and command != "check":
         ensure_prometheus()
 
 
@@ -105,7 +109,8 @@ def install_host_packages(command: str) -> None:
     if command != "demo":
         has_java()
     if COMMANDS[command][0] == "test":
-        ensure_browser()
+        if command != "campaign":
+            ensure_browser()
         ensure_postgres()
 
 

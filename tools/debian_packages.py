@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from pathlib import Path
 
 from steps import VENV, SetUpError, link_fallback, run, say, which
 
@@ -47,8 +48,18 @@ def _update() -> None:
 
 def unpack_from_apt(package: str) -> bool:
     """The programs of a Debian package, for this checkout alone; nothing of it is configured or started."""
-    if not can_use_apt() or not shutil.which("dpkg-deb"):
+    folder = unpack(package)
+    if folder is None:
         return False
+    for program in (folder / "usr" / "bin").iterdir():
+        link_fallback(program.name, program)
+    return which(package) is not None
+
+
+def unpack(package: str) -> Path | None:
+    """The folder with the files of a Debian package; None if it cannot be had."""
+    if not can_use_apt() or not shutil.which("dpkg-deb"):
+        return None
     say(f"unpacking {package} …")
     folder = VENV / "unpacked" / package
     shutil.rmtree(folder, ignore_errors=True)
@@ -64,7 +75,5 @@ def unpack_from_apt(package: str) -> bool:
         run(["dpkg-deb", "-x", next(folder.glob("*.deb")), folder], f"{package} could not be unpacked")
     except (SetUpError, StopIteration) as error:
         say(f"warning: {error}")
-        return False
-    for program in (folder / "usr" / "bin").iterdir():
-        link_fallback(program.name, program)
-    return which(package) is not None
+        return None
+    return folder

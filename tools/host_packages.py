@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from debian_packages import apt_install, unpack_from_apt
+from debian_packages import apt_install, unpack, unpack_from_apt
 from python_packages import pip_install
 from steps import VENV, SetUpError, link_fallback, say, which
 
@@ -137,3 +137,17 @@ def ensure_prometheus() -> None:
     if all(which(name) for name in ("prometheus", "promtool")) or unpack_from_apt("prometheus"):
         return
     say("warning: tests with Prometheus are skipped: none found (apt install prometheus)")
+
+
+def ensure_faketime() -> None:
+    """libfaketime, unpacked beside us: steps the clock of one process, and is never preloaded into others.
+
+    Without it a campaign does not step clocks, and says so.
+    """
+    if any(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")):
+        return
+    unpacked = VENV / "unpacked" / "libfaketime"
+    if not any(unpacked.rglob("libfaketime.so.1")):
+        unpack("libfaketime")
+    for library in unpacked.rglob("libfaketime.so.1"):
+        os.environ["CAMPAIGN_FAKETIME"] = str(library)

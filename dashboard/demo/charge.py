@@ -1,7 +1,8 @@
-"""Computes the demo's charges: `python -m dashboard.demo.charge MONTH…`, the first month first."""
+"""Computes the demo's charges: `python -m dashboard.demo.charge`."""
 
 import os
 import sys
+from datetime import UTC, datetime
 
 import django
 
@@ -13,7 +14,7 @@ def main() -> None:
     from dashboard.demo.charging import ChargingError, compute
 
     try:
-        print(compute(sys.argv[1:]))
+        print(compute(datetime.now(UTC)))
     except ChargingError as error:
         sys.exit(str(error))
 

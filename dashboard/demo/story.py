@@ -9,20 +9,18 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from datetime import UTC, datetime
 from http.client import HTTPException
 
 import redis
 
 from dashboard.demo import programs
+from dashboard.demo.configuration import CHANNELS, pair_names, pairs_file, variable
 from dashboard.demo.errors import DemoError
 from dashboard.demo.guardian import Guardian
 from dashboard.demo.processes import Child
 from dashboard.demo.stage import (
-    CHANNELS,
     HOST,
     PAIR,
-    PAIRS,
     QUEUES,
     USER,
     DemoOptions,
@@ -107,20 +105,21 @@ class Demo:
             return False
 
     def start_namespaces(self) -> None:
-        """Start the two local namespaces, and read their connection strings from their output."""
+        """Start the local namespaces, and read their connection strings from their output."""
         key_file = self.stage.write("namespaces.key", secrets.token_urlsafe(32))
         child = self.supervisor.start(programs.namespaces(self.stage, str(key_file)), capture=True)
         lines = Lines(child)
         failure = f"The local namespaces did not start; see {child.log}."
-        self.supervisor.wait_until(lambda: len(lines.so_far()) >= 2, START_S, failure)
+        count = 2 * len(pair_names(self.stage.options.has_history))
+        self.supervisor.wait_until(lambda: len(lines.so_far()) >= count, START_S, failure)
         ready = [line.strip().split(" ", 2) for line in lines.so_far()]
         if any(len(words) != 3 or words[0] != "ready" for words in ready):
             raise DemoError(failure)
         for name, connection_string in ((name, text) for _, name, text in ready):
-            variable = "CONTOSO_SECONDARY" if name.endswith("-dr") else "CONTOSO_PRIMARY"
-            self.stage.export(**{variable: connection_string})
+            self.stage.export(**{variable(name): connection_string})
             self.tell(f"namespace {name} answers on port {connection_string.split(';')[0].rpartition(':')[2]}")
-        self.stage.write("pairs.toml", PAIRS)
+        self.stage.write("pairs.toml", pairs_file(self.stage.options.has_history))
+        self.stage.write_prices()
         self._give_a_channel()
         self.stage.write("environment.json", json.dumps(self.stage.own_environment(), indent=2))
 
@@ -136,6 +135,7 @@ class Demo:
         first = self.supervisor.start(programs.first_messages(self.stage))
         self.supervisor.run(programs.database(self.stage), START_S)
         self.tell(f"the database is created, with pair {PAIR} and user {USER}")
+        self.tell("viewer and operator-only have the same password")
         self.supervisor.finish(first, START_S)
         self.tell("the first messages were accepted")
 
@@ -157,7 +157,7 @@ class Demo:
 
     def start_charges(self) -> Child:
         """Start the computation of the charges; it waits for the first usage records itself."""
-        return self.supervisor.start(programs.charges(self.stage, [f"{datetime.now(UTC):%Y-%m}"]))
+        return self.supervisor.start(programs.charges(self.stage))
 
     def await_dashboard(self) -> None:
         """Wait until the dashboard has workers and shows a page."""

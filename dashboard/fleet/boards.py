@@ -7,8 +7,9 @@ from datetime import datetime
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.safestring import SafeString
 
-from dashboard.fleet.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
+from dashboard.fleet.depth import HOUR, Chart, Samples, depths_and_samples, last_hour, pair_chart, spark
 from dashboard.fleet.ledgers import stalled
+from dashboard.fleet.outlook import Outlook, outlooks
 from dashboard.fleet.paces import paces_of
 from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
 from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
@@ -67,6 +68,7 @@ class PairBoard:
     chart: Chart
     demo: object | None
     paces: Mapping[str, Pace]
+    outlook: Outlook
 
     @property
     def pace(self) -> Pace | None:
@@ -122,10 +124,10 @@ def board(
     by_key = {pair.pk: pair for pair in known}
     for entity in shown:  # avoids a join or a query per entity
         entity.pair = by_key[entity.pair_id]
-    depths, samples = pair_depths(known, now - HOUR), waiting_samples(shown, now - HOUR)
+    depths, samples = depths_and_samples(known, shown, now - HOUR)
     window = last_hour(now, depths)
     rows = entity_rows(shown, samples, window, silent)
-    limited = paces_of(pair.name for pair in known)
+    limited, ahead = paces_of(pair.name for pair in known), outlooks(known, now)
     boards = [
         _pair_board(
             pair,
@@ -136,6 +138,7 @@ def board(
             window,
             limited.get(pair.name, {}),
             panel_of(pair),
+            ahead[pair.pk],
         )
         for pair in known
     ]
@@ -215,6 +218,10 @@ def watched_pairs(now: datetime) -> QuerySet[Pair]:
         waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
         dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
         for_entities=Subquery(for_entities.annotate(sum=Sum("waiting")).values("sum")),
+        room=Sum(
+            F("backlog_queues__max_size_bytes") - F("backlog_queues__size_bytes"),
+            filter=here & Q(backlog_queues__max_size_bytes__gt=F("backlog_queues__size_bytes")),
+        ),
         sampled_at=Max("backlog_queues__seen_at", filter=here),
         stalls=Exists(stalled(now).filter(pair=OuterRef("pk"))),
         ready_score=F("readiness__score"),
@@ -250,6 +257,7 @@ def _pair_board(
     window: Window,
     paces: Mapping[str, Pace],
     panel: object | None,
+    outlook: Outlook,
 ) -> PairBoard:
     parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
     return PairBoard(
@@ -260,4 +268,5 @@ def _pair_board(
         chart=pair_chart(pair, depths.get(pair.pk, ()), parts, window),
         demo=panel,
         paces=paces,
+        outlook=outlook,
     )

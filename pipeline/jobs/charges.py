@@ -24,6 +24,8 @@ from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
 from pipeline.tariffs import read_tariffs
 
+MOST_HOURS = 10_000
+
 
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m pipeline.jobs.charges", description="Compute a month's charges.")
@@ -64,6 +66,8 @@ def run(options: argparse.Namespace) -> None:
     month = Month.parse(options.month)
     if options.hours_in_month is not None and options.hours_in_month <= 0:
         raise PipelineError("--hours-in-month must be more than 0.")
+    if options.hours_in_month is not None and options.hours_in_month > MOST_HOURS:
+        raise PipelineError(f"--hours-in-month must be at most {MOST_HOURS}.")
     prices = read_prices(options.prices, month, options.region)
     request = Request(
         month=month,

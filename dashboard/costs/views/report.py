@@ -18,10 +18,13 @@ from dashboard.costs import report as cost_report
 from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
 from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run
 from dashboard.costs.csv_export import write_csv
-from dashboard.costs.forms import BudgetForm
+from dashboard.costs.forms import BudgetForm, TermsForm
+from dashboard.costs.jobs import JobFailed
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
-from dashboard.models import BacklogRollup, ChargeRun, Invoice, Pair
+from dashboard.costs.terms import set_terms, terms_of
+from dashboard.models import BacklogRollup, ChargeRun, ClosedMonth, CostTerms, Invoice, Pair
+from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.site.months import is_month
 from dashboard.site.snapshot import from_one_reading
 
@@ -43,6 +46,9 @@ def report(request: HttpRequest) -> HttpResponse:
         "report": cost_report.report(month, request.GET.get("rule", ""), _filters(request)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
+        "terms": terms_of(month),
+        "chosen_terms": CostTerms.objects.filter(month__in=(ALL_MONTHS, month)),
+        "is_closed": ClosedMonth.objects.filter(month=month).exists(),
         "all_pairs": Pair.objects.values_list("name", flat=True),
     }
     if (found := context["report"]) is not None:
@@ -142,6 +148,23 @@ def budget(request: HttpRequest) -> HttpResponse:
     else:
         messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
     return redirect(f"{reverse('costs')}?month={month}#budget")
+
+
+@require_POST
+def terms(request: HttpRequest) -> HttpResponse:
+    """Choose how a month, or all months without a choice of their own, are computed."""
+    require(request.user, Right.OPERATE)
+    form, month, of = TermsForm(request.POST), request.POST.get("month", ""), request.POST.get("of", "")
+    if not is_month(month) or of not in (month, ALL_MONTHS):
+        return no_month()
+    if form.is_valid():
+        try:
+            set_terms(of, form.cleaned_data, request.user.get_username(), timezone.now())
+        except JobFailed as error:
+            messages.error(request, str(error))
+    else:
+        messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+    return redirect(f"{reverse('costs')}?month={month}#terms")
 
 
 def _newest(known: list[str]) -> str:

@@ -1,13 +1,15 @@
 """The charges of the demo are computed while the dashboard serves, and the cost page says what happens."""
 
 import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from dashboard.demo import charging
-from dashboard.models import ChargeRun
+from dashboard.models import ChargeRun, ClosedMonth, Statement
 
-MONTHS = ("2026-11", "2026-10")
+NOW = datetime(2026, 11, 22, 18, 20, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -15,7 +17,7 @@ def computed(monkeypatch, settings, tmp_path):
     """The months that Spark would have computed."""
     (tmp_path / "usage" / "date=2026-11-01").mkdir(parents=True)
     (tmp_path / "usage" / "date=2026-11-01" / "part-1.parquet").touch()
-    settings.USAGE_DIR = str(tmp_path)
+    settings.USAGE_DIR, settings.SIMULATED_UNTIL = str(tmp_path), None
     months = []
     monkeypatch.setattr(charging, "compute_month", lambda request, run: months.append((request.month, run.month)))
     return months
@@ -39,10 +41,10 @@ def installing(monkeypatch, code):
 def test_spark_is_installed_first_and_the_page_says_so(computed, monkeypatch):
     stages = installing(monkeypatch, 0)
 
-    assert charging.compute(MONTHS) == "the charges of 2026-11 and 2026-10 are computed"
+    assert charging.compute(NOW) == "the charges of 2026-11 are computed"
 
-    assert stages == [("running", charging.INSTALLING)] * 2
-    assert computed == [(month, month) for month in MONTHS]
+    assert stages == [("running", charging.INSTALLING)]
+    assert computed == [("2026-11", "2026-11")]
 
 
 @pytest.mark.django_db
@@ -50,7 +52,7 @@ def test_a_spark_that_cannot_be_installed_is_the_error_of_every_run(computed, mo
     installing(monkeypatch, 1)
 
     with pytest.raises(charging.ChargingError, match="could not be installed"):
-        charging.compute(MONTHS)
+        charging.compute(NOW)
 
     assert computed == []
     assert {(run.status, run.error[:29]) for run in ChargeRun.objects.all()} == {
@@ -63,6 +65,22 @@ def test_with_spark_at_hand_nothing_is_installed(computed, monkeypatch):
     installing(monkeypatch, 1)
     monkeypatch.delenv(charging.SPARK_LATER)
 
-    charging.compute(MONTHS)
+    charging.compute(NOW)
 
-    assert computed == [(month, month) for month in MONTHS]
+    assert computed == [("2026-11", "2026-11")]
+
+
+@pytest.mark.django_db
+def test_with_a_past_the_month_before_is_closed_and_then_adjusted(computed, settings):
+    settings.SIMULATED_UNTIL = NOW
+    late = Path(settings.USAGE_DIR, "usage", "date=2026-10-17", "part-simulated-late.parquet")
+
+    charging.compute(NOW)
+
+    assert [month for month, _ in computed] == ["2026-11", "2026-10", "2026-10"]
+    assert ClosedMonth.objects.get().month == "2026-10"
+    assert late.exists()
+    bill = Statement.objects.get(month="2026-10")
+    assert "(simulated)" in bill.name
+    assert bill.rows == 3 * 31
+    assert not bill.skipped
