@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('dashboard', '0001_squashed_0037_pruned_counts'),
+        ('dashboard', '0038_cost_terms_and_late_usage'),
     ]
 
     operations = [

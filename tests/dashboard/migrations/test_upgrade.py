@@ -29,8 +29,14 @@ from tests.postgres import cluster, programs
 pytestmark = pytest.mark.slow
 
 SQUASHED, MIDDLE, LAST = "0001_squashed_0037_pruned_counts", "0019_peaks_of_depth", "0037_pruned_counts"
-LATER = ["0038_metered_usage_and_pings"]
-NEW_TABLES = ("dashboard_meteredrecord", "dashboard_meteredusage", "dashboard_pingtally")
+LATER = ["0038_cost_terms_and_late_usage", "0039_metered_usage_and_pings"]
+NEW_TABLES = (
+    "dashboard_costterms",
+    "dashboard_lateusage",
+    "dashboard_meteredrecord",
+    "dashboard_meteredusage",
+    "dashboard_pingtally",
+)
 REPLACED = [name for _, name in import_module(f"dashboard.migrations.{SQUASHED}").Migration.replaces]
 MOMENT = dt.datetime(2026, 11, 22, 12, 30, tzinfo=dt.UTC)
 SPECIFIC: dict[str, dict[str, Any]] = {
