@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 
 from tools.build_packages import ROOT, Package, packages, version
 
+pytestmark = pytest.mark.slow  # building the wheels takes seconds
 Contents = dict[str, dict[str, bytes]]
 TOP_LEVEL = {
     "paired-namespaces": {"pairing"},
