@@ -58,7 +58,7 @@ class IncidentAction(Schema):
 
 
 class IncidentPings(Schema):
-    """The pings of one failover. Only the pings of an entity's latest failover are kept."""
+    """The pings of one failover."""
 
     count: int
     last_at: datetime | None

@@ -26,7 +26,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     entity, incident, samples = find(pair, event_id)
     now = timezone.now()
     window = _window(incident, now)
-    progress = drain(incident, samples, now)
+    progress, pinged = drain(incident, samples, now), pings(entity, incident)
     context = {
         "pair": entity.pair,
         "entity": entity,
@@ -40,7 +40,8 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "limits": limits(pair, entity.path),
         "ledgers": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
         "pause": pause_of(entity),
-        "pings": pings(entity, incident),
+        "pings": pinged,
+        "last_ping_at": datetime.fromisoformat(pinged["last_at"]) if pinged and pinged["last_at"] else None,
     }
     return page_or_part(request, "incidents/detail.html", context)
 
