@@ -66,6 +66,13 @@ class IncidentPings(Schema):
     reason: str
 
 
+class Moved(Schema):
+    """The entity's messages that were sent to the backlog, and by the syphon to the primary, as metered by minute."""
+
+    to_backlog: int
+    to_primary: int
+
+
 class QueueLedger(Schema):
     """The messages enqueued in one backlog queue, by fate."""
 
@@ -89,6 +96,7 @@ class IncidentStory(IncidentSummary):
     pings: IncidentPings | None
     pause: Pause | None
     paces: list[PaceLimit]
+    moved: Moved | None
     ledgers: list[QueueLedger]
     depth: list[tuple[datetime, int]]
 

@@ -12,6 +12,7 @@ from dashboard.fleet.paces import limits
 from dashboard.incidents.estimates import as_json, estimate
 from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
 from dashboard.incidents.folding import Drain, Incident, drain
+from dashboard.incidents.moved import moved
 from dashboard.models import AuditEntry, EntityHealth, SyphonLedger, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Point
@@ -36,6 +37,7 @@ def document(pair: str, event_id: str) -> dict[str, Any]:
         **_slowed(entity, incident),
         "cost": cost,
         "pings": pings(entity, incident),
+        "moved": found.as_json() if (found := moved(incident, now)) else None,
         "ledgers": [_ledger(one) for one in ledgers],
     }
 

@@ -14,6 +14,7 @@ from dashboard.incidents.document import actions_during, document, pause_of, pin
 from dashboard.incidents.estimates import estimate
 from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Incident, drain
+from dashboard.incidents.moved import moved
 from dashboard.site.charts import Point, Window
 from dashboard.site.pages import page_or_part
 from dashboard.site.snapshot import from_one_reading
@@ -38,6 +39,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "events": together(reversed(incident.events)),
         "actions": actions_during(incident, now),
         "limits": limits(pair, entity.path),
+        "moved": moved(incident, now),
         "ledgers": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
         "pause": pause_of(entity),
         "pings": pinged,
