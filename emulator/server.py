@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
+import socket
 import time
 from collections.abc import Callable
 from ssl import SSLContext
@@ -17,6 +19,7 @@ from emulator.sniffing import Resettable, SniffingProtocol
 NEVER = float("inf")
 # The longest sleep of the timer, so that a change of the wall clock cannot make it late by more.
 MAX_SLEEP_S = 60.0
+MAX_SEGMENT = 32_000
 
 
 class NamespaceServer:
@@ -45,6 +48,8 @@ class NamespaceServer:
         """Listen on a further port, for the same protocols; returns it. Raises OSError."""
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(lambda: SniffingProtocol(self), address, port, backlog=1024)
+        for listening in listener.sockets:
+            _bound_segments(listening)
         self._listeners.append(listener)
         return cast(int, listener.sockets[0].getsockname()[1])
 
@@ -78,6 +83,12 @@ class NamespaceServer:
         self._timer, self._armed_for = None, NEVER
         self.host.advance()
         self._arm()
+
+
+def _bound_segments(listening: socket.socket) -> None:
+    """Older SDKs for Python set the segment size of a connection to what they read, which Linux limits to 32,767."""
+    with contextlib.suppress(OSError, AttributeError):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, MAX_SEGMENT)
 
 
 def is_loopback(address: str) -> bool:

@@ -1,6 +1,8 @@
 """Sockets and the timer of a namespace, inside the test's own loop."""
 
 import asyncio
+import socket
+import sys
 import time
 
 import pytest
@@ -103,3 +105,13 @@ async def test_locks_lapse_by_the_timer(server):
 )
 def test_only_the_loopback_is_this_machine(address, is_local):
     assert is_loopback(address) is is_local
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the segment size has no such limit")
+async def test_a_client_can_set_the_segment_size_to_what_it_reads(server):
+    """SDKs for Python before 7.15 do so in asyncio; on the loopback it would be beyond what Linux takes."""
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    connection = writer.get_extra_info("socket")
+    size = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, size)
+    writer.close()

@@ -49,14 +49,23 @@ def served(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def serving(folder: Path, name: str = "contoso:0") -> Iterator[Served]:
-    """A namespace with TLS; its certificate is for localhost and 127.0.0.1."""
+def serving(folder: Path, name: str = "contoso:0", host: str = "127.0.0.1") -> Iterator[Served]:
+    """A namespace with TLS; its certificate is for its address, and for localhost."""
     authority = trustme.CA()
-    certificate = authority.issue_cert("localhost", "127.0.0.1")
+    certificate = authority.issue_cert("localhost", host)
     authority.cert_pem.write_to_path(folder / "ca.pem")
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     (folder / "cert.pem").write_bytes(b"".join(part.bytes() for part in certificate.cert_chain_pems))
-    tls = ["--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
+    tls = [
+        "--tls-cert",
+        str(folder / "cert.pem"),
+        "--tls-key",
+        str(folder / "key.pem"),
+        "--host",
+        host,
+        "--key",
+        "local",
+    ]
     with running(name, entities=["contoso/orders"], arguments=tls) as namespaces:
         (namespace,) = namespaces.values()
         yield Served(namespace, folder / "ca.pem")
