@@ -12,11 +12,12 @@ import pytest
 
 from tests.campaign import plan as plans
 from tests.campaign.plan import SMALL, Plan
+from tests.campaign.safeguards import SAFEGUARDS
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 TINY = replace(
-    *(SMALL,), minutes=0.1, senders=2, receivers=1, rate=6.0, gap_s=1.2, has_control_plane=False, seed=6,
+    SMALL, messages=20, kills=2, senders=2, receivers=1, rate=6.0, gap_s=0.8, has_control_plane=False, seed=12,
     kinds=("kill", "network", "fault"),
 )  # fmt: skip
 
@@ -48,7 +49,7 @@ def processes_of(folder: Path) -> list[str]:
 def test_a_campaign_of_seconds_finds_nothing_broken_and_leaves_nothing_behind(tmp_path: Path) -> None:
     result = run(TINY, tmp_path / "campaign")
     assert result["findings"] == []
-    assert int(str(result["messages accepted"])) > 10
+    assert int(str(result["messages accepted"])) >= TINY.messages
     assert result["disturbances"]
     assert not processes_of(tmp_path)
     assert not any(os.path.ismount(path) for path in (tmp_path / "campaign" / "stores").iterdir())
@@ -66,7 +67,7 @@ def test_a_campaign_of_two_minutes_finds_nothing_broken(tmp_path: Path, seed: in
 def test_a_campaign_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "campaign"
     folder.mkdir()
-    plans.keep(replace(TINY, minutes=0.2), folder)
+    plans.keep(replace(TINY, messages=60), folder)
     argv = [sys.executable, "-m", "tests.campaign", "--resume", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as first:
@@ -82,3 +83,28 @@ def test_a_campaign_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_
     again = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert again.returncode == 0, again.stdout
     assert json.loads((folder / "progress.json").read_text())["number"] >= progress["number"]
+
+
+DRAINS = ("fault", "operate", "network")
+"""Disturbances by which much is drained."""
+MISSED: dict[str, tuple[str, ...]] = {"usage": (), "identity": (), "lease": (), "settle": DRAINS}
+"""Safeguards that the campaign misses, with the kinds of disturbances by which it does."""
+RUNS = 3
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MISSED)
+def test_a_safeguard_that_is_removed_is_missed_within_three_runs(name: str, tmp_path: Path) -> None:
+    kinds = MISSED[name]
+    changes = ["--kinds", ",".join(kinds), "--gap", "2"] if kinds else []
+    size = ["--small", "--without-control-plane", "--minutes", "1.5", *changes]
+    for seed in range(5, 5 + RUNS):
+        folder = tmp_path / str(seed)
+        argv = [sys.executable, "-m", "tests.campaign", *size, "--without", name, "--seed", str(seed)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([*argv, "--folder", str(folder)], cwd=ROOT, env=environment, check=False)
+        assert done.returncode in (0, 1)
+        found = {check for check, _, _ in json.loads((folder / "result.json").read_text())["findings"]}
+        if not found.isdisjoint(SAFEGUARDS[name].checks):
+            return
+    pytest.fail(f"{RUNS} runs without it found nothing")
