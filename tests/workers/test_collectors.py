@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 
 import pytest
 import redis
+from django.db import OperationalError
 
-from dashboard.fleet import catching_up
+from dashboard.fleet import catching_up, metered
 from dashboard.fleet.pairs_file import PairConfig
 from dashboard.fleet.sync import sync
-from dashboard.models import EntityHealth, FailoverEvent
+from dashboard.models import EntityHealth, FailoverEvent, MeteredRecord
 from dashboard.site.redis import CHANGED
 from pairing.events import Event
 from pairing.fleet.coordination import SharedState
+from pairing.telemetry.metering import UsageRecord
 from workers import collectors
 from workers.streams import Reader
 
@@ -169,3 +171,20 @@ def test_a_health_that_could_not_be_stored_is_news_once_more(
             catching_up.catch_up("contoso")
     assert catching_up.catch_up("contoso")
     assert EntityHealth.objects.get(path="orders").state == "failed_over"
+
+
+def test_usage_is_stored_for_the_pages_and_files_do_not_wait_for_a_database_that_is_away(
+    pairs: dict[str, PairConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collectors, "pairs", lambda: pairs)
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    place = ("contoso", "contoso", "contoso", "orders", "send", "host:1:aaaa")
+    entries = [("1-0", UsageRecord("one", minute, *place, 1, 3, 3, 900, 3).to_json())]
+    collectors.store_live(entries)
+    assert MeteredRecord.objects.get().scope == "north"
+
+    def refuse(*_: object) -> int:
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr(metered, "store", refuse)
+    collectors.store_live(entries)

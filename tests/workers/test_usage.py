@@ -37,6 +37,12 @@ RECORD = UsageRecord(
 )
 
 
+@pytest.fixture(autouse=True)
+def files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about files; what is stored for the pages is tested in test_collectors.py."""
+    monkeypatch.setattr(collectors, "store_live", lambda _: None)
+
+
 def rows(folder: Path) -> list[dict[str, object]]:
     return ds.dataset(folder / "usage", partitioning="hive", format="parquet").to_table().to_pylist()
 
