@@ -40,6 +40,7 @@ READINESS_INTERVAL_S = _env.whole("READINESS_INTERVAL_S", 60, least=5, most=3600
 USAGE_FLUSH_S = _env.whole("USAGE_FLUSH_S", 30, least=1, most=45)
 CHARGES_INTERVAL_S = _env.whole("CHARGES_INTERVAL_S", 0, least=0, most=86_400)
 DEMO = _env.flag("DEMO", False)
+SIMULATED_UNTIL = _env.moment("SIMULATED_UNTIL")
 API_REQUESTS_PER_MINUTE = _env.whole("API_REQUESTS_PER_MINUTE", 600, least=1, most=1_000_000)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
 LOG_FORMAT = _env.choice("LOG_FORMAT", "text", FORMATS)

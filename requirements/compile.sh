@@ -9,6 +9,7 @@ compile() {
 compile "$@" pyproject.toml --extra control-plane --extra pipeline --group setup -o requirements/run.txt
 compile "$@" pyproject.toml --extra control-plane --extra pipeline --group setup --group test --group check \
     -c requirements/run.txt -o requirements/test.txt
+compile "$@" pyproject.toml --extra control-plane --group setup -c requirements/run.txt -o requirements/demo.txt
 for group in setup redis-server java; do
     compile "$@" --group "$group" -o "requirements/$group.txt"
 done

@@ -1,18 +1,9 @@
 """The processes of the demo, and the order in which they are stopped: applications first, Redis last."""
 
+from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S, created_entities, pair_names
+from dashboard.demo.history.scenery import BACKLOG_QUEUES, secondary_of
 from dashboard.demo.processes import Program
-from dashboard.demo.stage import (
-    BACKLOG_QUEUES,
-    CANARY,
-    FAILOVER_INTERVAL_S,
-    HOST,
-    PING_INTERVAL_S,
-    PRIMARY,
-    QUEUES,
-    SECONDARY,
-    Stage,
-    python,
-)
+from dashboard.demo.stage import HOST, PRIMARY, QUEUES, Stage, python
 
 APPLICATIONS, WORKERS, WEB, SERVERS = range(4)
 APPLICATION_OPTIONS = ("--primary-namespace", PRIMARY, "--backlog-queues", str(BACKLOG_QUEUES))
@@ -25,8 +16,9 @@ def redis(stage: Stage, server: str, configuration: str) -> Program:
 
 
 def namespaces(stage: Stage, key_file: str) -> Program:
-    spaces = [word for name in (PRIMARY, SECONDARY) for word in ("--namespace", f"{name}:0")]
-    entities = [word for queue in (*QUEUES, CANARY) for word in ("--entity", f"{PRIMARY}/{queue}")]
+    names = [name for pair in pair_names(stage.options.has_history) for name in (pair, secondary_of(pair))]
+    spaces = [word for name in names for word in ("--namespace", f"{name}:0")]
+    entities = [word for entity in created_entities(stage.options.has_history) for word in ("--entity", entity)]
     argv = python("-m", "emulator", "--host", HOST, *spaces, *entities, "--key-file", key_file)
     return Program("namespaces", argv, stage.environment(), essential=True, stop_order=SERVERS)
 
@@ -74,6 +66,5 @@ def receiver(stage: Stage, number: int) -> Program:
     return Program(f"receiver-{number}", argv, stage.environment(), restart=True, stop_order=APPLICATIONS)
 
 
-def charges(stage: Stage, month: str) -> Program:
-    argv = python("manage.py", "compute_charges", "--month", month)
-    return Program("charges", argv, stage.environment(), stop_order=APPLICATIONS)
+def charges(stage: Stage) -> Program:
+    return Program("charges", python("-m", "dashboard.demo.charge"), stage.environment(), stop_order=APPLICATIONS)

@@ -16,9 +16,11 @@ from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Incident, drain
 from dashboard.site.charts import Point, Window
 from dashboard.site.pages import page_or_part
+from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET
+@from_one_reading
 def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     """The page; htmx requests return only the live part."""
     entity, incident, samples = find(pair, event_id)
@@ -44,6 +46,7 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
 
 
 @require_GET
+@from_one_reading
 def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
     """The content of the page as JSON, for a ticket or a post-mortem."""
     found = document(pair, event_id)

@@ -22,7 +22,9 @@ from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
 from dashboard.models.identity import Identity
+from dashboard.models.metered import MeteredRecord, MeteredUsage
 from dashboard.models.pair import Pair
+from dashboard.models.pings import PingTally
 from dashboard.models.pruned import PrunedCount
 from dashboard.models.readiness import PairReadiness, Readiness, ReadinessChange
 from dashboard.models.rollup import BacklogRollup
@@ -62,12 +64,15 @@ __all__ = [
     "Identity",
     "Invoice",
     "LateUsage",
+    "MeteredRecord",
+    "MeteredUsage",
     "Notice",
     "NoticeItem",
     "Outage",
     "Pair",
     "PairDepth",
     "PairReadiness",
+    "PingTally",
     "PrunedCount",
     "QueueDeletion",
     "QueueDrain",

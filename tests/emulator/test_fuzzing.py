@@ -13,6 +13,7 @@ from emulator.encoding.types import DecodeError, ULong
 from tests.emulator import fuzz_by_structure, fuzzing
 from tests.emulator.amqp.client import body
 from tests.emulator.structured_input import GENERATORS
+from tests.selection import depth
 
 
 def mutated(data, random_source):
@@ -37,7 +38,7 @@ def mutated(data, random_source):
 @pytest.mark.parametrize("target", fuzzing.TARGETS, ids=lambda target: target.__name__)
 def test_no_bytes_make_anything_but_the_rooms_own_errors(target):
     random_source = random.Random(target.__name__)
-    for _ in range(600):
+    for _ in range(depth(600)):
         target(mutated(fuzzing.SEEDS[target], random_source))
         target(random_source.randbytes(random_source.randint(0, 60)))
 

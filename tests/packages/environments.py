@@ -32,7 +32,18 @@ class Installed:
 
     def run(self, program: str, *arguments: str | Path, **variables: str) -> str:
         """Run a program to its end; returns what it prints. Raises AssertionError if it fails."""
-        ended = subprocess.run(
+        ended = self._ended(program, *arguments, **variables)
+        assert ended.returncode == 0, f"{program} {arguments}: {ended.stdout[-3000:]}{ended.stderr[-3000:]}"
+        return ended.stdout
+
+    def fails(self, program: str, *arguments: str | Path, **variables: str) -> str:
+        """Run a program that fails; returns what it prints. Raises AssertionError if it succeeds."""
+        ended = self._ended(program, *arguments, **variables)
+        assert ended.returncode != 0, f"{program} {arguments}: {ended.stdout[-3000:]}{ended.stderr[-3000:]}"
+        return ended.stdout + ended.stderr
+
+    def _ended(self, program: str, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [self.path(program), *arguments],
             cwd=self.folder,
             env=self.variables(**variables),
@@ -41,8 +52,6 @@ class Installed:
             timeout=300,
             check=False,
         )
-        assert ended.returncode == 0, f"{program} {arguments}: {ended.stdout[-3000:]}{ended.stderr[-3000:]}"
-        return ended.stdout
 
     def variables(self, **more: str) -> dict[str, str]:
         """The environment of a program: nothing in it leads to the checkout."""

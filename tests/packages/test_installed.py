@@ -46,3 +46,25 @@ def test_the_library_alone_sends_through_a_failover_against_the_local_namespace(
     code = "import sys, pairing; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     loaded = environment.run("python", "-c", code).split()
     assert not {"django", "celery", "redis", "emulator", "dashboard", "workers", "pipeline"} & set(loaded)
+
+
+TESTS = """
+def test_the_namespace_is_there(namespace):
+    with namespace.silent("orders"):
+        assert [fault["effect"] for fault in namespace.faults()] == ["silent"]
+    assert set(namespace.stats()) == {"orders"}
+"""
+
+
+def test_the_local_namespace_alone_brings_its_command_and_its_fixtures(install: Install) -> None:
+    environment = install("servicebus-emulator", "pytest")
+
+    assert environment.run("servicebus-emulator", "--help").startswith("usage: servicebus-emulator")
+    (environment.folder / "test_mine.py").write_text(TESTS)
+    assert "1 passed" in environment.run("pytest", "-q")
+    # A project that named the plugin before the package brought it by itself.
+    (environment.folder / "conftest.py").write_text('pytest_plugins = ["emulator.testing"]')
+    assert "1 passed" in environment.run("pytest", "-q")
+    assert "fixture 'namespace' not found" in environment.fails(
+        "pytest", "-q", "-p", "no:emulator.testing", "-c", "/dev/null", "--noconftest"
+    )

@@ -72,7 +72,7 @@ def test_the_emulator_requires_nothing_and_brings_a_command_and_a_pytest_plugin(
     assert not described(files).get_all("Requires-Dist")
     entries = metadata(files, "entry_points.txt")
     assert "servicebus-emulator = emulator.command:main" in entries
-    assert "[pytest11]\nservicebus-emulator = emulator.testing" in entries
+    assert "[pytest11]\nemulator.testing = emulator.testing" in entries
 
 
 def test_the_library_requires_the_sdk_and_no_framework(contents: Contents) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -24,7 +25,8 @@ def before_failover(request: HttpRequest) -> HttpResponse:
     form = BeforeFailoverForm(request.GET)
     context: dict[str, Any] = {"pair": pair, "path": path, "form": form}
     if form.is_valid():
-        traffic = present.traffic(pair, now, "" if path == "*" else path)
+        ahead = timedelta(hours=float(form.cleaned_data["hours"] or 1))
+        traffic = present.traffic(pair, now, "" if path == "*" else path, ahead)
         try:
             prices = present.chosen_prices(f"{now:%Y-%m}")
             priced = tariff(pair, prices, f"{now:%Y-%m}")

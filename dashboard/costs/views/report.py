@@ -27,9 +27,11 @@ from dashboard.costs.terms import set_terms, terms_of
 from dashboard.models import BacklogRollup, ChargeRun, ClosedMonth, CostTerms, Invoice, Pair
 from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.site.months import is_month
+from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET
+@from_one_reading
 def report(request: HttpRequest) -> HttpResponse:
     """The charges of a month, or how to compute them."""
     now = timezone.now()

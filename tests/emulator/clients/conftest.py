@@ -1,0 +1,62 @@
+"""A namespace for clients of others, which speaks TLS on the same port."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trustme
+
+from emulator.running import RunningNamespace, running
+
+PROGRAM_TIMEOUT_S = 240
+
+
+@dataclass(frozen=True)
+class Served:
+    """The namespace, and the file with the authority of its certificate."""
+
+    namespace: RunningNamespace
+    authority: Path
+
+    def run(self, command: Sequence[str], connection_string: str | None = None, **environment: str) -> str:
+        """What a program prints that gets the namespace by its environment; fails unless its exit code is 0."""
+        known = {
+            "SERVICEBUS_CONNECTION_STRING": connection_string or self.namespace.connection_string,
+            "NODE_EXTRA_CA_CERTS": str(self.authority),
+            "SSL_CERT_FILE": str(self.authority),
+        }
+        without = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "NODE_"))}
+        outcome = subprocess.run(
+            command,
+            env=without | known | environment,
+            capture_output=True,
+            text=True,
+            timeout=PROGRAM_TIMEOUT_S,
+            check=False,
+        )
+        assert outcome.returncode == 0, outcome.stdout[-6000:] + outcome.stderr[-6000:]
+        return outcome.stdout
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(serving(tmp_path_factory.mktemp("tls")))
+
+
+@contextlib.contextmanager
+def serving(folder: Path, name: str = "contoso:0") -> Iterator[Served]:
+    """A namespace with TLS; its certificate is for localhost and 127.0.0.1."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost", "127.0.0.1")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    certificate.private_key_pem.write_to_path(folder / "key.pem")
+    (folder / "cert.pem").write_bytes(b"".join(part.bytes() for part in certificate.cert_chain_pems))
+    tls = ["--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
+    with running(name, entities=["contoso/orders"], arguments=tls) as namespaces:
+        (namespace,) = namespaces.values()
+        yield Served(namespace, folder / "ca.pem")

@@ -1,0 +1,43 @@
+"""@azure/service-bus and rhea, as npm installs them: programs of our own that do all that they can do."""
+
+import re
+
+import pytest
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from pairing import emulator_transport
+from tests.emulator.clients.installed import JAVASCRIPT, node_packages
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def node(served):
+    """Runs a program of ours; returns the number of steps that passed."""
+    packages = node_packages()
+
+    def run(program, connection_string=None):
+        command = ["node", "--test-reporter=tap", str(JAVASCRIPT / program)]
+        printed = served.run(command, connection_string, CLIENT_PACKAGES=str(packages))
+        return int(re.search(r"^# pass (\d+)$", printed, re.MULTILINE)[1])
+
+    return run
+
+
+def test_service_bus_for_javascript_does_all_its_steps(node):
+    assert node("service_bus.mjs") == 42
+
+
+@pytest.mark.nightly
+def test_service_bus_for_javascript_does_all_its_steps_over_tls(node, served):
+    """Without the hint that this is an emulator the SDK uses TLS; the name has to be that of the certificate."""
+    text = served.namespace.connection_string.replace("UseDevelopmentEmulator=true;", "")
+    assert node("service_bus.mjs", text.replace("127.0.0.1", "localhost")) == 42
+
+
+def test_rhea_does_all_its_steps(node, served):
+    with ServiceBusAdministrationClient.from_connection_string(
+        served.namespace.connection_string, transport=emulator_transport()
+    ) as administration:
+        administration.create_queue("sessions", requires_session=True)
+    assert node("rhea.mjs") == 12
