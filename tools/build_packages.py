@@ -3,14 +3,13 @@
     .venv/bin/python tools/build_packages.py [--output dist] [NAME …]
 
 `[tool.build-packages.folders]` of a package's pyproject.toml lists its folders in the repository and their places in
-the package. The version of all packages is that of the pyproject.toml at the root; a package that depends on another
-one of them depends on the same version. Why: docs/design/packages.md.
+the package. The version of all packages is that of the pyproject.toml at the root; what a package `requires` of this
+repository, it requires in the same version. Why: docs/design/packages.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +40,11 @@ class Package:
         """Folders of the repository, and their places in the package."""
         return dict(self.settings["tool"]["build-packages"]["folders"])
 
+    @property
+    def requires(self) -> list[str]:
+        """The packages of this repository that this one requires."""
+        return list(self.settings["tool"]["build-packages"].get("requires", []))
+
 
 def packages() -> list[Package]:
     """All packages, the library first."""
@@ -57,17 +61,17 @@ def stage(package: Package, folder: Path) -> None:
     """Copy what the package consists of into an empty folder."""
     for source, target in package.folders.items():
         shutil.copytree(ROOT / source, folder / target, ignore=IGNORED, dirs_exist_ok=True)
-    text = (package.home / "pyproject.toml").read_text(encoding="utf-8")
-    (folder / "pyproject.toml").write_text(_pinned(text), encoding="utf-8")
+    (folder / "pyproject.toml").write_text(_with_siblings(package), encoding="utf-8")
     (folder / "VERSION").write_text(version(), encoding="utf-8")
     shutil.copy(package.home / "README.md", folder)
     shutil.copy(ROOT / "LICENSE", folder)
 
 
-def _pinned(text: str) -> str:
-    """The text, in which the other packages are required in the version of this one."""
-    names = "|".join(re.escape(package.name) for package in packages())
-    return re.sub(rf'"((?:{names})\[[\w,]+\]|(?:{names}))",', rf'"\1=={version()}",', text)
+def _with_siblings(package: Package) -> str:
+    """The package's pyproject.toml, in which it requires the other packages of the repository in its own version."""
+    text = (package.home / "pyproject.toml").read_text(encoding="utf-8")
+    siblings = "".join(f'    "{required}=={version()}",\n' for required in package.requires)
+    return text.replace("dependencies = [\n", f"dependencies = [\n{siblings}", 1)
 
 
 def build(package: Package, output: Path, *, kinds: Sequence[str] = ("--sdist", "--wheel")) -> None:

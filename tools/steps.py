@@ -25,7 +25,9 @@ class SetUpError(Exception):
 def say(text: str) -> None:
     """Print a line with the seconds since the start."""
     started = float(os.environ.setdefault(STARTED, repr(time.time())))
-    print(f"{time.time() - started:5.1f} s  {text}", flush=True)
+    # In one piece: threads report side by side.
+    sys.stdout.write(f"{time.time() - started:5.1f} s  {text}\n")
+    sys.stdout.flush()
 
 
 def run(command: Sequence[object], failure: str, **environment: str) -> None:

@@ -19,8 +19,8 @@ from dashboard.demo.history import usage_files
 from dashboard.demo.history.bill import sample_bill
 from dashboard.demo.history.plan import MARK, SIMULATION, History, history
 from dashboard.demo.history.reports import person
-from dashboard.demo.stage import ROOT
 from dashboard.models import ChargeRun, Statement
+from dashboard.site.places import BASE_DIR
 
 SPARK_LATER = "PAIRED_NAMESPACES_SPARK_LATER"
 """Set by the set-up (tools/bootstrap.py) if Spark and Java may be missing so far."""
@@ -95,7 +95,7 @@ def install_spark(runs: Sequence[ChargeRun]) -> None:
     """Let the set-up add what is missing, once. Raises ChargingError, which is then the error of the runs too."""
     if not os.environ.pop(SPARK_LATER, ""):
         return
-    command = [sys.executable, str(ROOT / "tools" / "bootstrap.py"), "spark"]
+    command = [sys.executable, str(BASE_DIR / "tools" / "bootstrap.py"), "spark"]
     if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode == 0:
         return
     error = "Spark could not be installed, so there are no charges; see charges.log of the demo."

@@ -4,6 +4,7 @@ from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S, c
 from dashboard.demo.history.scenery import BACKLOG_QUEUES, secondary_of
 from dashboard.demo.processes import Program
 from dashboard.demo.stage import HOST, PRIMARY, QUEUES, Stage, python
+from dashboard.site.places import EXAMPLES
 
 APPLICATIONS, WORKERS, WEB, SERVERS = range(4)
 APPLICATION_OPTIONS = ("--primary-namespace", PRIMARY, "--backlog-queues", str(BACKLOG_QUEUES))
@@ -57,12 +58,12 @@ def sender(stage: Stage, number: int) -> Program:
 
 def _sender(stage: Stage, name: str, *more: str, restart: bool) -> Program:
     intervals = ("--failover-interval", str(FAILOVER_INTERVAL_S), "--ping-interval", str(PING_INTERVAL_S))
-    argv = python("examples/sender.py", *QUEUES, *APPLICATION_OPTIONS, *intervals, *more)
+    argv = python(str(EXAMPLES / "sender.py"), *QUEUES, *APPLICATION_OPTIONS, *intervals, *more)
     return Program(name, argv, stage.environment(), restart=restart, stop_order=APPLICATIONS)
 
 
 def receiver(stage: Stage, number: int) -> Program:
-    argv = python("examples/receiver.py", *QUEUES, *APPLICATION_OPTIONS)
+    argv = python(str(EXAMPLES / "receiver.py"), *QUEUES, *APPLICATION_OPTIONS)
     return Program(f"receiver-{number}", argv, stage.environment(), restart=True, stop_order=APPLICATIONS)
 
 

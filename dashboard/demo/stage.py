@@ -19,16 +19,16 @@ from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S, d
 from dashboard.demo.errors import DemoError
 from dashboard.demo.history.scenery import LIVE, LIVE_PAIR, secondary_of
 from dashboard.site.environment import Environment
+from dashboard.site.places import BASE_DIR, CODE_DIR
 
 __all__ = ["FAILOVER_INTERVAL_S", "PING_INTERVAL_S"]  # names of the stage, too, for those who watch a demo
 
-ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 PAIR = LIVE_PAIR
 PRIMARY, SECONDARY = LIVE_PAIR, secondary_of(LIVE_PAIR)
 QUEUES = LIVE
 USER = "operator"
-SAMPLE_PRICES = ROOT / "pipeline" / "data" / "prices-sample.json"
+SAMPLE_PRICES = CODE_DIR / "pipeline" / "data" / "prices-sample.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class DemoOptions:
                 seconds=reported.whole("DEMO_SECONDS", 0, least=0, most=10**9)
                 if reported.text("DEMO_SECONDS", "")
                 else None,
-                folder=reported.path("DEMO_DIR", ROOT / ".demo").absolute(),
+                folder=reported.path("DEMO_DIR", BASE_DIR / ".demo").absolute(),
                 password=reported.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
                 has_history=reported.flag("DEMO_HISTORY", True),
             )

@@ -22,7 +22,6 @@ from dashboard.demo.stage import (
     HOST,
     PAIR,
     QUEUES,
-    ROOT,
     USER,
     DemoOptions,
     Stage,
@@ -31,6 +30,7 @@ from dashboard.demo.stage import (
 )
 from dashboard.demo.supervisor import Stopped, Supervisor
 from dashboard.site.environment import Environment
+from dashboard.site.places import BASE_DIR
 
 START_S = 120.0  # time limit of one step on a busy host
 Say = Callable[[str], None]
@@ -125,7 +125,7 @@ class Demo:
 
     def _give_a_channel(self) -> None:
         """Without configured channels: add one whose mails are written to the demo's folder."""
-        if Environment().text("CHANNELS_FILE", "") or (ROOT / "channels.toml").exists():
+        if Environment().text("CHANNELS_FILE", "") or (BASE_DIR / "channels.toml").exists():
             return
         channels = self.stage.write("channels.toml", CHANNELS)
         self.stage.export(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,25 @@ class Installed:
             timeout=300,
             check=False,
         )
+
+    @contextmanager
+    def running(self, program: str, *arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+        """A program that runs until the block ends; its output goes to `output.txt` in the folder."""
+        with (
+            (self.folder / "output.txt").open("w") as output,
+            subprocess.Popen(
+                [self.path(program), *arguments],
+                cwd=self.folder,
+                env=self.variables(**variables),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as process,
+        ):
+            try:
+                yield process
+            finally:
+                process.terminate()
 
     def variables(self, **more: str) -> dict[str, str]:
         """The environment of a program: nothing in it leads to the checkout."""

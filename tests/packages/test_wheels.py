@@ -11,9 +11,11 @@ from packaging.requirements import Requirement
 
 from tools.build_packages import ROOT, Package, packages, version
 
+pytestmark = pytest.mark.slow  # building the wheels takes seconds
 Contents = dict[str, dict[str, bytes]]
 TOP_LEVEL = {
     "paired-namespaces": {"pairing"},
+    "paired-namespaces-control-plane": {"dashboard", "pipeline", "workers"},
     "servicebus-emulator": {"emulator"},
 }
 """The names that each package adds to those an application can import."""
@@ -62,7 +64,7 @@ def test_all_wheels_have_the_version_of_the_repository_and_require_each_other_in
         head = described(files)
         assert head["Version"] == version()
         for requirement in head.get_all("Requires-Dist", []):
-            if any(requirement.startswith(name) for name in contents):
+            if Requirement(requirement).name in contents:
                 assert f"=={version()}" in requirement
 
 
@@ -79,3 +81,19 @@ def test_the_library_requires_the_sdk_and_no_framework(contents: Contents) -> No
     required = map(Requirement, described(contents["paired-namespaces"]).get_all("Requires-Dist", []))
 
     assert {one.name for one in required if not one.marker} == {"azure-servicebus", "azure-core", "certifi"}
+
+
+def test_the_control_plane_requires_the_others_and_brings_one_command(contents: Contents) -> None:
+    files = contents["paired-namespaces-control-plane"]
+    required = {one.name: one for one in map(Requirement, described(files).get_all("Requires-Dist", []))}
+
+    assert required["paired-namespaces"].extras == {"aio", "identity", "redis", "tracing", "websockets"}
+    assert "servicebus-emulator" in required
+    assert required["pyspark"].marker is not None
+    assert metadata(files, "entry_points.txt").split() == [
+        "[console_scripts]",
+        "paired-namespaces",
+        "=",
+        "dashboard.__main__:main",
+    ]
+    assert {"dashboard/templates/base.html", "dashboard/demo/examples/sender.py"} <= set(files)

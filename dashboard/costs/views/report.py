@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from io import BytesIO
 from typing import Any, NoReturn
 
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access.rights import Right, require
 from dashboard.costs import report as cost_report
+from dashboard.costs.availability import by_pair
 from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
 from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run
 from dashboard.costs.csv_export import write_csv
@@ -23,7 +25,9 @@ from dashboard.costs.jobs import JobFailed
 from dashboard.costs.late_usage import late_days
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
+from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
 from dashboard.costs.terms import set_terms, terms_of
+from dashboard.fleet.boards import watched_pairs
 from dashboard.models import BacklogRollup, ChargeRun, ClosedMonth, CostTerms, Invoice, Pair
 from dashboard.models.cost_terms import ALL_MONTHS
 from dashboard.site.months import is_month
@@ -56,11 +60,27 @@ def report(request: HttpRequest) -> HttpResponse:
     if (found := context["report"]) is not None:
         days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
         context |= {
+            **_since_the_run(found, now),
             "budget_states": budget_states(month, found.rule, found.pair),
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
         }
     return render(request, "costs/report.html", context)
+
+
+def _since_the_run(found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    """Operations that are not priced yet, and outages, availability and depth as they are now."""
+    lately = live_outages(found.month, found.pair, found.outages, now)
+    availability = live_availability(found.availability, lately, found.run.started_at, now)
+    counts = watched_pairs(now).filter(name=found.pair) if found.pair else watched_pairs(now)
+    return {
+        "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.pair),
+        "outages": [(each, as_now(each)) for each in lately],
+        "availability": availability,
+        "availability_by_pair": by_pair(availability, [each.outage for each in lately]),
+        "in_backlog": sum(vars(pair)["waiting"] for pair in counts),
+        "is_current": found.month == f"{now:%Y-%m}",
+    }
 
 
 def _filters(request: HttpRequest) -> cost_report.Filters:

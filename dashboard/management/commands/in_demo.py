@@ -6,12 +6,12 @@ import os
 import sys
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.demo.errors import DemoError
 from dashboard.demo.stage import DemoOptions
+from dashboard.site.places import manage
 
 
 class Command(OneSentenceCommand):
@@ -25,8 +25,7 @@ class Command(OneSentenceCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["words"]:
             raise CommandError("Name a command: in_demo pairing status, for example.")
-        manage = str(settings.BASE_DIR / "manage.py")
-        words = [sys.executable, manage, *options["words"]]
+        words = manage(*options["words"])
         os.execve(sys.executable, words, {**os.environ, **_settings()})  # noqa: S606 - the words are the caller's own
 
 

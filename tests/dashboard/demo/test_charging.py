@@ -29,7 +29,7 @@ def installing(monkeypatch, code):
     stages = []
 
     def run(command, **_):
-        assert command[1:] == [str(charging.ROOT / "tools" / "bootstrap.py"), "spark"]
+        assert command[1:] == [str(charging.BASE_DIR / "tools" / "bootstrap.py"), "spark"]
         stages.extend(ChargeRun.objects.values_list("status", "stage"))
         return subprocess.CompletedProcess(command, code)
 
