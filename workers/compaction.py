@@ -10,7 +10,7 @@ here. The pipeline decides which version of a record counts, because it knows wh
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 SMALL, COMPACTED, UNFINISHED = "part-", "compact-", "_tmp-"
 IDENTITY, ORDER = "record_id", ("scope", "namespace", "entity", "kind", "minute", "hour")
 ABANDONED = timedelta(hours=1)  # far longer than writing any file takes
+A_NIGHT = timedelta(hours=26)
 ROWS_AT_ONCE = 1_000_000
 MANY = 8  # compacted files of a day, to which late records add one every night
 
@@ -42,6 +43,31 @@ def compact(usage_dir: str, now: datetime) -> int:
             _sweep(store, day, now)
         gone += sum(_compact_day(store, day, schema) for day in days if Path(day).name < today)
     return gone
+
+
+def days_with_new_files(usage_dir: str, now: datetime) -> list[date]:
+    """The days before yesterday in which a file that compaction did not write appeared since the previous night."""
+    store, root = _open(usage_dir)
+    found = []
+    for name in FOLDERS:
+        for folder in store.get_file_info(pafs.FileSelector(f"{root}/{name}", allow_not_found=True)):
+            day = _day_of(folder.base_name)
+            if day is not None and day < now.date() - timedelta(days=1) and _has_new_file(store, folder.path, now):
+                found.append(day)
+    return found
+
+
+def _day_of(name: str) -> date | None:
+    try:
+        return date.fromisoformat(name.removeprefix("date=")) if name.startswith("date=") else None
+    except ValueError:
+        return None
+
+
+def _has_new_file(store: pafs.FileSystem, day: str, now: datetime) -> bool:
+    infos = store.get_file_info(pafs.FileSelector(day))
+    written = [info for info in infos if info.is_file and not info.base_name.startswith(("_", ".", COMPACTED))]
+    return any(info.mtime is not None and info.mtime > now - A_NIGHT for info in written)
 
 
 def _sweep(store: pafs.FileSystem, day: str, now: datetime) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from django.conf import settings
 
+from dashboard.costs.late_usage import months_with_late_usage, note_late_days
 from dashboard.models import ChargeRun
 from dashboard.site.places import manage
 from dashboard.site.redis import announce_change
@@ -23,11 +24,20 @@ def months(now: datetime) -> list[str]:
     return sorted({f"{day:%Y-%m}" for day in (now, now - timedelta(days=2))})
 
 
+def months_to_compute(now: datetime) -> list[str]:
+    """The months to compute at `now`, then those of which records came late."""
+    always = months(now)
+    return [*always, *(month for month in months_with_late_usage() if month not in always)]
+
+
 @app.task(name="pipeline.charges", acks_late=False)  # it can exceed the visibility timeout; it runs every night
 @one_at_a_time("charges", LIMIT_S)
 def charges(stop: threading.Event) -> None:
-    """Compute the charges of this month, and in its first days of the previous one; reads only changed days."""
-    for month in months(datetime.now(UTC)):
+    """Compute the charges of this month, in its first days of the previous one, and of months with late records.
+
+    Only changed days are read. The months that are always computed come first.
+    """
+    for month in months_to_compute(datetime.now(UTC)):
         run(["compute_charges", "--month", month, "--incremental"], stop)
     announce_change()
 
@@ -35,8 +45,10 @@ def charges(stop: threading.Event) -> None:
 @app.task(name="pipeline.compact", acks_late=False)
 @one_at_a_time("compact", LIMIT_S)
 def compact(stop: threading.Event) -> None:
-    """Compact the small files of past days."""
-    compaction.compact(settings.USAGE_DIR, datetime.now(UTC))
+    """Note the past days with new files, also those that no collector wrote, and compact their small files."""
+    now = datetime.now(UTC)
+    note_late_days(compaction.days_with_new_files(settings.USAGE_DIR, now), now)
+    compaction.compact(settings.USAGE_DIR, now)
 
 
 @app.task(name="pipeline.wanted", acks_late=False)

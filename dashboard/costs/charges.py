@@ -19,6 +19,7 @@ from django.db.models import F, Value
 from django.utils import timezone
 
 from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.costs.late_usage import forget_late_days, late_days
 from dashboard.costs.result_file import records_in
 from dashboard.costs.storing import finish, store
 from dashboard.costs.terms import CHOSEN, Terms, closed_terms, refuse_other_terms, set_terms, terms_of
@@ -158,8 +159,11 @@ def compute_month(
                 *tariffs,
             ]
             run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
-            store(run, result, known | ({"note": note} if note else {}))
+            late = {} if given.usage else {"late_days": [str(day) for day in late_days(run.month, run.started_at)]}
+            store(run, result, known | late | ({"note": note} if note else {}))
         _remember(given)
+        if not given.usage:
+            forget_late_days(run.month, run.started_at)
     except BaseException as error:
         finish(run, ChargeRun.Status.FAILED, _why(error))
         raise

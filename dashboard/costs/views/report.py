@@ -22,6 +22,7 @@ from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.forms import BudgetForm, TermsForm
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.late_usage import late_days
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
 from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
@@ -50,6 +51,7 @@ def report(request: HttpRequest) -> HttpResponse:
         "report": cost_report.report(month, request.GET.get("rule", ""), _filters(request)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
+        "late_days": [str(day) for day in late_days(month)],
         "terms": terms_of(month),
         "chosen_terms": CostTerms.objects.filter(month__in=(ALL_MONTHS, month)),
         "is_closed": ClosedMonth.objects.filter(month=month).exists(),

@@ -1,6 +1,7 @@
 """What was chosen stays chosen: terms of a month, or of all months, hold for every run, and are changed on record."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from django.utils import timezone
 
 from dashboard.costs.charges import ChargesRequest, compute_month, request_run, take_requested
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.late_usage import late_days, note_late_days
 from dashboard.costs.storing import close_month
 from dashboard.costs.terms import set_terms, terms_of
-from dashboard.models import Adjustment, AuditEntry, ChargeRun, CostTerms
+from dashboard.models import Adjustment, AuditEntry, ChargeRun, CostTerms, LateUsage
 from pipeline.months import Month
 from pipeline.prices import read_prices
 from tests.dashboard.costs.test_costs import BOTH_RULES, MONTH, RUN
@@ -161,3 +163,18 @@ def test_an_operator_sees_and_sets_the_terms(runs: list[dict[str, str]], as_role
 def test_a_viewer_may_not_set_them(as_role: Callable[[str], Client]) -> None:
     assert as_role("viewer").post("/costs/terms/", {"month": MONTH, "of": "*"}).status_code == 403
     assert not CostTerms.objects.exists()
+
+
+def test_a_run_prices_late_days_and_the_page_names_them(
+    runs: list[dict[str, str]], as_role: Callable[[str], Client]
+) -> None:
+    by_night()
+    note_late_days([date(2026, 10, 3), date(2026, 10, 5), date(2026, 9, 30)], datetime(2026, 11, 20, tzinfo=UTC))
+    page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
+    assert "Records of past days (2026-10-03, 2026-10-05) came late. The next nightly run includes them." in page
+    compute_month(ChargesRequest(month=MONTH, usage="/elsewhere"))
+    assert late_days(MONTH) == [date(2026, 10, 3), date(2026, 10, 5)], "another folder was priced"
+    by_night()
+    page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
+    assert "Records of past days (2026-10-03, 2026-10-05) came late. These figures include them." in page
+    assert LateUsage.objects.get().day == date(2026, 9, 30)

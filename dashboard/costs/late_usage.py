@@ -1,0 +1,33 @@
+"""Usage that came late: past days of which records were written, until a run has priced them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+
+from django.db import transaction
+
+from dashboard.models import LateUsage
+
+
+@transaction.atomic
+def note_late_days(days: Iterable[date], now: datetime) -> None:
+    """Note that records of these days were written at `now`; days that are not over need no note."""
+    for day in sorted(day for day in set(days) if day < now.date()):
+        LateUsage.objects.update_or_create(day=day, defaults={"noted_at": now})
+
+
+def months_with_late_usage() -> list[str]:
+    """The months of the noted days, the earliest first."""
+    return sorted({f"{day:%Y-%m}" for day in LateUsage.objects.values_list("day", flat=True)})
+
+
+def late_days(month: str, before: datetime | None = None) -> list[date]:
+    """The noted days of the month, where given only those that were noted before a time."""
+    noted = LateUsage.objects.filter(day__startswith=month)
+    return [*(noted.filter(noted_at__lt=before) if before else noted).values_list("day", flat=True)]
+
+
+def forget_late_days(month: str, began: datetime) -> None:
+    """A run that began at `began` has priced what was noted before."""
+    LateUsage.objects.filter(day__startswith=month, noted_at__lt=began).delete()
