@@ -2,7 +2,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: demo quick test nightly bench check setup
+.PHONY: demo quick test nightly bench campaign check setup
 
 # The recipes are plain commands on purpose: make then runs them without a shell in between, and the set-up notices
 # when make is killed.
@@ -20,6 +20,9 @@ nightly:
 
 bench:
 	@$(PYTHON) tools/bootstrap.py bench $(ARGS)
+
+campaign:
+	@$(PYTHON) tools/bootstrap.py campaign $(ARGS)
 
 check:
 	@$(PYTHON) tools/bootstrap.py check $(ARGS)

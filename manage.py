@@ -1,28 +1,7 @@
 #!/usr/bin/env python
-"""Django's command line for the control plane. A configuration that cannot work is one sentence, not a traceback."""
+"""The command line of the control plane in a checkout."""
 
-import os
-import sys
-
-
-def main() -> None:
-    """Run the command in sys.argv."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
-    from django.conf import settings
-    from django.core.exceptions import ImproperlyConfigured
-    from django.core.management import execute_from_command_line
-    from django.db import DatabaseError
-
-    try:
-        _ = settings.INSTALLED_APPS  # Django would swallow the sentence, and then not know the command
-        execute_from_command_line(sys.argv)
-    except ImproperlyConfigured as error:
-        sys.exit(f"error: {error}")
-    except DatabaseError as error:
-        from dashboard.site.database import problem_of
-
-        sys.exit(f"error: {problem_of(error)}")
-
+from dashboard.__main__ import main
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "may_operate": may(user, Right.OPERATE),
         "may_administer": may(user, Right.ADMINISTER),
         "is_demo": settings.DEMO,
+        "simulated_until": settings.SIMULATED_UNTIL,
         "has_provider": bool(settings.OIDC_ISSUER),
         "has_local_login": settings.LOCAL_LOGIN,
         "menu": MENU,

@@ -1,4 +1,4 @@
-"""Settings of the control plane. This file alone reads the environment (a `.env` file beside manage.py is read too)."""
+"""Settings of the control plane. This file alone reads the environment (a `.env` file is read too)."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,14 @@ from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment, is_web_address, shown
 from dashboard.site.forwarded import named_networks
 from dashboard.site.logs import FORMATS, LEVELS
+from dashboard.site.places import BASE_DIR
+from dashboard.site.places import TEMPLATES as TEMPLATE_DIR
 from dashboard.site.private_files import private_file, private_folder
 from dashboard.site.redis_url import usable_redis_url
 from dashboard.site.secret_key import KEY_LENGTH, kept_secret_key
 
 STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 """Object stores that usage can be written to, by the scheme of their URL."""
-BASE_DIR = Path(__file__).resolve().parent.parent
 if (BASE_DIR / ".env").is_file():
     environ.Env.read_env(BASE_DIR / ".env")
 _env = Environment()
@@ -40,6 +41,7 @@ READINESS_INTERVAL_S = _env.whole("READINESS_INTERVAL_S", 60, least=5, most=3600
 USAGE_FLUSH_S = _env.whole("USAGE_FLUSH_S", 30, least=1, most=45)
 CHARGES_INTERVAL_S = _env.whole("CHARGES_INTERVAL_S", 0, least=0, most=86_400)
 DEMO = _env.flag("DEMO", False)
+SIMULATED_UNTIL = _env.moment("SIMULATED_UNTIL")
 API_REQUESTS_PER_MINUTE = _env.whole("API_REQUESTS_PER_MINUTE", 600, least=1, most=1_000_000)
 METRICS_TOKEN = _env.text("METRICS_TOKEN", "")
 LOG_FORMAT = _env.choice("LOG_FORMAT", "text", FORMATS)
@@ -185,7 +187,7 @@ _LOADERS = ["django.template.loaders.filesystem.Loader", "django.template.loader
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [TEMPLATE_DIR],
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",

@@ -13,11 +13,15 @@ from emulator.host import Host
 from emulator.http import Request
 
 PREFIX = "/$emulator/"
+HEALTH = "/health"
 JSON = "application/json"
+HEALTHY = {"status": "healthy", "message": "Service is healthy."}
 
 
 def handle(host: Host, request: Request, *, requires_key: bool) -> AdminResponse:
-    """Answer a request below `/$emulator/`."""
+    """Answer a request below `/$emulator/`, or for the health of the namespace, which needs no key."""
+    if _asks_for_health(request):
+        return _answer(200, HEALTHY)
     if requires_key and not _has_key(request, host.key):
         return refusal(401, "This interface requires the namespace's key: Authorization: Bearer <key>.")
     parts = request.target.partition("?")[0].replace("%24", "$").removeprefix(PREFIX).strip("/").split("/")
@@ -68,7 +72,12 @@ def refusal(status: int, reason: str) -> AdminResponse:
 
 def handles(request: Request) -> bool:
     """Whether the request is for this interface."""
-    return request.target.replace("%24", "$").startswith(PREFIX)
+    return request.target.replace("%24", "$").startswith(PREFIX) or _asks_for_health(request)
+
+
+def _asks_for_health(request: Request) -> bool:
+    """An administration client that reads an entity named `health` signs its request and names a version."""
+    return request.method == "GET" and request.target == HEALTH and "authorization" not in request.headers
 
 
 def administered_entity(request: Request) -> str:

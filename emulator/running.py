@@ -9,10 +9,12 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+SERVER_BUSY = "com.microsoft:server-busy"
+RESETTABLE = ("attach", "send", "receive", "settle", "cbs", "manage", "admin")
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 5.0
 
@@ -50,6 +52,51 @@ class RunningNamespace:
     def stats(self) -> dict[str, dict[str, Any]]:
         """Counters by entity path."""
         return dict(self._call("GET", "stats"))
+
+    # --- faults for the duration of a `with` block ------------------------------------------------------------------
+
+    @contextmanager
+    def faulty(self, operation: str, effect: str, **more: Any) -> Iterator[str]:
+        """A fault until the block ends; gives its id. Fields as in docs/emulator.md. Raises EmulatorError."""
+        fault_id = self.fault(operation, effect, **more)
+        try:
+            yield fault_id
+        finally:
+            if any(fault["id"] == fault_id for fault in self.faults()):
+                self.mend(fault_id)
+
+    def silent(self, entity: str | None = None, operation: str = "send") -> AbstractContextManager[str]:
+        """Sends (or another operation) to an entity, or to all, are not answered and have no effect."""
+        return self.faulty(operation, "silent", entity=entity)
+
+    def rejecting(
+        self, entity: str | None = None, condition: str = "amqp:internal-error"
+    ) -> AbstractContextManager[str]:
+        """Sends to an entity, or to all, are rejected with this condition."""
+        return self.faulty("send", "reject", entity=entity, condition=condition)
+
+    def busy(self, entity: str | None = None) -> AbstractContextManager[str]:
+        """Sends to an entity, or to all, are rejected as the service rejects them when it throttles."""
+        return self.rejecting(entity, SERVER_BUSY)
+
+    def slow(
+        self, entity: str | None = None, delay_s: float = 1.0, operation: str = "send"
+    ) -> AbstractContextManager[str]:
+        """Sends (or another operation) are answered after a delay."""
+        return self.faulty(operation, "delay", entity=entity, delay_s=delay_s)
+
+    def losing_acknowledgements(self, entity: str | None = None) -> AbstractContextManager[str]:
+        """Sends to an entity, or to all, are stored and never acknowledged."""
+        return self.faulty("send", "lose_ack", entity=entity)
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """New connections are reset, and open ones as soon as they are used."""
+        with ExitStack() as faults:
+            faults.enter_context(self.faulty("connect", "refuse"))
+            for operation in RESETTABLE:
+                faults.enter_context(self.faulty(operation, "reset"))
+            yield
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = json.dumps(body).encode() if body is not None else None

@@ -23,7 +23,7 @@ MAX_SEGMENT = 32_000
 
 
 class NamespaceServer:
-    """One namespace on one port."""
+    """One namespace, on one port or several."""
 
     def __init__(self, namespace: Namespace, key: str, *, clock: Callable[[], float] = time.time) -> None:
         self.host = Host(namespace, key, clock, self._later)
@@ -31,7 +31,7 @@ class NamespaceServer:
         self.requires_key = False
         self.tls: SSLContext | None = None
         self.connections: set[Resettable] = set()
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = NEVER
 
@@ -39,18 +39,24 @@ class NamespaceServer:
         """Listen; returns the port. Raises OSError."""
         self.tls = tls
         self.requires_key = not is_loopback(address)
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(lambda: SniffingProtocol(self), address, port, backlog=1024)
-        for listening in self._listener.sockets:
-            _bound_segments(listening)
+        opened = await self.listen(address, port)
         self.host.on_turn = self._arm
         self._arm()
-        return cast(int, self._listener.sockets[0].getsockname()[1])
+        return opened
+
+    async def listen(self, address: str, port: int) -> int:
+        """Listen on a further port, for the same protocols; returns it. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(lambda: SniffingProtocol(self), address, port, backlog=1024)
+        self._listeners.append(listener)
+        for listening in listener.sockets:
+            _bound_segments(listening)
+        return cast(int, listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
         """Close the listener and abort every connection; what was acknowledged is durable."""
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         if self._timer is not None:
             self._timer.cancel()
         for connection in list(self.connections):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -14,6 +16,7 @@ from pyspark.sql import functions as F
 from pipeline import backlog, outages, transforms
 from pipeline.checks import connection_reason
 from pipeline.counts import Counts, refuse_too_much, total
+from pipeline.errors import FilesLieError
 from pipeline.hourly import HourlyTable, full
 from pipeline.invoice import Connections, PeakDay, Terms, Usage, connections_of, invoice, shared_price
 from pipeline.kept import incremental
@@ -24,8 +27,12 @@ from pipeline.prices import PriceList
 from pipeline.progress import Progress, silent
 from pipeline.results import Day, Outcome, Priced
 from pipeline.schemas import ALLOCATIONS, CONNECTIONS, OF_A_PROCESS, RULES
-from pipeline.sources import list_month, read_files
+from pipeline.sources import list_month, place_of, read_files
 from pipeline.tariffs import BASIC, NOTHING_KNOWN, PREMIUM, Tariffs
+
+UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
+DAMAGED = "is damaged: its content cannot be read"
+MOST_DAMAGED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +40,8 @@ class Request:
     """The request of a computation. `usage`: the folder that holds `usage/` and `connections/`.
 
     `outages`: a file of outages, if requested; `inventory`: the existing entities, as (pair, entity). `depths`: a file
-    of samples of the backlogs, if their rollups are requested.
+    of samples of the backlogs, if their rollups are requested. `left_out`: files that an earlier attempt
+    could not read, and why.
     """
 
     month: Month
@@ -47,6 +55,7 @@ class Request:
     inventory: tuple[tuple[str, str], ...] = ()
     tariffs: Tariffs = NOTHING_KNOWN
     depths: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def terms(self, rule: str) -> Terms:
         return Terms(
@@ -57,6 +66,35 @@ class Request:
             hours_in_month=self.hours_in_month,
             tariffs=self.tariffs,
         )
+
+
+def compute_readable(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
+    """What `compute` returns, without the files whose content turns out to be damaged: they are rejected by name."""
+    for _ in range(MOST_DAMAGED):
+        try:
+            return compute(spark, request, now, progress)
+        except Exception as error:
+            unreadable = _unreadable_files(error)
+            if not unreadable or not unreadable.keys().isdisjoint(request.left_out):
+                raise
+            spark.catalog.clearCache()
+            request = replace(request, left_out={**request.left_out, **unreadable})
+    return compute(spark, request, now, progress)
+
+
+def _unreadable_files(error: Exception) -> dict[str, str]:
+    """The places of the files that the error is about, and what is wrong with each."""
+    if isinstance(error, FilesLieError):
+        return {place_of(path): reason for path, reason in error.files}
+    damaged = damaged_file(error)
+    return {place_of(damaged): DAMAGED} if damaged else {}
+
+
+def damaged_file(error: Exception) -> str | None:
+    """The file that Spark could not read, if that is what the error is about."""
+    java = getattr(error, "java_exception", None)
+    found = UNREADABLE.search(str(java.getMessage() if java is not None else error))
+    return unquote(found[1]) if found else None
 
 
 def compute(spark: SparkSession, request: Request, now: datetime, progress: Progress = silent) -> Outcome:
@@ -102,8 +140,8 @@ def _outages(
 def _table(spark: SparkSession, request: Request, now: datetime, progress: Progress) -> HourlyTable:
     root = f"{request.usage}/usage"
     if request.incremental:
-        return incremental(spark, root, f"{request.usage}/hourly", request.month, now, progress)
-    return full(spark, root, request.month, now, progress)
+        return incremental(spark, root, f"{request.usage}/hourly", request.month, now, progress, request.left_out)
+    return full(spark, root, request.month, now, progress, request.left_out)
 
 
 def _placed(table: HourlyTable, request: Request) -> DataFrame:
@@ -132,7 +170,8 @@ def _on_the_ladder(table: HourlyTable, starts: tuple[int, ...]) -> DataFrame:
 
 def _connections(spark: SparkSession, request: Request) -> tuple[list[PeakDay], Counts]:
     """The peaks by namespace and day, and the results of reading their files and rows."""
-    listing = list_month(spark, f"{request.usage}/connections", request.month, CONNECTIONS, optional=OF_A_PROCESS)
+    root, left_out = f"{request.usage}/connections", request.left_out
+    listing = list_month(spark, root, request.month, CONNECTIONS, optional=OF_A_PROCESS, left_out=left_out)
     files = Counts(
         files=len(listing.files) + len(listing.rejected),
         files_rejected=len(listing.rejected),

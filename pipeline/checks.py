@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from functools import reduce
 
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from pipeline.schemas import KINDS, LARGEST_MESSAGE_BYTES, MOST, MOST_UNITS, TRANSFERS, USAGE
 
 LONGEST = {"scope": 200, "pair": 63, "namespace": 260, "entity": 300}  # bytes; no such name can be stored
+ZERO_BYTE = "\0"
 FUTURE = "the minute lies in the future"
 COUNTS = ("operations", "messages", "bytes", "billing_units")
 
@@ -20,7 +22,7 @@ def usage_reason(not_after: datetime | None) -> Column:
     rules: list[tuple[Column, str]] = [
         *((F.col(name).isNull(), f"{name} is missing") for name in USAGE),
         (~F.col("kind").isin(*KINDS), "the kind is unknown"),
-        *((F.octet_length(name) > most, f"{name} is too long") for name, most in LONGEST.items()),
+        *_impossible_names(*LONGEST),
         *((F.col(name) < 0, f"{name} is negative") for name in COUNTS),
         (_impossible_units(), "billing_units is less than messages"),
         (_impossible_size(), "bytes is more than the messages can hold"),
@@ -32,6 +34,18 @@ def usage_reason(not_after: datetime | None) -> Column:
     if not_after is not None:
         rules.append((F.col("minute") > F.lit(not_after), FUTURE))
     return _first_reason(rules)
+
+
+def _impossible_names(*names: str) -> Iterator[tuple[Column, str]]:
+    """Names that the database cannot store, or that it would store as one although they differ.
+
+    Zero bytes in an entity's name are replaced when the result is made; those who pay and connect have plain names.
+    """
+    for name in names:
+        yield F.octet_length(name) > LONGEST[name], f"{name} is too long"
+        yield ~F.is_valid_utf8(name), f"{name} is not valid UTF-8"
+        if name != "entity":
+            yield F.contains(F.col(name), F.lit(ZERO_BYTE)), f"{name} contains a zero byte"
 
 
 def _impossible_units() -> Column:
@@ -54,6 +68,7 @@ def connection_reason() -> Column:
     return _first_reason(
         [
             *((F.col(name).isNull(), f"{name} is missing") for name in ("hour", "scope", "namespace", "peak")),
+            *_impossible_names("scope", "namespace"),
             (F.col("peak") < 0, "peak is negative"),
             (F.col("peak") > MOST, "peak is more than a namespace can have"),
             (F.to_date("hour") != F.to_date("date"), "the hour is not of the folder's day"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pipeline.errors import InputError
+from pipeline.errors import FilesLieError, InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +51,18 @@ def total(parts: Iterable[Counts]) -> Counts:
     )
 
 
-def require_sum(day: str, counts: Counts, liars: Sequence[str]) -> None:
+def require_sum(day: str, counts: Counts, liars: Sequence[tuple[str, str]]) -> None:
     """Raises InputError if rows of the day disappeared or appeared between two reads of its files.
 
-    `liars`: files with another number of rows than their footers say.
+    `liars`: files with another number of rows than their footers say, and what they say.
     """
     if not counts.adds_up:
-        cause = f"{liars[0]}: leave it out" if liars else "its files changed while they were read"
-        raise InputError(
+        cause = f"{' '.join(liars[0])}: leave it out" if liars else "its files changed while they were read"
+        sentence = (
             f"The rows of {day} do not add up: {counts.read} read, {counts.accepted} accepted, "
             f"{counts.copies} repeated, {counts.quarantined} quarantined; {cause}, and run it again."
         )
+        raise FilesLieError(sentence, liars) if liars else InputError(sentence)
 
 
 def refuse_too_much(counts: Counts, allowed: Fraction) -> None:

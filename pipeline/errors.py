@@ -1,5 +1,7 @@
 """Errors of a job, each with one sentence for the person who started it."""
 
+from collections.abc import Sequence
+
 
 class PipelineError(Exception):
     """The job cannot go on; the text is one sentence that says what to do."""
@@ -11,3 +13,11 @@ class PriceError(PipelineError):
 
 class InputError(PipelineError):
     """The usage data cannot be read, or too little of it is reliable."""
+
+
+class FilesLieError(InputError):
+    """Some `files` have other rows than they declare; each with its path and what is wrong."""
+
+    def __init__(self, sentence: str, files: Sequence[tuple[str, str]]) -> None:
+        super().__init__(sentence)
+        self.files = files

@@ -22,9 +22,10 @@ from pipeline.minutes import Wanted
 from pipeline.months import Month
 from pipeline.progress import Progress
 from pipeline.schemas import RULES, USAGE, ddl
-from pipeline.sources import Listing, list_month, read_files
+from pipeline.sources import NOTHING_MORE, Listing, list_month, read_files
 
 EXAMPLES_A_DAY = 20
+MOST_OF_AN_ID = 200
 CLOCK_SKEW = timedelta(hours=1)
 
 
@@ -49,9 +50,16 @@ class HourlyTable:
         )
 
 
-def full(spark: SparkSession, root: str, month: Month, now: datetime, progress: Progress) -> HourlyTable:
+def full(
+    spark: SparkSession,
+    root: str,
+    month: Month,
+    now: datetime,
+    progress: Progress,
+    left_out: Mapping[str, str] = NOTHING_MORE,
+) -> HourlyTable:
     """The month's table, from all of its files."""
-    listing = list_month(spark, root, month, USAGE)
+    listing = list_month(spark, root, month, USAGE, left_out=left_out)
     if not listing.rows:
         nothing = transforms.by_minute(spark.createDataFrame([], ddl(USAGE)))
         none = read_hours(spark, "", [])
@@ -118,14 +126,14 @@ def _by_day(
     return days
 
 
-def _liars(spark: SparkSession, listing: Listing, day: str) -> list[str]:
+def _liars(spark: SparkSession, listing: Listing, day: str) -> list[tuple[str, str]]:
     """The day's files whose number of rows differs from their footers."""
     of_day = replace(listing, files=tuple(file for file in listing.files if file.day == day))
     counted = {
         _name(row["file"]): row["count"] for row in read_files(spark, of_day, USAGE).groupBy("file").count().collect()
     }
     reported = ((file, counted.get(_name(file.path), 0)) for file in of_day.files)
-    return [f"{file.path} says it has {file.rows} rows and has {rows}" for file, rows in reported if file.rows != rows]
+    return [(file.path, f"says it has {file.rows} rows and has {rows}") for file, rows in reported if file.rows != rows]
 
 
 def _name(path: str) -> str:
@@ -141,7 +149,8 @@ def with_reasons(
     spark: SparkSession, listing: Listing, reason: Column, days: Mapping[str, Counts]
 ) -> dict[str, Counts]:
     concerned = replace(listing, files=tuple(file for file in listing.files if file.day in days))
-    rows = read_files(spark, concerned, USAGE).select("date", "record_id", "file", reason.alias("reason"))
+    record_id = F.substring("record_id", 1, MOST_OF_AN_ID).alias("record_id")
+    rows = read_files(spark, concerned, USAGE).select("date", record_id, "file", reason.alias("reason"))
     bad = rows.where("reason is not null").persist()
     reasons: dict[str, dict[str, int]] = {day: {} for day in days}
     for row in bad.groupBy("date", "reason").count().collect():

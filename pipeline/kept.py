@@ -37,19 +37,26 @@ from pipeline.minutes import MinuteStore, Wanted
 from pipeline.months import Month
 from pipeline.progress import Progress
 from pipeline.schemas import KEPT_SHAPE, USAGE
-from pipeline.sources import Listing, RejectedFile, SourceFile, list_month, read_files
+from pipeline.sources import NOTHING_MORE, Listing, RejectedFile, SourceFile, list_month, read_files
 from pipeline.store import read_notes, write_text
 
 ABOUT = ("shape", "fingerprint", "marks")  # the other fields of a day's entry
 
 
 def incremental(
-    spark: SparkSession, root: str, table: str, month: Month, now: datetime, progress: Progress
+    spark: SparkSession,
+    root: str,
+    table: str,
+    month: Month,
+    now: datetime,
+    progress: Progress,
+    left_out: Mapping[str, str] = NOTHING_MORE,
 ) -> HourlyTable:
     """The month's table, kept under `table`; only days whose files differ from the last run's are summed again."""
     manifest = f"{table}/_{month}.json"
     known = _known_days(spark, manifest)
-    listing = list_month(spark, root, month, USAGE, {day: entry["fingerprint"] for day, entry in known.items()})
+    fingerprints = {day: entry["fingerprint"] for day, entry in known.items()}
+    listing = list_month(spark, root, month, USAGE, fingerprints, left_out=left_out)
     kept = {day: entry for day, entry in known.items() if listing.fingerprints.get(day) == entry["fingerprint"]}
     changed = {day: fingerprint for day, fingerprint in listing.fingerprints.items() if day not in kept}
     if changed:
@@ -63,7 +70,7 @@ def incremental(
     counts = total_counts([outside, *days.values()])
 
     def compute(wanted: Wanted) -> DataFrame:
-        again = _as_before(list_month(spark, root, month, USAGE, only=set(wanted.days)), listing)
+        again = _as_before(list_month(spark, root, month, USAGE, only=set(wanted.days), left_out=left_out), listing)
         valid = valid_rows(spark, again, month, now, transforms.WITHIN_A_DAY)
         return _minutes_again(valid, hours, again, wanted)
 

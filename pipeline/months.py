@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from pipeline.errors import PipelineError
 
+LAST_YEAR = 2999
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Month:
@@ -20,8 +22,8 @@ class Month:
     @classmethod
     def parse(cls, text: str) -> Month:
         """The month written as YYYY-MM; raises PipelineError for anything else."""
-        match = re.fullmatch(r"(\d{4})-(\d{2})", text)
-        if match is None or not 1 <= int(match[2]) <= 12 or int(match[1]) < 1970:
+        match = re.fullmatch(r"([0-9]{4})-([0-9]{2})", text)
+        if match is None or not 1 <= int(match[2]) <= 12 or not 1970 <= int(match[1]) <= LAST_YEAR:
             raise PipelineError(f"“{text}” is not a month: write it as YYYY-MM, for example 2026-10.")
         return cls(int(match[1]), int(match[2]))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, groupby
 from pathlib import Path
@@ -31,6 +31,18 @@ SKUS = {
     PREMIUM_UNIT: "Premium",
 }
 BANDWIDTH = re.compile(r".*Data Transfer Out")
+PUBLISHED_TIERS = {OPERATIONS: (13, 100, 2_500), CONNECTIONS: (1_000, 100_000, 500_000)}
+"""Where the paid tiers begin that the service publishes, in units of measure."""
+MOST, MOST_DECIMALS = 10**12, 100
+SKIPPED = re.compile(r"[?&](?:\$|%24)skip=(\d{1,9})(?:&|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One response of the API, or one bare item. `next`: where the response says that more follow, if they do."""
+
+    items: Sequence[dict[str, Any]]
+    next: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,30 +93,50 @@ def read_prices(path: Path, month: Month, region: str | None = None) -> PriceLis
 
 def parse_items(text: str) -> Iterator[dict[str, Any]]:
     """The items of one page, of a list of pages or items, or of pages written one after the other."""
+    try:
+        pages = list(chain.from_iterable(map(_pages, _documents(text))))
+    except json.JSONDecodeError as error:
+        raise PriceError(f"it is not JSON ({error.msg}).") from error
+    except RecursionError:
+        raise PriceError("it is nested too deeply.") from None
+    except ArithmeticError as error:
+        raise PriceError("it has a number that cannot be read.") from error
+    require_all_pages(pages)
+    yield from chain.from_iterable(page.items for page in pages)
+
+
+def _documents(text: str) -> Iterator[Any]:
     decoder = json.JSONDecoder(parse_float=Decimal, parse_int=Decimal)
     rest = text.lstrip()
     while rest:
-        try:
-            page, end = decoder.raw_decode(rest)
-        except json.JSONDecodeError as error:
-            raise PriceError(f"it is not JSON ({error.msg}).") from error
-        except RecursionError:
-            raise PriceError("it is nested too deeply.") from None
-        yield from _items(page)
+        document, end = decoder.raw_decode(rest)
+        yield document
         rest = rest[end:].lstrip()
 
 
-def _items(page: Any) -> Iterator[dict[str, Any]]:
-    match page:
+def _pages(document: Any) -> Iterator[Page]:
+    match document:
         case {"Items": list(items)}:
-            yield from _items(items)
+            inside = [item for each in items for page in _pages(each) for item in page.items]
+            yield Page(inside, str(document.get("NextPageLink") or ""))
         case list():
-            for entry in page:
-                yield from _items(entry)
+            for entry in document:
+                yield from _pages(entry)
         case {"meterName": _}:
-            yield page
+            yield Page([document])
         case _:
             raise PriceError("it has no “Items”, as the answer of the Retail Prices API would.")
+
+
+def require_all_pages(pages: Sequence[Page]) -> None:
+    """Refuses a list of which pages are missing: the links of the others show it."""
+    linked = [page for page in pages if page.next]
+    skipped = [int(found[1]) for page in linked if (found := SKIPPED.search(page.next))]
+    if linked and (len(linked) == len(pages) or max(skipped, default=0) > sum(len(page.items) for page in linked)):
+        raise PriceError(
+            "pages are missing: a page has a NextPageLink. Save the response to that address too, and so on until a "
+            "page has none, all in one file."
+        )
 
 
 def price_list(items: Sequence[dict[str, Any]], month: Month, region: str | None = None) -> PriceList:
@@ -119,6 +151,8 @@ def price_list(items: Sequence[dict[str, Any]], month: Month, region: str | None
     for needed, found in ((f"{BASE} per hour", base), (OPERATIONS, operations)):
         if not found:
             raise PriceError(f"it has no row for “{needed}” valid in {month}.")
+    for meter, found in ((OPERATIONS, operations), (CONNECTIONS, connections)):
+        _require_whole(meter, found)
     basic = _current([row for row in valid if row.meter == BASIC_OPERATIONS], month)
     premium = _current([row for row in valid if row.meter == PREMIUM_UNIT and per_hour(row.unit)], month)
     bandwidth = dict(_bandwidth(valid, month))
@@ -143,6 +177,18 @@ def _bandwidth(valid: Sequence[PriceRow], month: Month) -> Iterator[tuple[str, l
             yield meter, rows
 
 
+def _require_whole(meter: str, rows: Sequence[PriceRow]) -> None:
+    """Refuses tiers of which some are missing: all that is used would be free, or would be charged at another rate."""
+    if not rows:
+        return
+    if not any(row.price for row in rows):
+        raise PriceError(f"it has only free rows for “{meter}”: the tiers with a price are missing.")
+    starts, published = {row.minimum for row in rows}, PUBLISHED_TIERS[meter]
+    missing = [start for start in published if start not in starts and start < max(starts)]
+    if missing and not starts.isdisjoint(published):
+        raise PriceError(f"it has no row for “{meter}” from {missing[0]} × {rows[0].unit} on, but has a higher tier.")
+
+
 def _row(item: dict[str, Any]) -> PriceRow | None:
     """The item as a price row; None where it is no pay-as-you-go price."""
     meter = str(item.get("meterName"))
@@ -154,24 +200,32 @@ def _row(item: dict[str, Any]) -> PriceRow | None:
             sku=str(item.get("skuName", "")),
             meter=item["meterName"],
             unit=str(item["unitOfMeasure"]),
-            minimum=Decimal(item["tierMinimumUnits"]),
-            price=_price(item),
-            currency=str(item["currencyCode"]),
+            minimum=_number(item, "tierMinimumUnits", "a tier that starts at"),
+            price=_number(item, "retailPrice", "the price"),
+            currency=_currency(item),
             region=str(item.get("armRegionName") or ""),
             valid_from=_time(item.get("effectiveStartDate")) or datetime(1970, 1, 1, tzinfo=UTC),
             valid_to=_time(item.get("effectiveEndDate")),
         )
     except KeyError as error:
         raise PriceError(f"a row of “{item.get('meterName')}” has no {error}.") from error
-    except (InvalidOperation, TypeError, ValueError) as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         raise PriceError(f"a row of “{item.get('meterName')}” has a number or date that cannot be read.") from error
 
 
-def _price(item: dict[str, Any]) -> Decimal:
-    price = Decimal(item["retailPrice"])
-    if not price.is_finite() or price < 0:
-        raise PriceError(f"a row of “{item['meterName']}” has the price {price}.")
-    return price
+def _number(item: dict[str, Any], field: str, what: str) -> Decimal:
+    """A price or the start of a tier; what cannot be one is refused."""
+    number = Decimal(item[field])
+    if not number.is_finite() or not 0 <= number <= MOST or int(number.as_tuple().exponent) < -MOST_DECIMALS:
+        raise PriceError(f"a row of “{item['meterName']}” has {what} {str(number)[:40]}.")
+    return number
+
+
+def _currency(item: dict[str, Any]) -> str:
+    code = str(item["currencyCode"])
+    if re.fullmatch(r"[A-Za-z]{3}", code) is None:
+        raise PriceError(f"a row of “{item['meterName']}” has the currency “{code[:40]}”, which has not three letters.")
+    return code
 
 
 def _time(text: str | None) -> datetime | None:

@@ -2,13 +2,14 @@
 
 The first line is the `run`, then come the outages (`episode`, and `availability` for each entity) and the depths of
 backlogs (`rollup`), the connections of each namespace and day (`peaks`), then per billing scope and rule an `invoice`
-followed by its `line`s and `day`s.
+followed by its `line`s and `day`s. The last line is the `end`, with the number of `records` before it.
 Money is exact: `cents` are whole, `exact` is a decimal text with twelve digits after the point.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -21,6 +22,8 @@ from pipeline.invoice import Invoice, Line, PeakDay
 from pipeline.outages import Availability, Episode, Place
 from pipeline.prices import PriceList
 from pipeline.schemas import RULES
+
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +67,24 @@ def write_results(path: Path, run: Mapping[str, Any], prices: PriceList, outcome
     """Write the file atomically: a reader sees all of it or nothing."""
     beside = path.with_suffix(".part")
     with beside.open("w", encoding="utf-8") as out:
+        count = 0
         for record in _records(run, prices, outcome):
-            out.write(json.dumps(record, ensure_ascii=False).replace("\\u0000", "\ufffd") + "\n")  # databases reject it
+            out.write(json.dumps(storable(record), ensure_ascii=False) + "\n")
+            count += 1
+        out.write(json.dumps({"record": "end", "records": count}) + "\n")
     beside.replace(path)
+
+
+def storable(value: Any) -> Any:
+    """The value with each character replaced that a database or a file rejects: zero bytes and lone surrogates."""
+    match value:
+        case str():
+            return value if value.isascii() and "\0" not in value else UNSTORABLE.sub("\ufffd", value)
+        case dict():
+            return {storable(key): storable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [storable(each) for each in value]
+    return value
 
 
 def _records(run: Mapping[str, Any], prices: PriceList, outcome: Outcome) -> Iterable[dict[str, Any]]:

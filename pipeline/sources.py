@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -19,7 +19,11 @@ from pipeline.errors import InputError
 from pipeline.months import Month
 from pipeline.schemas import KEPT_SHAPE, ddl
 
-FIELD = re.compile(r"^(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?;$")
+FIELD = re.compile(r"^( +)(?:required|optional|repeated) (\w+)(?:\(\d+\))? (\w+)(?: \((.+?)\))?(?: = \d+)?(?:;| \{)$")
+CODEC = re.compile(r"ColumnMetaData\{(\w+) \[(\w+)\]")
+CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW")
+PATTERN = "{}[]*?\\:"
+"""Characters by which Spark and Hadoop take a name for a pattern or an address."""
 MICROSECONDS, NANOSECONDS = "us", "ns"
 NOTHING_MORE: Mapping[str, str] = {}
 
@@ -68,11 +72,12 @@ def list_month(
     known: Mapping[str, object] | None = None,
     only: Set[str] | None = None,
     optional: Mapping[str, str] = NOTHING_MORE,
+    left_out: Mapping[str, str] = NOTHING_MORE,
 ) -> Listing:
     """The month's files under root/date=YYYY-MM-DD/, each with its footer read; a missing folder is an empty one.
 
     Days with a `known` fingerprint are not looked into; `only` these days, where given. `optional`: columns that a file
-    may lack.
+    may lack. `left_out`: files, named as `place_of` does, that turned out to be unreadable, and why.
     """
     files: list[SourceFile] = []
     rejected: list[RejectedFile] = []
@@ -91,7 +96,12 @@ def list_month(
             fingerprints[day] = _digest(marks[day])
             if known is None or known.get(day) != fingerprints[day]:
                 for status in inside:
-                    found = _preflight(spark, status, day, columns, optional)
+                    reason = left_out.get(place_of(status.getPath().toString()))
+                    found = (
+                        RejectedFile(status.getPath().toString(), reason, day)
+                        if reason
+                        else _preflight(spark, status, day, columns, optional)
+                    )
                     files.append(found) if isinstance(found, SourceFile) else rejected.append(found)
     return Listing(root, tuple(files), tuple(rejected), fingerprints, marks)
 
@@ -118,32 +128,62 @@ def _preflight(
         return RejectedFile(path, "is a folder inside a day", day)
     if status.getLen() == 0:
         return RejectedFile(path, "is empty (0 bytes)", day)
+    if odd := sorted(set(PATTERN) & set(status.getPath().getName())):
+        return RejectedFile(path, f"has {' '.join(odd)} in its name: rename it", day)
     try:
-        schema, rows = _footer(spark, status)
+        schema, rows, codecs = _footer(spark, status)
     except Exception:  # any error of the reader: the file is not usable Parquet
         return RejectedFile(path, "is not Parquet, or is truncated", day)
     types = parse_schema(schema)
-    if reason := _mismatch(types, columns | {name: kind for name, kind in optional.items() if name in types}):
+    wanted = columns | {name: kind for name, kind in optional.items() if name in types}
+    if reason := _mismatch(types, wanted) or _ambiguous(schema, wanted) or _compressed(codecs, wanted):
         return RejectedFile(path, reason, day)
     return SourceFile(path, day, rows, _time_unit(types, columns))
 
 
-def _footer(spark: SparkSession, status: Any) -> tuple[str, int]:
-    """The file's schema as Parquet prints it, and its number of rows."""
+def place_of(path: str) -> str:
+    """The path from the folder of the kind of records on: it is the same in a listing and in an error of Spark."""
+    return "/".join(path.split("/")[-3:])
+
+
+def _footer(spark: SparkSession, status: Any) -> tuple[str, int, str]:
+    """The file's schema and its columns' storage, both as Parquet prints them, and its number of rows."""
     jvm: Any = spark._jvm
     hadoop = spark._jsc.hadoopConfiguration()
     source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromStatus(status, hadoop)
     reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
     try:
-        return reader.getFooter().getFileMetaData().getSchema().toString(), reader.getRecordCount()
+        footer = reader.getFooter()
+        return footer.getFileMetaData().getSchema().toString(), reader.getRecordCount(), footer.getBlocks().toString()
     finally:
         reader.close()
 
 
 def parse_schema(text: str) -> dict[str, tuple[str, str]]:
     """Column name → (physical type, annotation) of a Parquet schema in its printed form."""
-    matches = (FIELD.match(line.strip()) for line in text.splitlines())
-    return {match[2]: (match[1], match[3] or "") for match in matches if match}
+    return {name: (physical, annotation) for name, physical, annotation in _columns(text)}
+
+
+def _columns(text: str) -> Iterator[tuple[str, str, str]]:
+    """Each column of the schema, not what is nested in one: its name, type (or `group`) and annotation."""
+    found = [match for line in text.splitlines() if (match := FIELD.match(line))]
+    for match in found:
+        if match[1] == found[0][1]:
+            yield match[3], match[2], match[4] or ""
+
+
+def _ambiguous(schema: str, wanted: Iterable[str]) -> str:
+    """Spark does not tell columns apart whose names differ in case."""
+    names = [name for name, *_ in _columns(schema)]
+    for name in wanted:
+        if len(same := [each for each in names if each.lower() == name.lower()]) > 1:
+            return f"has the column {name} more than once ({', '.join(same)})"
+    return ""
+
+
+def _compressed(storage: str, wanted: Collection[str]) -> str:
+    unknown = {codec for codec, name in CODEC.findall(storage) if name in wanted and codec not in CODECS}
+    return f"is compressed with {min(unknown)}, not with one of {', '.join(CODECS[1:])}" if unknown else ""
 
 
 def _mismatch(types: dict[str, tuple[str, str]], columns: dict[str, str]) -> str:

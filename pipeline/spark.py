@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -48,6 +48,15 @@ FOR_LITTLE_DATA = {
 }
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A handful of rows is through before the code for them is compiled."""
+LOCAL = "local[*]"
+ADDRESSES = ("spark.driver.host", "spark.driver.bindAddress")
+FROM_ENVIRONMENT = {
+    "spark.driver.memory": "SPARK_DRIVER_MEMORY",
+    "spark.driver.host": "SPARK_DRIVER_HOST",
+    "spark.driver.bindAddress": "SPARK_DRIVER_BIND_ADDRESS",
+    "spark.driver.port": "SPARK_DRIVER_PORT",
+    "spark.blockManager.port": "SPARK_BLOCK_MANAGER_PORT",
+}
 LITTLE_BYTES = 64 * 1024 * 1024
 TINY_BYTES = 4 * 1024 * 1024
 
@@ -104,16 +113,25 @@ def require_java() -> None:
     os.environ["JAVA_HOME"] = str(beside)
 
 
+def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a driver that spark-submit did not start: it listens on this machine only, unless it has a
+    cluster to answer.
+    """
+    settings = {**LOCAL_DEFAULTS, **overrides}
+    if not environment.get("SPARK_MASTER", LOCAL).startswith("local"):
+        settings = {name: value for name, value in settings.items() if name not in ADDRESSES}
+    given = {name: environment[variable] for name, variable in FROM_ENVIRONMENT.items() if environment.get(variable)}
+    return settings | given
+
+
 def build_session(app: str, **overrides: str) -> SparkSession:
     """A session in UTC with ANSI arithmetic; under spark-submit everything else is the submitter's."""
     builder = SparkSession.builder.appName(app)
     settings = dict(SEMANTICS)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         require_java()
-        builder = builder.master(os.environ.get("SPARK_MASTER", "local[*]"))
-        settings |= LOCAL_DEFAULTS | overrides
-        if memory := os.environ.get("SPARK_DRIVER_MEMORY"):
-            settings["spark.driver.memory"] = memory
+        builder = builder.master(os.environ.get("SPARK_MASTER", LOCAL))
+        settings |= _of_a_plain_process(os.environ, overrides)
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

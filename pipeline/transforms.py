@@ -21,6 +21,8 @@ from pipeline.schemas import RULES, SETTLEMENTS, USAGE
 KEY = ("scope", "pair", "namespace", "entity", "kind")
 SUMS = ("operations", "messages", "bytes", "billing_units", "rows")
 ORDER_IN_MINUTE = ("namespace", "entity", "kind", "pair")
+REPLACEMENT = "\ufffd"
+"""For zero bytes, which databases reject."""
 SPLIT = -1  # the tier of an hour in which one begins
 FEW = 1_000_000  # suspects that every task can hold in memory
 PORTION = 2_000_000  # hashes that are counted at once
@@ -274,6 +276,8 @@ def _overlap(start: int, end: int | None) -> Column:
 def totals(placed: DataFrame, tiers: int) -> DataFrame:
     """The placed rows summed twice in one pass: by KEY (`date` is null), by date and kind."""
     names = (*SUMS, "units", *(f"t{n}" for n in range(tiers)))
+    # Here, so that two names which are stored as one are one row.
+    placed = placed.withColumn("entity", F.translate("entity", "\0", REPLACEMENT))
     by_key, by_day = ("rule", *KEY), ("rule", "scope", "date", "kind")
     return placed.groupingSets([by_key, by_day], *by_key, "date").agg(*(F.sum(name).alias(name) for name in names))
 

@@ -7,22 +7,26 @@ import tomllib
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LIBRARY, EMULATOR, CONTROL_PLANE = (
+    tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
+    for folder in (".", "packages/emulator", "packages/control-plane")
+)
 OURS = {"pairing", "emulator", "dashboard", "workers", "pipeline", "examples"}
-EXTRAS = {
-    "pairing": ["aio", "identity", "redis", "tracing", "websockets"],
-    "emulator": [],
-    "dashboard": ["control-plane"],
-    "workers": ["control-plane"],
-    "pipeline": ["pipeline"],
+INSTALLED_WITH = {
+    "pairing": (LIBRARY, ["aio", "identity", "redis", "tracing", "websockets"]),
+    "emulator": (EMULATOR, []),
+    "dashboard": (CONTROL_PLANE, []),
+    "workers": (CONTROL_PLANE, []),
+    "pipeline": (CONTROL_PLANE, ["pipeline"]),
 }
-"""What an installation has that runs a package; the library alone must be imported without any of its extras."""
+"""The project that contains a package, and the extras that an installation has that runs all of it."""
 NOT_IMPORTED = {
     "django-htmx": "named in INSTALLED_APPS and MIDDLEWARE",
     "django-template-partials": "named in INSTALLED_APPS and TEMPLATES",
@@ -39,18 +43,15 @@ ELSEWHERE = {"emulator": {"pytest"}}
 """The emulator's fixture is imported by pytest alone."""
 
 
-@cache
-def declared(extra: str) -> frozenset[str]:
-    """The distributions of an extra, those of its own extras included; of the project itself for ''."""
-    project = PROJECT["project"]
-    texts = project["optional-dependencies"][extra] if extra else project["dependencies"]
-    found: set[str] = set()
-    for requirement in map(Requirement, texts):
-        if requirement.name == project["name"]:
-            found.update(*(declared(name) for name in requirement.extras))
-        else:
-            found.add(canonicalize_name(requirement.name))
-    return frozenset(found)
+def declared(project: dict[str, Any], *extras: str) -> set[str]:
+    """The distributions that a project requires with these extras, those of our own projects that it requires, too."""
+    texts = list(project["project"]["dependencies"])
+    for extra in extras:
+        texts += project["project"]["optional-dependencies"][extra]
+    for sibling in map(Requirement, project["tool"]["build-packages"].get("requires", [])):
+        required = next(one for one in (LIBRARY, EMULATOR) if one["project"]["name"] == sibling.name)
+        texts += declared(required, *sibling.extras)
+    return {canonicalize_name(Requirement(text).name) for text in texts}
 
 
 @cache
@@ -76,17 +77,18 @@ def distributions(module: str) -> set[str]:
     return set(words or starts or known)
 
 
-@pytest.mark.parametrize("package", sorted(EXTRAS))
+@pytest.mark.parametrize("package", sorted(INSTALLED_WITH))
 def test_whatever_a_package_imports_is_declared_for_it(package):
-    allowed = {name for extra in ("", *EXTRAS[package]) for name in declared(extra)}
-    allowed |= ELSEWHERE.get(package, set())
+    project, extras = INSTALLED_WITH[package]
+    allowed = declared(project, *extras) | ELSEWHERE.get(package, set())
     undeclared = {module for module in imported(package) if not distributions(module) & allowed}
 
     assert undeclared == set()
 
 
 def test_whatever_is_declared_is_imported_or_somebody_else_needs_it():
-    everything = {name for extra in ("", *PROJECT["project"]["optional-dependencies"]) for name in declared(extra)}
-    used = {name for package in EXTRAS for module in imported(package) for name in distributions(module)}
+    projects = (LIBRARY, EMULATOR, CONTROL_PLANE)
+    everything = set().union(*(declared(one, *one["project"].get("optional-dependencies", [])) for one in projects))
+    used = {name for package in INSTALLED_WITH for module in imported(package) for name in distributions(module)}
 
     assert everything - used == set(NOT_IMPORTED)

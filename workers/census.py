@@ -65,11 +65,17 @@ class Census:
             self.is_exact = False
             self._check(peek, most - self._chase(peek, most // 2))
 
+    @property
+    def seen(self) -> int:
+        """The number of messages that were counted."""
+        return sum(count for count, _ in self.known.values())
+
     def waiting(self, total: int) -> dict[str, int]:
-        """Messages by entity; estimates are in the proportions found, and sum to about `total`."""
-        seen = sum(count for count, _ in self.known.values())
-        share = 1.0 if self.is_exact or not seen else total / seen
-        return {path: max(1, round(count * share)) for path, (count, _) in self.known.items()}
+        """Messages by entity; estimates are in the proportions found, and sum to `total` unless it is smaller than the
+        number of entities.
+        """
+        counts = {path: count for path, (count, _) in self.known.items()}
+        return counts if self.is_exact else _shared_out(counts, total)
 
     @property
     def oldest(self) -> dict[str, datetime]:
@@ -119,6 +125,20 @@ class Census:
                 checked=_count(reported, "checked"),
                 is_exact=bool(reported["is_exact"]),
             )
+
+
+def _shared_out(counts: Mapping[str, int], total: int) -> dict[str, int]:
+    """So many messages in the proportions of the counts, at least one for each; the rest goes to the largest parts."""
+    seen = sum(counts.values())
+    found = {path: max(1, total * count // seen) for path, count in counts.items()}
+    largest = sorted(counts, key=lambda path: (-counts[path], path))
+    for path in largest[: max(0, total - sum(found.values()))]:
+        found[path] += 1
+    over = sum(found.values()) - total
+    for path in largest:
+        taken = max(0, min(over, found[path] - 1))
+        found[path], over = found[path] - taken, over - taken
+    return found
 
 
 def entity_of(message: Message) -> str:

@@ -50,6 +50,21 @@ def count(connected: PairedServiceBusClient, queue: BacklogQueueInfo, saved: Cen
     return Counted(queue.path, census, census.waiting(total))
 
 
+def as_counted(queues: Sequence[BacklogQueueInfo], counted: Sequence[Counted]) -> list[BacklogQueueInfo]:
+    """The queues with the numbers of messages that were counted in them, where a census has counted all.
+
+    Messages come and go between the namespace's counts and the census; so the depth of a queue is the sum of what
+    waits in it for each entity.
+    """
+    seen = {one.queue: one.census.seen for one in counted if one.census.is_exact}
+    return [_with_messages(queue, seen[queue.path]) if queue.path in seen else queue for queue in queues]
+
+
+def _with_messages(queue: BacklogQueueInfo, messages: int) -> BacklogQueueInfo:
+    scheduled = min(queue.scheduled, messages)
+    return replace(queue, active=messages - scheduled, scheduled=scheduled)
+
+
 def _peeking(connected: PairedServiceBusClient, receiver: ServiceBusReceiver) -> Peek:
     def peek(number: int) -> Sequence[ServiceBusReceivedMessage]:
         connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)

@@ -2,13 +2,15 @@
 
 import threading
 import time
+from datetime import UTC, datetime
 
 import structlog
 from django.conf import settings
+from django.db import DatabaseError
 from pyarrow import ArrowException
 
 from dashboard.alerts.conditions_now import USAGE_PROBLEM
-from dashboard.fleet import catching_up, projection
+from dashboard.fleet import catching_up, metered, projection
 from dashboard.fleet.catching_up import catch_up
 from dashboard.fleet.reports import parsed
 from dashboard.models import Pair
@@ -90,9 +92,20 @@ def collect_usage(stop: threading.Event) -> None:
     due = time.monotonic() + settings.USAGE_FLUSH_S
     for entries in reader.batches(stop):
         held += entries
+        store_live(entries)
         if len(held) >= MAX_HELD or time.monotonic() >= due:
             held, due = save_usage(reader, held), time.monotonic() + settings.USAGE_FLUSH_S
     save_usage(reader, held)
+
+
+def store_live(entries: Entries) -> None:
+    """Store usage for figures of the present. Its files do not wait for a database that does not answer."""
+    if not entries:
+        return
+    try:
+        metered.store(usage.with_scopes(parsed(entries, UsageRecord.from_json), pairs()), datetime.now(UTC))
+    except DatabaseError as error:
+        log.warning("usage not stored for the pages", problem=" ".join(str(error).split())[:300])
 
 
 def save_usage(reader: Reader, entries: Entries) -> Entries:

@@ -1,7 +1,6 @@
 """The cost pipeline, started as a separate process, so that Spark does not run in a worker."""
 
 import subprocess
-import sys
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +8,7 @@ import structlog
 from django.conf import settings
 
 from dashboard.models import ChargeRun
+from dashboard.site.places import manage
 from dashboard.site.redis import announce_change
 from workers import compaction
 from workers.celery import app
@@ -50,8 +50,9 @@ def wanted(stop: threading.Event) -> None:
 
 def run(arguments: list[str], stop: threading.Event) -> None:
     """Run a management command to its end, or until stop is set. Raises RuntimeError with its last output."""
-    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as job:
+    with subprocess.Popen(
+        manage(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as job:
         watch = threading.Thread(target=_end_with, args=(job, stop), daemon=True)
         watch.start()
         assert job.stdout is not None

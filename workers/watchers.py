@@ -3,6 +3,8 @@
 from collections import Counter
 from datetime import UTC, datetime
 
+from django.db import transaction
+
 from dashboard.actions.syphons import restore_paces, restore_pauses
 from dashboard.fleet import ledgers, projection, pruning, syphon_runs
 from dashboard.fleet.catching_up import catch_up
@@ -12,7 +14,7 @@ from pairing.backlog.administration import BacklogQueueInfo
 from pairing.fleet.presence import Presences, reported_states
 from pairing.fleet.shared_backlog import SharedBacklog
 from workers.celery import app
-from workers.censuses import count, is_named_after, keep, kept
+from workers.censuses import Counted, as_counted, count, is_named_after, keep, kept
 from workers.connections import client, outages_reported, pairs
 from workers.heartbeats import heartbeats
 from workers.orphans import all_backlog_queues
@@ -78,9 +80,12 @@ def sample(pair: str) -> None:
             queues = all_backlog_queues(connected.secondary.administration, pairs()[pair])
             _metered(connected, connected.secondary.namespace, 2)
             rotations = shared_state(pair).rotations().values()
-            projection.record_depths(pair, queues, at, used={path for paths in rotations for path in paths})
             _share_fill(connected, pair, queues, at)
-            _record_waiting(connected, pair, queues, at)
+            counted = _counted(connected, pair, queues)
+            with transaction.atomic():  # pages see all of one sample, or all of the one before
+                used = {path for paths in rotations for path in paths}
+                projection.record_depths(pair, as_counted(queues, counted), at, used=used)
+                _record_waiting(pair, counted, at)
             announce_change()
 
 
@@ -91,11 +96,15 @@ def _share_fill(connected: PairedServiceBusClient, pair: str, queues: list[Backl
         connected.emit("capacity_warning", path, fill.describe())
 
 
-def _record_waiting(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo], at: datetime) -> None:
-    """Skips queues of other primaries, whose messages are not for entities of this pair."""
+def _counted(connected: PairedServiceBusClient, pair: str, queues: list[BacklogQueueInfo]) -> list[Counted]:
+    """The messages by entity. Skips queues of other primaries, whose messages are not for entities of this pair."""
     own = [queue for queue in queues if is_named_after(queue.path, connected.primary.namespace)]
     counted = [count(connected, queue, saved) for queue, saved in zip(own, kept(pair, own), strict=True)]
     keep(pair, {one.queue: one.census for one in counted})
+    return counted
+
+
+def _record_waiting(pair: str, counted: list[Counted], at: datetime) -> None:
     waiting: Counter[str] = Counter()
     oldest: dict[str, datetime] = {}
     for one in counted:

@@ -12,7 +12,11 @@ class OneSentenceCommand(BaseCommand):
     """An error of the database becomes a sentence about its cause.
 
     On the command line an error is printed as `error: …` and sets the exit status; if called from code, it is raised.
+    Django's checks look at code, not at the environment, and load all pages for it: that would double the time of the
+    command. `manage.py check` and the test suite run them.
     """
+
+    requires_system_checks: tuple[str, ...] = ()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:

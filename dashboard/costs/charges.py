@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, groupby
@@ -19,28 +18,24 @@ from django.db import transaction
 from django.db.models import F, Value
 from django.utils import timezone
 
-from dashboard.costs.budgets import raise_alerts
 from dashboard.costs.jobs import JobFailed, run_job
+from dashboard.costs.result_file import records_in
+from dashboard.costs.storing import finish, store
+from dashboard.costs.terms import CHOSEN, Terms, closed_terms, refuse_other_terms, set_terms, terms_of
 from dashboard.fleet.outages import TURNS, Report, outages
 from dashboard.fleet.outages import Outage as Folded
 from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
 from dashboard.models import (
-    Adjustment,
     AuditEntry,
-    Availability,
-    BacklogRollup,
-    Charge,
     ChargeRun,
     ClosedMonth,
-    ConnectionDay,
-    DailyCharge,
     DepthSample,
     EntityHealth,
     FailoverEvent,
-    Invoice,
-    Outage,
     PairDepth,
 )
+from dashboard.models.cost_terms import ALL_MONTHS
+from dashboard.site.months import is_month
 from pairing.health.faults import describe
 
 CHUNK = 1_000
@@ -52,22 +47,37 @@ OPEN = (ChargeRun.Status.WANTED, ChargeRun.Status.RUNNING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargesRequest:
-    """The parameters of a computation; empty fields take the configured or the documented default."""
+    """The parameters of a computation; empty fields take what was chosen for the month, or the configured default.
+
+    What is given here is recorded as chosen for the month once the run has succeeded, or for all months.
+    """
 
     month: str
     usage: str = ""
     prices: str = ""
     region: str = ""
-    rule: str = "published"
-    allocation: str = "time"
+    rule: str = ""
+    allocation: str = ""
     hours_in_month: int | None = None
     started_by: str = ""
     incremental: bool = False
+    for_all_months: bool = False
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The terms that are not left to what was chosen before."""
+        given = {name: value for name in CHOSEN if (value := getattr(self, name)) not in ("", None)}
+        return given | ({"prices": absolute(self.prices)} if self.prices else {})
+
+    def with_terms(self) -> ChargesRequest:
+        """The same with the terms of the month where nothing is given."""
+        terms = terms_of(self.month)
+        return replace(self, **{name: getattr(terms, name) for name in CHOSEN if name not in self.given})
 
     def arguments(self, result: Path) -> list[str]:
         """The job's arguments."""
         words = ["--month", self.month, "--usage", absolute(self.usage or settings.USAGE_DIR), "--result", str(result)]
-        words += ["--allocation", self.allocation]
+        words += ["--allocation", self.allocation or Terms().allocation]
         words += price_arguments(self.prices or configured_prices(), self.region)
         if self.incremental:
             words += ["--incremental"]
@@ -132,10 +142,14 @@ def compute_month(
 
     `tell` is called after each change of the run's progress; `run` is a claimed request.
     """
+    given, request = request, request.with_terms()
     run = run or _begin(request, timezone.now())
+    run.rule, run.allocation = request.rule, request.allocation
+    run.save(update_fields=["rule", "allocation"])
     try:
         with TemporaryDirectory(prefix="charges-") as folder:
             result = Path(folder, "result.jsonl")
+            request, known = _as_closed(request, given, Path(folder))
             tariffs, note = namespaces_for(Path(folder))
             arguments = [
                 *(request if may_keep_hours(run) else replace(request, incremental=False)).arguments(result),
@@ -144,11 +158,64 @@ def compute_month(
                 *tariffs,
             ]
             run_job("pipeline.jobs.charges", arguments, lambda said: _note(run, said, tell))
-            store(run, result, note)
+            store(run, result, known | ({"note": note} if note else {}))
+        _remember(given)
     except BaseException as error:
-        _finish(run, ChargeRun.Status.FAILED, _why(error))
+        finish(run, ChargeRun.Status.FAILED, _why(error))
         raise
     return run
+
+
+def _as_closed(request: ChargesRequest, given: ChargesRequest, folder: Path) -> tuple[ChargesRequest, dict[str, Any]]:
+    """The request with the terms and price rows of a closed month, and what its run's details say of them."""
+    closed = closed_terms(request.month)
+    if closed is None:
+        known = {"terms": {name: getattr(request, name) for name in CHOSEN}}
+        return request, known
+    refuse_other_terms(request.month, closed, given.given)
+    path = closed.write_prices(folder)
+    kept = replace(
+        request,
+        allocation=closed.allocation,
+        hours_in_month=closed.hours_in_month or request.hours_in_month,
+        prices=path or request.prices,
+        region=closed.region if path else request.region,
+    )
+    return kept, {"sample_prices": closed.is_sample}
+
+
+def _remember(given: ChargesRequest) -> None:
+    """Record what was given by hand, so that the next run of the month does the same."""
+    if given.given and not ClosedMonth.objects.filter(month=given.month).exists():
+        person = given.started_by or "command"
+        set_terms(ALL_MONTHS if given.for_all_months else given.month, given.given, person, timezone.now())
+
+
+def store_result(result: Path, rule: str, started_by: str) -> ChargeRun:
+    """Store the result file of a job that ran elsewhere, on a cluster for example. Raises JobFailed."""
+    head = next(records_in(result))
+    month = str(head.get("month"))
+    if not is_month(month):
+        raise JobFailed(f"The result {result} names no month.")
+    allocation = "pro-rata" if head.get("allocation") == "pro-rata" else "time"
+    if (closed := closed_terms(month)) is not None:
+        given = {"allocation": allocation, "hours_in_month": head.get("hours_in_month")}
+        refuse_other_terms(month, closed, given | ({} if head.get("prices") == closed.rows else {"prices": "others"}))
+    rule = rule or terms_of(month).rule
+    run = _begin(ChargesRequest(month=month, rule=rule, allocation=allocation, started_by=started_by), timezone.now())
+    try:
+        _store_complete(run, result)
+    except BaseException as error:
+        finish(run, ChargeRun.Status.FAILED, _why(error))
+        raise
+    return run
+
+
+def _store_complete(run: ChargeRun, result: Path) -> None:
+    try:
+        store(run, result, is_complete=True)
+    except KeyError as error:
+        raise JobFailed(f"The result {result} cannot be stored: a record has no {error}.") from error
 
 
 def _why(error: BaseException) -> str:
@@ -273,123 +340,6 @@ def _note(run: ChargeRun, said: dict[str, Any], tell: Callable[[ChargeRun], None
     run.heard_at = timezone.now()
     run.save(update_fields=["stage", "share", "rows", "heard_at"])
     tell(run)
-
-
-def _finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
-    run.status, run.error, run.finished_at = status, error, timezone.now()
-    run.save(update_fields=["status", "error", "finished_at", "details"])
-
-
-@transaction.atomic
-def store(run: ChargeRun, result: Path, note: str = "") -> None:
-    """Replace the month's charges of all scopes by the result, and close the run.
-
-    The invoices of a closed month do not change: differences are added as adjustments.
-    """
-    records = _records(result)
-    run.details = {key: value for key, value in next(records).items() if key != "record"}
-    if note:
-        run.details["note"] = note
-    closing = ClosedMonth.objects.filter(month=run.month).first()
-    closed = {
-        (each.scope, each.rule): each for each in Invoice.objects.filter(month=run.month, closed_at__isnull=False)
-    }
-    Invoice.objects.filter(month=run.month, closed_at__isnull=True).delete()
-    charges: list[Charge] = []
-    days: list[DailyCharge] = []
-    found: list[Outage] = []
-    known_entities: list[Availability] = []
-    rollups: list[BacklogRollup] = []
-    peaks: list[ConnectionDay] = []
-    now_due: dict[int, list[Charge]] = {each.pk: [] for each in closed.values()}
-    invoice: Invoice | None = None
-    for record in records:
-        match record.pop("record"):
-            case "invoice":
-                place = (record["scope"], record["rule"])
-                if closing and place not in closed:
-                    closed[place] = _nothing_owed(run, record, closing)
-                    now_due[closed[place].pk] = []
-                invoice = closed.get(place) or Invoice.objects.create(run=run, **record)
-            case "line":
-                charge = _charge(invoice, record)
-                now_due.get(charge.invoice_id, charges).append(charge)
-            case "episode":
-                found.append(Outage(run=run, month=run.month, **record))
-            case "availability":
-                known_entities.append(Availability(month=run.month, **record))
-            case "rollup":
-                rollups.append(BacklogRollup(month=run.month, **record))
-            case "peaks":
-                peaks.append(ConnectionDay(**record))
-            case "day" if invoice is not None and not invoice.closed_at:
-                record["billing_units"] = record.pop("units")
-                days.append(DailyCharge(invoice=invoice, **record))
-    Charge.objects.bulk_create(charges, batch_size=CHUNK)
-    DailyCharge.objects.bulk_create(days, batch_size=CHUNK)
-    for model, rows in ((Outage, found), (Availability, known_entities)):
-        model.objects.filter(month=run.month).delete()
-        model.objects.bulk_create(rows, batch_size=CHUNK)  # type: ignore[arg-type]
-    _store_rollups(rollups)
-    ConnectionDay.objects.filter(statement=None, date__startswith=run.month).delete()
-    ConnectionDay.objects.bulk_create(peaks, batch_size=CHUNK)
-    for known in closed.values():
-        adjust(known, now_due[known.pk], run)
-    raise_alerts(run.month, run.rule, timezone.now())
-    run.stage, run.share = "stored", 1.0
-    run.save(update_fields=["stage", "share"])
-    _finish(run, ChargeRun.Status.SUCCEEDED)
-
-
-def _store_rollups(rollups: list[BacklogRollup]) -> None:
-    """Store the rollups. Recomputed periods replace the stored ones; periods whose samples are gone remain."""
-    key = ["pair", "queue", "begins_at", "is_day"]
-    BacklogRollup.objects.bulk_create(
-        rollups,
-        batch_size=CHUNK,
-        update_conflicts=True,
-        unique_fields=key,
-        update_fields=["samples", "deepest", "p50", "p95"],
-    )
-
-
-def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
-    """Add the difference between the present rows of a closed invoice and its rows with earlier adjustments."""
-    key = ("namespace", "entity", "kind", "pair")
-    difference: dict[tuple[str, ...], int] = defaultdict(int)
-    for sign, rows in ((1, due), (-1, invoice.charges.all()), (-1, invoice.adjustments.all())):
-        for row in rows:
-            difference[tuple(getattr(row, name) for name in key)] += sign * row.cents
-    now = timezone.now()
-    Adjustment.objects.bulk_create(
-        Adjustment(invoice=invoice, run=run, cents=cents, made_at=now, **dict(zip(key, place, strict=True)))
-        for place, cents in sorted(difference.items())
-        if cents
-    )
-
-
-def _nothing_owed(run: ChargeRun, record: Mapping[str, Any], closing: ClosedMonth) -> Invoice:
-    """The invoice of a billing scope that had no charges when its month was closed; all of it is adjustments."""
-    nothing = {"cents": 0, "exact": "0", "units": 0, "tiers": [0] * len(record["tiers"]), "unpriced_bytes": 0}
-    return Invoice.objects.create(run=run, **{**record, **nothing}, closed_at=closing.closed_at)
-
-
-@transaction.atomic
-def close_month(month: str, now: datetime) -> int:
-    """Close the month, even if it is empty; later changes are adjustments. Returns the invoices that were open."""
-    ClosedMonth.objects.get_or_create(month=month, defaults={"closed_at": now})
-    return Invoice.objects.filter(month=month, closed_at__isnull=True).update(closed_at=now)
-
-
-def _charge(invoice: Invoice | None, record: dict[str, Any]) -> Charge:
-    units, included = record.pop("units"), record.pop("included")
-    return Charge(invoice=invoice, billing_units=units, included_units=included, **record)
-
-
-def _records(result: Path) -> Iterator[dict[str, Any]]:
-    with result.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
 
 
 def latest_run(month: str, status: ChargeRun.Status | None = None) -> ChargeRun | None:

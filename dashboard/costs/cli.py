@@ -1,7 +1,5 @@
 """`pairing costs`: the cost of a month, and its causes."""
 
-import re
-
 from django.core.management.base import CommandError
 from django.utils import timezone
 
@@ -10,6 +8,7 @@ from dashboard.costs import report as cost_report
 from dashboard.costs.report import Filters, Report
 from dashboard.models import Invoice
 from dashboard.site.money import money
+from dashboard.site.months import is_month
 
 
 def add(commands: Subcommands) -> None:
@@ -24,7 +23,7 @@ def run(options: Options) -> Answer:
     """Show the stored charges, without computing anything."""
     newest = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
     month = options["month"] or newest or f"{timezone.now():%Y-%m}"
-    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month, re.ASCII):
+    if not is_month(month):
         raise CommandError(f"{month} is not a month: write YYYY-MM, for example 2026-10.")
     if options["pair"]:
         pair_named(options["pair"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ from dashboard.costs.charges import configured_prices, price_arguments
 from dashboard.costs.insight import standard_units
 from dashboard.costs.jobs import JobFailed, run_job
 from dashboard.costs.price_tiers import Tier, ladder_of
+from dashboard.costs.terms import terms_of
+from dashboard.fleet.metered import SENDS, sent
+from dashboard.fleet.rates import HOUR, Expected
 from dashboard.models import Charge, DailyCharge, Invoice, Pair
 from dashboard.models.charge import PUBLISHED, SETTLEMENTS
 
 BOTH = (PUBLISHED, SETTLEMENTS)
-SENDS = ("send", "send_backlog")
 IN_THE_PRIMARY = ("send", "ping", "receive", "syphon_send")
 IN_THE_SECONDARY = ("send_backlog", "syphon_receive", "syphon_receive_empty", "syphon_settle")
 
@@ -47,21 +49,34 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The average sends of a pair in the latest month with charges, from the day of the first send.
+    """The sends of a pair, as they are expected for the next hours.
 
-    Zero if nothing was metered. `used`: the operations on its bills this month, by counting rule.
+    If nothing was metered lately (`expected` is None), the average of the latest month with charges, from the day of
+    the first send. Zero if nothing was metered. `used`: the operations on its bills this month, by counting rule.
     """
 
     month: str
     messages_per_hour: int
     message_bytes: int
     used: Mapping[str, Used]
+    expected: Expected | None = None
+
+    @property
+    def words(self) -> str:
+        """What the rate was derived from, after "as"."""
+        return self.expected.words if self.expected else f"on average in {self.month}"
 
 
-def prices(month: str) -> Prices:
-    """The month's price tiers from PRICES_FILE, or from the sample list. Raises JobFailed."""
-    path = configured_prices()
-    return _prices(month, tuple(price_arguments(path)), _changed(path))
+def chosen_prices(month: str) -> Prices:
+    """The month's price tiers from the price list chosen for it or, without a choice, as `prices`. Raises JobFailed."""
+    terms = terms_of(month)
+    return prices(month, terms.prices, terms.region) if terms.prices or terms.region else prices(month)
+
+
+def prices(month: str, path: str = "", region: str = "") -> Prices:
+    """The month's price tiers from this price list, PRICES_FILE, or the sample list. Raises JobFailed."""
+    path = path or configured_prices()
+    return _prices(month, tuple(price_arguments(path, region)), _changed(path))
 
 
 def _changed(path: str) -> int:
@@ -82,8 +97,22 @@ def _prices(month: str, arguments: tuple[str, ...], changed: int) -> Prices:
     return Prices(ladder_of(rows), rows[0]["currency"], reported[-1]["sample"], rows)
 
 
-def traffic(pair: str, now: datetime, entity: str = "") -> Traffic:
-    """The sends per hour of a pair or of one of its entities, from the newest computed month."""
+def traffic(pair: str, now: datetime, entity: str = "", ahead: timedelta = HOUR) -> Traffic:
+    """The sends per hour of a pair or of one of its entities: of the time ahead if it is known, else of the newest
+    computed month.
+    """
+    usual, live = _average(pair, now, entity), sent(now, pair, entity)
+    if (expected := live.traffic.expected(now, ahead)) is None:
+        return usual
+    return replace(
+        usual,
+        messages_per_hour=round(expected.per_hour),
+        message_bytes=live.message_bytes or usual.message_bytes,
+        expected=expected,
+    )
+
+
+def _average(pair: str, now: datetime, entity: str) -> Traffic:
     newest = Invoice.objects.order_by("-month").select_related("run").first()
     if newest is None:
         return Traffic(f"{now:%Y-%m}", 0, 0, dict.fromkeys(BOTH, Used()))

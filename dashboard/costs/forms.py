@@ -76,6 +76,14 @@ class BeforeFailoverForm(forms.Form):
     entities = forms.IntegerField(min_value=1, max_value=100_000, required=False)
 
 
+class TermsForm(forms.Form):
+    """How a month, or all months (`*`), are computed; what is empty is not chosen."""
+
+    rule = forms.ChoiceField(choices=[(name, name) for name in BOTH], required=False)
+    allocation = forms.ChoiceField(choices=[(name, name) for name in ("time", "pro-rata")], required=False)
+    hours_in_month = forms.IntegerField(min_value=1, max_value=10_000, required=False, label="Hours in the month")
+
+
 class BudgetForm(forms.Form):
     """A monthly budget; no amount removes it."""
 

@@ -47,8 +47,13 @@ class OutageCost:
     parts: Sequence[Part] = ()
 
     @property
+    def money(self) -> Fraction:
+        """The exact cost."""
+        return sum((part.money for part in self.parts), Fraction(0))
+
+    @property
     def cents(self) -> int:
-        return cents(sum((part.money for part in self.parts), Fraction(0)))
+        return cents(self.money)
 
     @property
     def egress(self) -> Fraction:
@@ -92,7 +97,7 @@ def _part(outage: Outage, rule: str, invoice: Invoice, places: Sequence[Place]) 
     elsewhere = set(beside_the_ladder(invoice))
     on_the_ladder = sum(int(place.get(rule, 0)) for place in places if place.get("namespace") not in elsewhere)
     flat = [place for place in places if place.get("namespace") in elsewhere]
-    beside = sum((_flat_rate(invoice, place["namespace"]) * int(place.get(rule, 0)) for place in flat), Fraction(0))
+    beside = sum((flat_rate(invoice, place["namespace"]) * int(place.get(rule, 0)) for place in flat), Fraction(0))
     return Part(
         scope=invoice.scope,
         operations=sum(int(place.get(rule, 0)) for place in places),
@@ -101,7 +106,7 @@ def _part(outage: Outage, rule: str, invoice: Invoice, places: Sequence[Place]) 
     )
 
 
-def _flat_rate(invoice: Invoice, namespace: str) -> Fraction:
+def flat_rate(invoice: Invoice, namespace: str) -> Fraction:
     """The price of an operation in a Basic or Premium namespace, which has no tiers; Premium operations are free."""
     rows = list(invoice.charges.filter(namespace=namespace).exclude(kind__in=NO_OPERATIONS))
     units = sum(row.billing_units for row in rows)

@@ -12,6 +12,7 @@ urlpatterns = [
     path("costs/compute/", report.compute, name="costs-compute"),
     path("costs/forecast/", forecast.page, name="costs-forecast"),
     path("costs/failover/", forecast.before_failover, name="costs-before-failover"),
+    path("costs/terms/", report.terms, name="costs-terms"),
     path("costs/budget/", report.budget, name="costs-budget"),
     path("costs/reconcile/", reconciliation.page, name="costs-reconcile"),
     path("costs/reconcile/upload/", reconciliation.upload, name="costs-reconcile-upload"),

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from dashboard.demo.delivery_proof import Account, Bookkeeper, Held, Totals, bitmaps
 from dashboard.demo.faults import EVERYTHING, EmulatorError, Fault, LocalNamespace
+from dashboard.demo.stage import PAIR, QUEUES
 from dashboard.fleet.pairs_file import PairsFileError, load_pairs
 from dashboard.models import Pair
 from dashboard.site.redis import RedisError
@@ -56,10 +57,13 @@ def primary_of(pair: Pair) -> LocalNamespace:
 
 
 def panel(pair: Pair) -> Panel | None:
-    """The panel of a pair; None outside the demo."""
+    """The panel of a pair; None outside the demo, and for a pair without sample applications."""
     if not is_demo(pair):
         return None
-    paths = list(pair.entities.filter(is_configured=True, kind="queue").order_by("path").values_list("path", flat=True))
+    sampled = pair.entities.filter(is_configured=True, kind="queue", path__in=QUEUES)
+    paths = list(sampled.order_by("path").values_list("path", flat=True)) if pair.name == PAIR else []
+    if not paths:
+        return None
     try:
         primary, secondary = _ends(pair)
         faults = primary.faults()

@@ -5,22 +5,32 @@ import sys
 
 import django
 from azure.core.exceptions import AzureError
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
+from dashboard.demo.history.plan import history
 from dashboard.demo.untidy import make_untidy
 from dashboard.fleet.pairs_file import load_pairs
 
+ACCOUNTS = {"operator": ("operator", "administrator"), "operator-only": ("operator",), "viewer": ("viewer",)}
+"""The groups of the users. They have the same password."""
+
 
 def main() -> None:
-    """Create tables, pairs, a user with all rights, and orphans to clean up."""
+    """Create tables, pairs, users, the simulated past, and orphans to clean up."""
     django.setup()
     from django.contrib.auth.models import Group, User
 
     call_command("migrate", verbosity=0, interactive=False)
     call_command("sync_pairs")
-    user = User.objects.create_user("operator", password=os.environ["DEMO_PASSWORD"], is_staff=True)
-    user.groups.set(Group.objects.filter(name__in=("operator", "administrator")))
+    for name, groups in ACCOUNTS.items():
+        user = User.objects.create_user(name, password=os.environ["DEMO_PASSWORD"], is_staff="administrator" in groups)
+        user.groups.set(Group.objects.filter(name__in=groups))
+    if settings.SIMULATED_UNTIL:
+        from dashboard.demo.history.loading import load
+
+        load(history(settings.SIMULATED_UNTIL))
     try:
         pair = load_pairs()["contoso"]
         make_untidy(pair.primary.connection_string(), pair.secondary.connection_string())

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-_ROOT = Path(__file__).resolve().parents[2]
+from dashboard.site.places import BASE_DIR
+
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -43,7 +44,7 @@ class Child:
             self._process = subprocess.Popen(
                 program.argv,
                 env=dict(program.environment),
-                cwd=_ROOT,
+                cwd=BASE_DIR,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if capture else output,
                 stderr=output,

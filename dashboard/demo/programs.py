@@ -1,18 +1,10 @@
 """The processes of the demo, and the order in which they are stopped: applications first, Redis last."""
 
+from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S, created_entities, pair_names
+from dashboard.demo.history.scenery import BACKLOG_QUEUES, secondary_of
 from dashboard.demo.processes import Program
-from dashboard.demo.stage import (
-    BACKLOG_QUEUES,
-    CANARY,
-    FAILOVER_INTERVAL_S,
-    HOST,
-    PING_INTERVAL_S,
-    PRIMARY,
-    QUEUES,
-    SECONDARY,
-    Stage,
-    python,
-)
+from dashboard.demo.stage import HOST, PRIMARY, QUEUES, Stage, python
+from dashboard.site.places import EXAMPLES
 
 APPLICATIONS, WORKERS, WEB, SERVERS = range(4)
 APPLICATION_OPTIONS = ("--primary-namespace", PRIMARY, "--backlog-queues", str(BACKLOG_QUEUES))
@@ -25,8 +17,9 @@ def redis(stage: Stage, server: str, configuration: str) -> Program:
 
 
 def namespaces(stage: Stage, key_file: str) -> Program:
-    spaces = [word for name in (PRIMARY, SECONDARY) for word in ("--namespace", f"{name}:0")]
-    entities = [word for queue in (*QUEUES, CANARY) for word in ("--entity", f"{PRIMARY}/{queue}")]
+    names = [name for pair in pair_names(stage.options.has_history) for name in (pair, secondary_of(pair))]
+    spaces = [word for name in names for word in ("--namespace", f"{name}:0")]
+    entities = [word for entity in created_entities(stage.options.has_history) for word in ("--entity", entity)]
     argv = python("-m", "emulator", "--host", HOST, *spaces, *entities, "--key-file", key_file)
     return Program("namespaces", argv, stage.environment(), essential=True, stop_order=SERVERS)
 
@@ -65,15 +58,14 @@ def sender(stage: Stage, number: int) -> Program:
 
 def _sender(stage: Stage, name: str, *more: str, restart: bool) -> Program:
     intervals = ("--failover-interval", str(FAILOVER_INTERVAL_S), "--ping-interval", str(PING_INTERVAL_S))
-    argv = python("examples/sender.py", *QUEUES, *APPLICATION_OPTIONS, *intervals, *more)
+    argv = python(str(EXAMPLES / "sender.py"), *QUEUES, *APPLICATION_OPTIONS, *intervals, *more)
     return Program(name, argv, stage.environment(), restart=restart, stop_order=APPLICATIONS)
 
 
 def receiver(stage: Stage, number: int) -> Program:
-    argv = python("examples/receiver.py", *QUEUES, *APPLICATION_OPTIONS)
+    argv = python(str(EXAMPLES / "receiver.py"), *QUEUES, *APPLICATION_OPTIONS)
     return Program(f"receiver-{number}", argv, stage.environment(), restart=True, stop_order=APPLICATIONS)
 
 
-def charges(stage: Stage, month: str) -> Program:
-    argv = python("manage.py", "compute_charges", "--month", month)
-    return Program("charges", argv, stage.environment(), stop_order=APPLICATIONS)
+def charges(stage: Stage) -> Program:
+    return Program("charges", python("-m", "dashboard.demo.charge"), stage.environment(), stop_order=APPLICATIONS)

@@ -9,45 +9,26 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.demo import guardian
+from dashboard.demo.configuration import FAILOVER_INTERVAL_S, PING_INTERVAL_S, demo_prices
 from dashboard.demo.errors import DemoError
+from dashboard.demo.history.scenery import LIVE, LIVE_PAIR, secondary_of
 from dashboard.site.environment import Environment
+from dashboard.site.places import BASE_DIR, CODE_DIR
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["FAILOVER_INTERVAL_S", "PING_INTERVAL_S"]  # names of the stage, too, for those who watch a demo
+
 HOST = "127.0.0.1"
-PAIR = "contoso"
-PRIMARY, SECONDARY = "contoso", "contoso-dr"
-QUEUES = ("orders", "payments", "shipments", "invoices/eu")
-CANARY = "pairing-canary"
-"""The queue for drills; applications do not use it."""
-BACKLOG_QUEUES = 4
-FAILOVER_INTERVAL_S = 5
-PING_INTERVAL_S = 2
+PAIR = LIVE_PAIR
+PRIMARY, SECONDARY = LIVE_PAIR, secondary_of(LIVE_PAIR)
+QUEUES = LIVE
 USER = "operator"
-
-PAIRS = f"""\
-[pairs.{PAIR}]
-primary = {{ connection_string_env = "CONTOSO_PRIMARY", namespace = "{PRIMARY}", subscription = "contoso-demo", \
-region = "westeurope" }}
-secondary = {{ connection_string_env = "CONTOSO_SECONDARY", namespace = "{SECONDARY}", subscription = "contoso-demo", \
-region = "northeurope" }}
-backlog_queue_count = {BACKLOG_QUEUES}
-failover_interval_s = {FAILOVER_INTERVAL_S}
-ping_primary_interval_s = {PING_INTERVAL_S}
-entities = [{", ".join(f'"{queue}"' for queue in QUEUES)}]
-drill = {{ entity = "{CANARY}" }}
-"""
-
-CHANNELS = """\
-[channels.mail]
-kind = "email"
-to = ["operator@example.com"]
-"""
-"""One channel, so that rules have a recipient; its mails are written to files."""
+SAMPLE_PRICES = CODE_DIR / "pipeline" / "data" / "prices-sample.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +39,7 @@ class DemoOptions:
     seconds: int | None
     folder: Path
     password: str = field(repr=False)
+    has_history: bool = True
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> "DemoOptions":
@@ -69,8 +51,9 @@ class DemoOptions:
                 seconds=reported.whole("DEMO_SECONDS", 0, least=0, most=10**9)
                 if reported.text("DEMO_SECONDS", "")
                 else None,
-                folder=reported.path("DEMO_DIR", ROOT / ".demo").absolute(),
+                folder=reported.path("DEMO_DIR", BASE_DIR / ".demo").absolute(),
                 password=reported.text("DEMO_PASSWORD", "") or secrets.token_urlsafe(9),
+                has_history=reported.flag("DEMO_HISTORY", True),
             )
         except ImproperlyConfigured as error:
             raise DemoError(str(error)) from None
@@ -85,6 +68,7 @@ class Stage:
         self.state = options.folder / "state"
         self.logs = options.folder / "logs"
         self.usage = self.state / "metering"
+        self.begun_at = datetime.now(UTC).replace(second=0, microsecond=0)
         self._variables: dict[str, str] = {}
 
     @property
@@ -129,6 +113,12 @@ class Stage:
             file.write(text)
         return path
 
+    def write_prices(self) -> None:
+        """With a simulated past: prices at which an incident costs something."""
+        if self.options.has_history:
+            prices = self.write("prices.json", demo_prices(SAMPLE_PRICES.read_text(encoding="utf-8")))
+            self.export(PRICES_FILE=str(prices), PRICES_REGION="")
+
     def export(self, **variables: str) -> None:
         """Add variables to the environment of processes started from now on."""
         self._variables |= variables
@@ -160,6 +150,7 @@ class Stage:
             "no_proxy": "127.0.0.1,localhost",
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+            "SIMULATED_UNTIL": self.begun_at.isoformat() if self.options.has_history else "",
             guardian.DEMO: self.run_id,
             **self._variables,
         }

@@ -9,21 +9,19 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from datetime import UTC, datetime
 from http.client import HTTPException
 
 import redis
 
 from dashboard.demo import programs
+from dashboard.demo.configuration import CHANNELS, pair_names, pairs_file, variable
 from dashboard.demo.errors import DemoError
 from dashboard.demo.guardian import Guardian
 from dashboard.demo.processes import Child
 from dashboard.demo.stage import (
-    CHANNELS,
     HOST,
-    PAIRS,
+    PAIR,
     QUEUES,
-    ROOT,
     USER,
     DemoOptions,
     Stage,
@@ -32,10 +30,12 @@ from dashboard.demo.stage import (
 )
 from dashboard.demo.supervisor import Stopped, Supervisor
 from dashboard.site.environment import Environment
+from dashboard.site.places import BASE_DIR
 
 START_S = 120.0  # time limit of one step on a busy host
-CHARGES_S = 90.0
 Say = Callable[[str], None]
+STARTED = "PAIRED_NAMESPACES_SETUP_STARTED"
+"""The variable with the time at which the set-up began (tools/steps.py)."""
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # local requests bypass proxies
 
 
@@ -64,6 +64,7 @@ class Demo:
         self.stage = stage
         self.supervisor = supervisor
         self.say = say
+        self.started = float(os.environ.get(STARTED, time.time()))
         self.counters: redis.Redis
 
     def run(self) -> None:
@@ -73,12 +74,15 @@ class Demo:
         self.make_database()
         self.start_control_plane()
         self.start_applications()
-        spark = self.start_spark()
         self.await_dashboard()
         self.await_traffic()
-        self.await_charges(spark)
+        self.tell("Spark computes the charges meanwhile; the cost page shows the progress")
         self.say(f"ready {self.stage.url} user={USER} password={self.stage.options.password}")
-        self.look_after()
+        self.look_after(self.start_charges())
+
+    def tell(self, step: str) -> None:
+        """A line of progress, with the seconds since the command was started."""
+        self.say(f"{time.time() - self.started:5.1f} s  {step}")
 
     def start_redis(self) -> None:
         """On a private port, with a password, in a folder of its own."""
@@ -92,7 +96,7 @@ class Demo:
         self.counters = redis.Redis(host=HOST, port=port, password=password, socket_timeout=5)
         self.supervisor.start(programs.redis(self.stage, server, str(configuration)))
         self.supervisor.wait_until(self._redis_answers, START_S, f"Redis does not answer; see {self.stage.logs}.")
-        self.say(f"redis answers on port {port}")
+        self.tell(f"redis answers on port {port}")
 
     def _redis_answers(self) -> bool:
         try:
@@ -101,34 +105,39 @@ class Demo:
             return False
 
     def start_namespaces(self) -> None:
-        """Start the two local namespaces, and read their connection strings from their output."""
+        """Start the local namespaces, and read their connection strings from their output."""
         key_file = self.stage.write("namespaces.key", secrets.token_urlsafe(32))
         child = self.supervisor.start(programs.namespaces(self.stage, str(key_file)), capture=True)
         lines = Lines(child)
         failure = f"The local namespaces did not start; see {child.log}."
-        self.supervisor.wait_until(lambda: len(lines.so_far()) >= 2, START_S, failure)
+        count = 2 * len(pair_names(self.stage.options.has_history))
+        self.supervisor.wait_until(lambda: len(lines.so_far()) >= count, START_S, failure)
         ready = [line.strip().split(" ", 2) for line in lines.so_far()]
         if any(len(words) != 3 or words[0] != "ready" for words in ready):
             raise DemoError(failure)
         for name, connection_string in ((name, text) for _, name, text in ready):
-            variable = "CONTOSO_SECONDARY" if name.endswith("-dr") else "CONTOSO_PRIMARY"
-            self.stage.export(**{variable: connection_string})
-            self.say(f"namespace {name} answers on port {connection_string.split(';')[0].rpartition(':')[2]}")
-        self.stage.write("pairs.toml", PAIRS)
+            self.stage.export(**{variable(name): connection_string})
+            self.tell(f"namespace {name} answers on port {connection_string.split(';')[0].rpartition(':')[2]}")
+        self.stage.write("pairs.toml", pairs_file(self.stage.options.has_history))
+        self.stage.write_prices()
         self._give_a_channel()
         self.stage.write("environment.json", json.dumps(self.stage.own_environment(), indent=2))
 
     def _give_a_channel(self) -> None:
         """Without configured channels: add one whose mails are written to the demo's folder."""
-        if Environment().text("CHANNELS_FILE", "") or (ROOT / "channels.toml").exists():
+        if Environment().text("CHANNELS_FILE", "") or (BASE_DIR / "channels.toml").exists():
             return
         channels = self.stage.write("channels.toml", CHANNELS)
         self.stage.export(CHANNELS_FILE=str(channels), EMAIL_DIR=str(self.stage.state / "mail"))
 
     def make_database(self) -> None:
-        """Create tables, the pair, and the user."""
+        """Create tables, the pair, and the users. Meanwhile some first messages test the namespaces."""
+        first = self.supervisor.start(programs.first_messages(self.stage))
         self.supervisor.run(programs.database(self.stage), START_S)
-        self.say(f"the database is created, with pair contoso and user {USER}")
+        self.tell(f"the database is created, with pair {PAIR} and user {USER}")
+        self.tell("viewer and operator-only have the same password")
+        self.supervisor.finish(first, START_S)
+        self.tell("the first messages were accepted")
 
     def start_control_plane(self) -> None:
         """Start web, two workers and beat; they start up while the applications start."""
@@ -141,20 +150,14 @@ class Demo:
             self.supervisor.start(program)
 
     def start_applications(self) -> None:
-        """Send some first messages as a test of the namespaces; then start two senders and two receivers."""
-        self.supervisor.run(programs.first_messages(self.stage), START_S)
-        self.say("the first messages were accepted")
+        """Start two senders and two receivers."""
         for number in (1, 2):
             self.supervisor.start(programs.receiver(self.stage, number))
             self.supervisor.start(programs.sender(self.stage, number))
 
-    def start_spark(self) -> Child:
-        """Start the computation of charges as soon as there is usage."""
-        usage = self.stage.usage
-        failure = f"No usage is recorded; {self._see_logs()}"
-        self.supervisor.wait_until(lambda: any(usage.glob("usage/*/*.parquet")), START_S, failure)
-        self.say("usage is recorded; Spark computes the month's charges")
-        return self.supervisor.start(programs.charges(self.stage, f"{datetime.now(UTC):%Y-%m}"))
+    def start_charges(self) -> Child:
+        """Start the computation of the charges; it waits for the first usage records itself."""
+        return self.supervisor.start(programs.charges(self.stage))
 
     def await_dashboard(self) -> None:
         """Wait until the dashboard has workers and shows a page."""
@@ -162,25 +165,13 @@ class Demo:
         self.supervisor.wait_until(
             lambda: all(map(answers, (f"{self.stage.url}readyz", self.stage.url))), START_S, failure
         )
-        self.say("the dashboard answers, the workers are alive")
+        self.tell("the dashboard answers, the workers are alive")
 
     def await_traffic(self) -> None:
         """Wait until a message was received from every queue."""
         failure = f"Messages do not arrive; {self._see_logs()}"
         self.supervisor.wait_until(self._traffic_flows, START_S, failure)
-        self.say("messages arrive in every queue")
-
-    def await_charges(self, spark: Child) -> None:
-        """Wait for the charges for a while: a problem with Spark is reported, and the demo continues."""
-        deadline = time.monotonic() + CHARGES_S
-        self.supervisor.wait_until(lambda: spark.ended() is not None or time.monotonic() > deadline, 2 * CHARGES_S, "")
-        match spark.ended():
-            case None:
-                self.say("warning: Spark takes long; the cost page has no charges yet")
-            case 0:
-                self.say("the charges are computed")
-            case _:
-                self.say(f"warning: the charges could not be computed: {spark.last_line()}")
+        self.tell("messages arrive in every queue")
 
     def _traffic_flows(self) -> bool:
         return all(self.counters.bitcount(f"demo:{{{queue}}}:received") for queue in QUEUES)
@@ -188,12 +179,16 @@ class Demo:
     def _see_logs(self) -> str:
         return f"see the logs in {self.stage.logs}."
 
-    def look_after(self) -> None:
+    def look_after(self, charges: Child) -> None:
         """Supervise until the seconds are over, the demo is stopped, or an essential process ends."""
         seconds = self.stage.options.seconds
         end = None if seconds is None else time.monotonic() + seconds
+        computing: Child | None = charges
         while end is None or time.monotonic() < end:
             self.supervisor.check()
+            if computing is not None and (code := computing.ended()) is not None:
+                self.tell(f"warning: {computing.last_line()}" if code else computing.last_line())
+                computing = None
             self.supervisor.pause(0.2)
 
 

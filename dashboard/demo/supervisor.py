@@ -58,7 +58,10 @@ class Supervisor:
 
     def run(self, program: Program, limit_s: float) -> None:
         """Run a program to its end; DemoError with its last output if it fails."""
-        child = self.start(program)
+        self.finish(self.start(program), limit_s)
+
+    def finish(self, child: Child, limit_s: float) -> None:
+        """Wait for the end of a child; DemoError with its last output if it fails."""
         try:
             self._await_end(child, limit_s)
         finally:

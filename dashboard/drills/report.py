@@ -10,7 +10,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from dashboard.costs.current_month import IN_THE_SECONDARY, Traffic, Used, prices, traffic
+from dashboard.costs.current_month import IN_THE_SECONDARY, Traffic, Used, chosen_prices, traffic
 from dashboard.costs.jobs import JobFailed
 from dashboard.costs.price_tiers import Tier, charge
 from dashboard.costs.tariffs import tariff
@@ -96,7 +96,7 @@ def cost(pair: str, reported: Mapping[str, int], now: datetime) -> dict[str, Any
     """The marginal cost of the operations this month; None if the price list cannot be read."""
     month = f"{now:%Y-%m}"
     try:
-        known = prices(month)
+        known = chosen_prices(month)
         its = tariff(pair, known, month)
     except (JobFailed, OSError):
         return None

@@ -7,11 +7,12 @@ from datetime import datetime
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.safestring import SafeString
 
-from dashboard.fleet.depth import HOUR, Chart, Samples, last_hour, pair_chart, pair_depths, spark, waiting_samples
+from dashboard.fleet.depth import HOUR, Chart, Samples, depths_and_samples, last_hour, pair_chart, spark
 from dashboard.fleet.ledgers import stalled
+from dashboard.fleet.outlook import Outlook, outlooks
 from dashboard.fleet.paces import paces_of
 from dashboard.fleet.status import Headline, Status, entity_status, headline, is_held, is_silent, verbs
-from dashboard.models import EntityHealth, Heartbeat, Pair, SyphonPause
+from dashboard.models import EntityHealth, Heartbeat, Pair, Readiness, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Window
 from pairing.fleet.shared_health import Pace
@@ -45,6 +46,15 @@ class Totals:
     messages: int = 0
     dead_lettered: int = 0
     queues: int = 0
+    for_entities: int = 0
+    """Those of `messages` that wait for entities of the pair."""
+    sampled_at: datetime | None = None
+    """When all of this was counted."""
+
+    @property
+    def for_others(self) -> int:
+        """Messages without a known destination, or in queues of other primaries."""
+        return max(0, self.messages - self.for_entities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,7 @@ class PairBoard:
     chart: Chart
     demo: object | None
     paces: Mapping[str, Pace]
+    outlook: Outlook
 
     @property
     def pace(self) -> Pace | None:
@@ -113,10 +124,10 @@ def board(
     by_key = {pair.pk: pair for pair in known}
     for entity in shown:  # avoids a join or a query per entity
         entity.pair = by_key[entity.pair_id]
-    depths, samples = pair_depths(known, now - HOUR), waiting_samples(shown, now - HOUR)
+    depths, samples = depths_and_samples(known, shown, now - HOUR)
     window = last_hour(now, depths)
     rows = entity_rows(shown, samples, window, silent)
-    limited = paces_of(pair.name for pair in known)
+    limited, ahead = paces_of(pair.name for pair in known), outlooks(known, now)
     boards = [
         _pair_board(
             pair,
@@ -127,13 +138,22 @@ def board(
             window,
             limited.get(pair.name, {}),
             panel_of(pair),
+            ahead[pair.pk],
         )
         for pair in known
     ]
-    is_paused = any(one.paused and one.totals.messages for one in boards)
-    counts = status_counts(known, now, silent)
-    said = headline(counts, sum(one.messages for one in totals.values()), is_paused=is_paused)
-    return Board(boards, said, beat, silent)
+    return Board(boards, headline_of(known, now, silent), beat, silent)
+
+
+def headline_of(pairs: Sequence[Pair], now: datetime, fleet_is_silent: bool) -> Headline:
+    """The headline of `watched_pairs`, the same on pages and in the API."""
+    waiting = {pair: _totals(pair).messages for pair in pairs}
+    is_paused = any(count and _is_paused(pair) for pair, count in waiting.items())
+    return headline(status_counts(pairs, now, fleet_is_silent), sum(waiting.values()), is_paused=is_paused)
+
+
+def _is_paused(pair: Pair) -> bool:
+    return any(pause.queue == WHOLE_PAIR for pause in pair.pauses.all())
 
 
 def entity_rows(
@@ -192,13 +212,21 @@ def watched_pairs(now: datetime) -> QuerySet[Pair]:
     worker, in two queries.
     """
     here = Q(backlog_queues__is_gone=False)
+    for_entities = EntityHealth.objects.filter(pair=OuterRef("pk"), waiting__gt=0).order_by().values("pair")
     return Pair.objects.annotate(
         queues=Count("backlog_queues", filter=here),
         waiting=Sum(F("backlog_queues__active") + F("backlog_queues__scheduled"), filter=here, default=0),
         dead=Sum("backlog_queues__dead_lettered", filter=here, default=0),
+        for_entities=Subquery(for_entities.annotate(sum=Sum("waiting")).values("sum")),
+        room=Sum(
+            F("backlog_queues__max_size_bytes") - F("backlog_queues__size_bytes"),
+            filter=here & Q(backlog_queues__max_size_bytes__gt=F("backlog_queues__size_bytes")),
+        ),
+        sampled_at=Max("backlog_queues__seen_at", filter=here),
         stalls=Exists(stalled(now).filter(pair=OuterRef("pk"))),
         ready_score=F("readiness__score"),
         ready_checked_at=F("readiness__checked_at"),
+        ready_lowest=Subquery(Readiness.objects.filter(pair=OuterRef("pk")).order_by("score").values("score")[:1]),
         heard_at=Subquery(Heartbeat.objects.order_by("-seen_at").values("seen_at")[:1]),
     ).prefetch_related("pauses")
 
@@ -211,7 +239,7 @@ def _heard(pairs: Sequence[Pair]) -> datetime | None:
 
 def _totals(pair: Pair) -> Totals:
     sums = vars(pair)  # annotations of watched_pairs
-    return Totals(sums["waiting"], sums["dead"], sums["queues"])
+    return Totals(sums["waiting"], sums["dead"], sums["queues"], sums["for_entities"] or 0, sums["sampled_at"])
 
 
 def last_heartbeat() -> datetime | None:
@@ -229,6 +257,7 @@ def _pair_board(
     window: Window,
     paces: Mapping[str, Pace],
     panel: object | None,
+    outlook: Outlook,
 ) -> PairBoard:
     parts = {row.entity.path: samples.get(row.entity.pk, ()) for row in rows}
     return PairBoard(
@@ -239,4 +268,5 @@ def _pair_board(
         chart=pair_chart(pair, depths.get(pair.pk, ()), parts, window),
         demo=panel,
         paces=paces,
+        outlook=outlook,
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import BooleanField, F, Value
 from django.utils.safestring import SafeString
 
 from dashboard.fleet.peaks import Span, largest, over
@@ -30,10 +31,25 @@ class Chart:
     is_empty: bool
 
 
-def pair_depths(pairs: Iterable[Pair], since: datetime) -> Samples:
-    """Messages in the backlog by pair key, starting shortly before `since`: a depth holds until the next sample."""
-    rows = PairDepth.objects.filter(pair__in=pairs, at__gte=since - LEAST).order_by("at")
-    return _grouped(rows.values_list("pair_id", "at", "messages"))
+def depths_and_samples(
+    pairs: Iterable[Pair], entities: Iterable[EntityHealth], since: datetime
+) -> tuple[Samples, Samples]:
+    """Messages in the backlog by pair key and by entity key, in one query.
+
+    Those of pairs start shortly before `since`: a depth holds until the next sample.
+    """
+    keys = [entity.pk for entity in entities]
+    depths = PairDepth.objects.filter(pair__in=pairs, at__gte=since - LEAST)
+    samples = WaitingSample.objects.filter(entity__in=keys, at__gte=since)
+    whole = depths.annotate(of=_boolean(True), key=F("pair_id"), value=F("messages"))
+    parts = samples.annotate(of=_boolean(False), key=F("entity_id"), value=F("waiting"))
+    columns = ("of", "key", "at", "value")
+    rows = list(whole.values_list(*columns).union(parts.values_list(*columns), all=True).order_by("at"))
+    return _grouped(row[1:] for row in rows if row[0]), _grouped(row[1:] for row in rows if not row[0])
+
+
+def _boolean(value: bool) -> Value:
+    return Value(value, output_field=BooleanField())
 
 
 def waiting_samples(entities: Iterable[EntityHealth], since: datetime) -> Samples:

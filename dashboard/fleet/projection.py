@@ -13,8 +13,10 @@ from typing import Any, Protocol
 from django.db import connection, transaction
 from django.utils import timezone
 
+from dashboard.fleet import ping_tallies
 from dashboard.fleet.entity_rows import entity_rows, record_entities, record_listed
 from dashboard.fleet.message_counts import record_dead_letters, record_deliverable, record_depths, record_waiting
+from dashboard.fleet.ping_tallies import Ping
 from dashboard.models import EntityHealth, FailoverEvent, Heartbeat
 from dashboard.site.fitting import counted, fit, fitted, word
 from pairing.events import Event
@@ -145,21 +147,6 @@ def record_events(events: Iterable[Event]) -> int:
     return len(facts) - len(known)
 
 
-class Ping(Protocol):
-    """pairing.fleet.coordination.PingRecord."""
-
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def accepted(self) -> bool: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def next_due(self) -> datetime | None: ...
-
-
 def record_pings(pair: str, pings: Mapping[str, Ping]) -> int:
     """Store the last pings of entities by path where they are later than the stored ones. Returns their number."""
     if not pings:
@@ -169,6 +156,7 @@ def record_pings(pair: str, pings: Mapping[str, Ping]) -> int:
     if not later:
         return 0
     with transaction.atomic():
+        ping_tallies.keep((rows[path], ping) for path, ping in later.items())
         return _set_later({rows[path].pk: _pinged(ping, rows[path]) for path, ping in later.items()}, by="last_ping_at")
 
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Model, Q
 
 from dashboard.fleet import counters
+from dashboard.fleet.metered import OF_A_FAILOVER
 from dashboard.fleet.peaks import FINE_S
 from dashboard.models import (
     Alert,
@@ -20,6 +21,8 @@ from dashboard.models import (
     EntityHealth,
     FailoverEvent,
     Heartbeat,
+    MeteredRecord,
+    MeteredUsage,
     Notice,
     PairDepth,
     QueueDeletion,
@@ -41,6 +44,8 @@ KEPT: dict[type[Model], tuple[str, timedelta]] = {
     SyphonLedger: ("began_at", timedelta(days=400)),
     SyphonRun: ("ended_at", timedelta(days=400)),
     Heartbeat: ("seen_at", timedelta(days=1)),
+    MeteredRecord: ("minute", timedelta(days=1)),  # they are rolled up long before
+    MeteredUsage: ("begins_at", timedelta(days=400)),
     ReadinessChange: ("at", timedelta(days=30)),
     Notice: ("ended_at", timedelta(days=90)),
     Alert: ("resolved_at", timedelta(days=400)),
@@ -61,6 +66,7 @@ SOONER: dict[type[Model], tuple[timedelta, Q]] = {
     # with an empty backlog.
     WaitingSample: (timedelta(days=8), Q(waiting__gt=0)),
     DepthPeak: (timedelta(days=35), Q(step_s=FINE_S)),
+    MeteredUsage: (timedelta(days=35), ~Q(kind__in=OF_A_FAILOVER)),
 }
 
 

@@ -58,12 +58,19 @@ class IncidentAction(Schema):
 
 
 class IncidentPings(Schema):
-    """The pings of one failover. Only the pings of an entity's latest failover are kept."""
+    """The pings of one failover."""
 
     count: int
     last_at: datetime | None
     accepted: bool | None
     reason: str
+
+
+class Moved(Schema):
+    """The entity's messages that were sent to the backlog, and by the syphon to the primary, as metered by minute."""
+
+    to_backlog: int
+    to_primary: int
 
 
 class QueueLedger(Schema):
@@ -89,6 +96,7 @@ class IncidentStory(IncidentSummary):
     pings: IncidentPings | None
     pause: Pause | None
     paces: list[PaceLimit]
+    moved: Moved | None
     ledgers: list[QueueLedger]
     depth: list[tuple[datetime, int]]
 

@@ -6,11 +6,13 @@ from typing import Any
 from django.utils import timezone
 
 from dashboard.actions.entities import SEPARATOR
+from dashboard.fleet import ping_tallies
 from dashboard.fleet.ledgers import during
 from dashboard.fleet.paces import limits
 from dashboard.incidents.estimates import as_json, estimate
 from dashboard.incidents.finding import MOST_EVENTS, find, next_failover
 from dashboard.incidents.folding import Drain, Incident, drain
+from dashboard.incidents.moved import moved
 from dashboard.models import AuditEntry, EntityHealth, SyphonLedger, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Point
@@ -35,6 +37,7 @@ def document(pair: str, event_id: str) -> dict[str, Any]:
         **_slowed(entity, incident),
         "cost": cost,
         "pings": pings(entity, incident),
+        "moved": found.as_json() if (found := moved(incident, now)) else None,
         "ledgers": [_ledger(one) for one in ledgers],
     }
 
@@ -55,7 +58,16 @@ def pause_of(entity: EntityHealth) -> SyphonPause | None:
 
 
 def pings(entity: EntityHealth, incident: Incident) -> dict[str, Any] | None:
-    """The last ping of this failover and their number; None if those of a later failover have replaced them."""
+    """The last ping of this failover and their number; None if those of a later failover have replaced them, which
+    happens no more since they are kept.
+    """
+    if kept := ping_tallies.during(entity, incident.failed_over_at, next_failover(incident)):
+        return {
+            "count": kept.count,
+            "last_at": kept.last_at.isoformat(),
+            "accepted": kept.accepted,
+            "reason": kept.reason,
+        }
     at = entity.last_ping_at
     if at is None or at < incident.failed_over_at:
         return {"count": 0, "last_at": None, "accepted": None, "reason": ""}

@@ -61,7 +61,7 @@ def _prices(month: str) -> present.Prices:
     run = ChargeRun.objects.filter(month=month, status=ChargeRun.Status.SUCCEEDED).first()
     rows = run.details.get("prices") if run is not None else None
     if run is None or not rows:
-        return present.prices(month)
+        return present.chosen_prices(month)
     return present.Prices(ladder_of(rows), rows[0]["currency"], bool(run.details.get("sample_prices")), rows)
 
 

@@ -6,6 +6,7 @@ Incidents are not stored: they are folded from events and depth samples on deman
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from dashboard.fleet.outages import AWAY, TURNS, Fold, Turn
 from dashboard.models import FailoverEvent
@@ -47,7 +48,7 @@ class Drain:
     peak: int
     waiting: int
     rate: float | None
-    """Messages per second over the last two minutes; None if unknown."""
+    """Messages per second over the last two minutes, without the time in which none moved; None if unknown."""
     left: timedelta | None
     """Remaining time at this rate; None if the backlog does not shrink."""
 
@@ -120,7 +121,7 @@ def _rate(incident: Incident, samples: Sequence[Point]) -> float | None:
     used = [(at, n) for at, n in samples if at >= max(end - RATE_OVER, incident.recovered_at - timedelta(seconds=10))]
     if len(used) < 2:
         return None
-    (first_at, first), (last_at, last) = used[0], used[-1]
-    fallen = first - last
-    lasted_s = (last_at - first_at).total_seconds()
+    moving = [(one, other) for one, other in pairwise(used) if one[1] != other[1]]
+    fallen = used[0][1] - used[-1][1]
+    lasted_s = sum((other[0] - one[0]).total_seconds() for one, other in moving)
     return fallen / lasted_s if fallen > 0 and lasted_s > 0 else None

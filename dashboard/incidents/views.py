@@ -14,17 +14,20 @@ from dashboard.incidents.document import actions_during, document, pause_of, pin
 from dashboard.incidents.estimates import estimate
 from dashboard.incidents.finding import find
 from dashboard.incidents.folding import Incident, drain
+from dashboard.incidents.moved import moved
 from dashboard.site.charts import Point, Window
 from dashboard.site.pages import page_or_part
+from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET
+@from_one_reading
 def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
     """The page; htmx requests return only the live part."""
     entity, incident, samples = find(pair, event_id)
     now = timezone.now()
     window = _window(incident, now)
-    progress = drain(incident, samples, now)
+    progress, pinged = drain(incident, samples, now), pings(entity, incident)
     context = {
         "pair": entity.pair,
         "entity": entity,
@@ -36,14 +39,17 @@ def detail(request: HttpRequest, pair: str, event_id: str) -> HttpResponse:
         "events": together(reversed(incident.events)),
         "actions": actions_during(incident, now),
         "limits": limits(pair, entity.path),
+        "moved": moved(incident, now),
         "ledgers": list(during(entity.pair, incident.began_at, incident.ended_at(now))),
         "pause": pause_of(entity),
-        "pings": pings(entity, incident),
+        "pings": pinged,
+        "last_ping_at": datetime.fromisoformat(pinged["last_at"]) if pinged and pinged["last_at"] else None,
     }
     return page_or_part(request, "incidents/detail.html", context)
 
 
 @require_GET
+@from_one_reading
 def as_json(request: HttpRequest, pair: str, event_id: str) -> JsonResponse:
     """The content of the page as JSON, for a ticket or a post-mortem."""
     found = document(pair, event_id)

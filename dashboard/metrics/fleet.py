@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Count, Max, Min, Q, Sum
 from prometheus_client import Metric
 
@@ -51,6 +52,9 @@ def metrics(now: datetime) -> Iterator[Metric]:
     yield gauge("syphon_missing_messages", "Messages unaccounted for in ledgers closed within a day.", _missing(now))
     yield gauge("readiness_score", "The lowest readiness of an entity, 0 to 100.", _readiness())
     yield gauge("worker_heartbeat_age_seconds", "Seconds since the last heartbeat of a worker.", _ages(now))
+    if settings.SIMULATED_UNTIL:
+        about = "Until when the past is simulated; counters include it. In the demo only."
+        yield gauge("simulated_until_timestamp_seconds", about, [({}, moment(settings.SIMULATED_UNTIL))])
 
 
 def _states() -> Iterator[Sample]:

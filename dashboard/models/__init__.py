@@ -15,13 +15,16 @@ from dashboard.models.charge import (
     Outage,
 )
 from dashboard.models.cleanup import DeadLetterJob, DiscardedMessage, QueueDeletion, QueueDrain
+from dashboard.models.cost_terms import CostTerms, LateUsage
 from dashboard.models.depth_peak import DepthPeak
 from dashboard.models.drill import Drill
 from dashboard.models.entity import EntityHealth, WaitingSample
 from dashboard.models.failover_event import FailoverEvent
 from dashboard.models.heartbeat import Heartbeat
 from dashboard.models.identity import Identity
+from dashboard.models.metered import MeteredRecord, MeteredUsage
 from dashboard.models.pair import Pair
+from dashboard.models.pings import PingTally
 from dashboard.models.pruned import PrunedCount
 from dashboard.models.readiness import PairReadiness, Readiness, ReadinessChange
 from dashboard.models.rollup import BacklogRollup
@@ -48,6 +51,7 @@ __all__ = [
     "ChargeRun",
     "ClosedMonth",
     "ConnectionDay",
+    "CostTerms",
     "DailyCharge",
     "DeadLetterJob",
     "DepthPeak",
@@ -59,12 +63,16 @@ __all__ = [
     "Heartbeat",
     "Identity",
     "Invoice",
+    "LateUsage",
+    "MeteredRecord",
+    "MeteredUsage",
     "Notice",
     "NoticeItem",
     "Outage",
     "Pair",
     "PairDepth",
     "PairReadiness",
+    "PingTally",
     "PrunedCount",
     "QueueDeletion",
     "QueueDrain",

@@ -109,28 +109,39 @@ def room(facts: PairFacts) -> Check:
     if not known:
         return Check("room", UNKNOWN, "The size of the backlog queues has not been checked recently.", _START_WORKER)
     full = [queue for queue in known if queue.share >= FULL]
-    left_s = time_left_s(known, facts.bytes_per_s)
+    left_s, usual = time_left_s(known, facts.bytes_per_s, facts.lasts_s), _usual(facts)
     todo = "Find out why the backlog is not drained, or raise backlog_queue_count here and in the applications."
     if len(full) == len(known):
         return Check("room", BAD, "Every backlog queue is 80 % full or more.", todo)
     if left_s is not None and left_s < SOON_S:
-        return Check("room", BAD, f"The backlog would be full within {_duration(left_s)}.", todo)
+        return Check("room", BAD, f"The backlog would be full within {_duration(left_s)}{usual}.", todo)
     if full:
         return Check("room", WEAK, f"80 % full or more: {_listed([queue.path for queue in full])}.", todo)
     if left_s is not None and left_s < LATER_S:
-        return Check("room", WEAK, f"The backlog would hold an outage of {_duration(left_s)} only.", todo)
+        return Check("room", WEAK, f"The backlog would hold an outage of {_duration(left_s)} only{usual}.", todo)
     fullest = max(queue.share for queue in known)
-    held = f"; it would hold an outage of {_duration(left_s)}" if left_s is not None else ""
+    held = f"; it would hold an outage of {_duration(left_s)}{usual}" if left_s is not None else ""
     return Check("room", GOOD, f"The fullest queue is {fullest:.0%} full{held}.")
 
 
-def time_left_s(known: Sequence[QueueFacts], bytes_per_s: float | None) -> float | None:
-    """Seconds until the backlog is full, at its current growth, or if all sends were redirected to it."""
+def _usual(facts: PairFacts) -> str:
+    """The traffic that the time was computed with; to two digits, so that a check changes when the traffic does."""
+    if not facts.per_hour:
+        return ""
+    digits = max(0, len(str(round(facts.per_hour))) - 2)
+    return f", at about {round(facts.per_hour, -digits):,.0f} messages an hour as {facts.rate_words}"
+
+
+def time_left_s(known: Sequence[QueueFacts], bytes_per_s: float | None, lasts_s: float | None = None) -> float | None:
+    """Seconds until the backlog is full, at its current growth, or if all sends were redirected to it.
+
+    `lasts_s`: the latter by the rhythm of the day, if that is known.
+    """
     left = sum(max(0, queue.limit - queue.size) for queue in known)
     growing = [queue.full_in_s for queue in known if queue.full_in_s is not None]
     times = [max(growing)] if len(growing) == len(known) else []
-    if bytes_per_s:
-        times.append(left / bytes_per_s)
+    if lasts_s is not None or bytes_per_s:
+        times.append(lasts_s if lasts_s is not None else left / (bytes_per_s or 1))
     return min(times) if times else None
 
 

@@ -82,7 +82,13 @@ class PairFacts:
     clocks: Mapping[str, float] = field(default_factory=dict)
     """Seconds by which the clock of each live process is ahead of Redis."""
     bytes_per_s: float | None = None
-    """The average rate of sends of the pair, over the latest month with charges."""
+    """The expected rate of sends of the pair: of the last minutes or days, else the average of a month."""
+    per_hour: float | None = None
+    """The same in messages."""
+    rate_words: str = ""
+    """What the rate was derived from."""
+    lasts_s: float | None = None
+    """Seconds until the backlog is full if all sends go there, by the rhythm of the day; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db.models import Sum
 
 from dashboard.costs.current_month import traffic
+from dashboard.fleet.metered import sent
+from dashboard.fleet.outlook import outlook
 from dashboard.fleet.status import HEARTBEAT_LIMIT
 from dashboard.models import BacklogQueue, Charge, EntityHealth, Heartbeat, Invoice, Pair, PairDepth, SyphonPause
 from dashboard.readiness.facts import EntityFacts, PairFacts, Probe, QueueFacts
@@ -31,16 +33,22 @@ def pair_facts(
     """The current facts of the pair; `probes` as stored in its row. Raises RedisError."""
     shared = shared_state(pair.name)
     living = Presences(shared).living()
+    queues, usual, live = tuple(_queues(pair, shared, probes, now)), traffic(pair.name, now), sent(now, pair.name)
+    room = sum(max(0, queue.limit - queue.size) for queue in queues if queue.is_there)
+    full_in = outlook(live, room, now).full_in
     return PairFacts(
         at=now,
-        queues=tuple(_queues(pair, shared, probes, now)),
+        queues=queues,
         administration=Probe.from_json(probes.get("administration")),
         workers=Heartbeat.objects.filter(seen_at__gt=now - HEARTBEAT_LIMIT).count(),
         problems=problems or {},
         senders=_senders(shared, living),
         paused=_paused(pair, shared),
         clocks={process: one.ahead_s for process, one in living.items() if one.ahead_s is not None},
-        bytes_per_s=_bytes_per_s(pair, now),
+        bytes_per_s=usual.messages_per_hour * usual.message_bytes / 3600 or None,
+        per_hour=usual.messages_per_hour or None,
+        rate_words=usual.words,
+        lasts_s=full_in.total_seconds() if full_in else None,
     )
 
 
@@ -119,8 +127,3 @@ def _senders(shared: SharedState, living: Mapping[str, Presence]) -> dict[str, i
 def _paused(pair: Pair, shared: SharedState) -> tuple[str, ...]:
     wanted = SyphonPause.objects.filter(pair=pair).values_list("queue", flat=True)
     return tuple(sorted({*wanted, *shared.paused()}))
-
-
-def _bytes_per_s(pair: Pair, now: datetime) -> float | None:
-    usual = traffic(pair.name, now)
-    return usual.messages_per_hour * usual.message_bytes / 3600 or None

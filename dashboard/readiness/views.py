@@ -13,6 +13,7 @@ from dashboard.models import Pair, Readiness
 from dashboard.readiness.boards import STATES, entity_board, is_stale, pair_lines
 from dashboard.readiness.score import Check, faults_of
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.snapshot import from_one_reading
 
 PAGE = 50
 MOST_PAIRS = 100
@@ -42,6 +43,7 @@ class ReadinessFilter(forms.Form):
 
 
 @require_GET
+@from_one_reading
 def listing(request: HttpRequest) -> HttpResponse:
     """All pairs with their checks, and the entities, worst first; htmx requests return only the live part."""
     now, form = timezone.now(), ReadinessFilter(request.GET)
@@ -63,6 +65,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
+@from_one_reading
 def entity(request: HttpRequest, pair: str, path: str) -> HttpResponse:
     """One entity: its checks with remedies, and its score over time."""
     row = get_object_or_404(Readiness.objects.select_related("pair"), pair__name=pair, entity=path)

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -67,6 +68,17 @@ class Environment:
         if value not in TRUE | FALSE:
             raise ImproperlyConfigured(f"{name} is {shown(value)}: give 1 or 0.")
         return value in TRUE
+
+    def moment(self, name: str) -> datetime | None:
+        """A time in ISO 8601 with its offset; None if there is none."""
+        value = self.text(name, "")
+        try:
+            found = datetime.fromisoformat(value) if value else None
+        except ValueError:
+            found = datetime.min
+        if found is not None and found.tzinfo is None:
+            raise ImproperlyConfigured(f"{name} is {shown(value)}: give a time such as 2026-10-01T00:00:00+00:00.")
+        return found
 
     def path(self, name: str, default: Path) -> Path:
         """A local path; ~ is the home folder."""

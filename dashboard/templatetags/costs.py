@@ -2,6 +2,7 @@
 
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from math import floor, log10
 from urllib.parse import quote
 
 from django import template
@@ -99,8 +100,11 @@ def lasted(seconds: float) -> str:
 
 @register.filter
 def small_money(amount: Fraction) -> str:
-    """Money below ten cents with four decimals: 0.0023"""
-    return f"{float(amount):,.4f}" if 0 < abs(amount) < Fraction(1, 10) else exact_money(amount)
+    """Money below a cent with four significant digits, 0.00002304; below ten cents with four decimals: 0.0123"""
+    if not 0 < abs(amount) < Fraction(1, 10):
+        return exact_money(amount)
+    decimals = 4 if abs(amount) >= Fraction(1, 100) else 3 - floor(log10(abs(float(amount))))
+    return f"{float(amount):,.{decimals}f}"
 
 
 @register.filter

@@ -142,6 +142,13 @@ def number(value: int | None) -> str:
 
 
 @register.filter
+def whole(value: float) -> str:
+    """13,700: a rate without decimals, rounded to three digits."""
+    digits = max(0, len(str(round(abs(value)))) - 3)
+    return f"{round(value, -digits):,.0f}"
+
+
+@register.filter
 def short(value: int | None) -> str:
     """12.3k; an em dash if it is not known."""
     return "—" if value is None else charts.short_number(value)

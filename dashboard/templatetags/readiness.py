@@ -58,7 +58,13 @@ def pair_readiness(pair: Pair) -> dict[str, Any]:
     """The score of one of `watched_pairs` with a link to its checks, for other pages."""
     known = vars(pair)
     score = _if_recent(known.get("ready_score"), known.get("ready_checked_at"))
-    return {"score": score, "href": f"{reverse('readiness')}?pair={pair.name}"}
+    lowest = known.get("ready_lowest")
+    differs = score is not None and lowest is not None and lowest != score
+    return {
+        "score": score,
+        "lowest": lowest if differs else None,
+        "href": f"{reverse('readiness')}?pair={pair.name}",
+    }
 
 
 @register.inclusion_tag("readiness/small.html")
@@ -66,8 +72,8 @@ def entity_readiness(entity: EntityHealth) -> dict[str, Any]:
     """The entity's score with a link to its checks, for other pages."""
     row = Readiness.objects.filter(pair=entity.pair_id, entity=entity.path).first()
     if row is None:
-        return {"score": None, "href": f"{reverse('readiness')}?pair={entity.pair.name}"}
-    return {"score": _if_recent(row.score, row.checked_at), "href": row.get_absolute_url()}
+        return {"score": None, "lowest": None, "href": f"{reverse('readiness')}?pair={entity.pair.name}"}
+    return {"score": _if_recent(row.score, row.checked_at), "lowest": None, "href": row.get_absolute_url()}
 
 
 def _if_recent(score: int | None, checked_at: datetime | None) -> int | None:

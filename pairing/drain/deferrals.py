@@ -26,6 +26,10 @@ class Deferrals:
         self._paths[number] = path
         self._not_before.setdefault(path, {})[number] = not_before
 
+    def postpone(self, number: int, not_before: float) -> None:
+        """The message must not be fetched before that time."""
+        self.note(number, self._paths[number], not_before)
+
     def forget(self, number: int) -> None:
         """The message does not exist any more."""
         path = self._paths.pop(number, None)

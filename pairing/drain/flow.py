@@ -131,8 +131,8 @@ class DrainFlow:
         if isinstance(received, Failed):
             yield from self._wait_after(received.text)
             return
-        for gone in set(numbers) - {message.sequence_number for message in received}:
-            self._queue.forget(gone)
+        if missing := set(numbers) - {message.sequence_number for message in received}:
+            yield from self._search.look_for(missing)
         if received:
             yield from self._move(self._sort(received, fetched=True))
 

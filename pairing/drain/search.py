@@ -10,6 +10,7 @@ from pairing.drain.sorting import path_of
 
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
+_SEARCH_AGAIN_S = 15.0  # after a search that failed, or a message that another process has locked
 _EMPTY_S = 900.0  # a sent message may take this long to be visible
 
 
@@ -30,6 +31,7 @@ class Search:
         self._report, self._may_work, self._now, self._utc_now = report, may_work, now, utc_now
         self._peek_from = 1
         self._asked_at = 0.0
+        self._search_at = float("-inf")
 
     def find_deferred(self, pages: int) -> Steps:
         """Search for messages that another process has deferred."""
@@ -39,13 +41,23 @@ class Search:
             found = yield from Peek(self._peek_from)
             if isinstance(found, Failed):  # it may hold a message that cannot be decoded, which must be set aside first
                 self._progress.last_error = found.text
-                self._queue.scanned_at = self._now()
+                self._search_at = self._now() + _SEARCH_AGAIN_S
                 return
             if not found:
                 self._peek_from, self._queue.scanned_at = 1, self._now()
                 return
             self.note_deferred(found)
             self._peek_from = found[-1].sequence_number + 1
+
+    def look_for(self, missing: set[int]) -> Steps:
+        """Deferred messages that could not be fetched: those still in the queue are locked, by a process that died."""
+        found = yield from Peek(min(missing))
+        there = set() if isinstance(found, Failed) else {message.sequence_number for message in found}
+        for number in missing:
+            if isinstance(found, Failed) or number in there or number > max(there, default=number):
+                self._queue.deferred.postpone(number, self._now() + _SEARCH_AGAIN_S)
+            else:
+                self._queue.forget(number)
 
     def note_deferred(self, found: Iterable[Any]) -> None:
         """Note which of these messages, seen in the queue, are deferred."""
@@ -61,7 +73,8 @@ class Search:
         now = self._now()
         self.empty_since = self.empty_since or now
         scanned_at = self._queue.scanned_at
-        if scanned_at is None or self._peek_from > 1 or now - scanned_at > _RESCAN_S:
+        is_due = scanned_at is None or self._peek_from > 1 or now - scanned_at > _RESCAN_S
+        if is_due and now >= self._search_at:
             yield from self.find_deferred(1)
         elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
             self._asked_at = now
@@ -71,7 +84,7 @@ class Search:
         elif now - self.empty_since > _EMPTY_S:
             self.empty_since = now
             yield from self._doubt_emptiness()
-        elif not self._queue.deferred and not self._ledger.pending and self._ledger.drained(self._utc_now()):
+        elif not (is_due or self._queue.deferred or self._ledger.pending) and self._ledger.drained(self._utc_now()):
             yield from Keep(self._ledger)
 
     def _settle_doubts(self) -> Steps:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from pipeline.charges import Request, compute, utc_now
+from pipeline.charges import Request, compute_readable, damaged_file, utc_now
 from pipeline.errors import PipelineError
 from pipeline.jobs.prices import SAMPLE_PRICES
 from pipeline.months import Month
@@ -26,7 +24,7 @@ from pipeline.results import Outcome, write_results
 from pipeline.schemas import ALLOCATIONS
 from pipeline.tariffs import read_tariffs
 
-UNREADABLE = re.compile(r"Encountered error while reading file (\S+?)\.?\s")
+MOST_HOURS = 10_000
 
 
 def parser() -> argparse.ArgumentParser:
@@ -68,6 +66,8 @@ def run(options: argparse.Namespace) -> None:
     month = Month.parse(options.month)
     if options.hours_in_month is not None and options.hours_in_month <= 0:
         raise PipelineError("--hours-in-month must be more than 0.")
+    if options.hours_in_month is not None and options.hours_in_month > MOST_HOURS:
+        raise PipelineError(f"--hours-in-month must be at most {MOST_HOURS}.")
     prices = read_prices(options.prices, month, options.region)
     request = Request(
         month=month,
@@ -99,7 +99,7 @@ def _compute(request: Request) -> Outcome:
     settings = settings_for(request.usage, str(request.month), incremental=request.incremental)
     spark = build_session("charges", **settings)
     try:
-        return compute(spark, request, utc_now(), to_stdout)
+        return compute_readable(spark, request, utc_now(), to_stdout)
     finally:
         spark.stop()
 
@@ -126,8 +126,8 @@ def spark_error(error: Exception) -> str | None:
     text = java.getMessage() if java is not None else str(error)
     if java is None and not type(error).__module__.startswith(("pyspark", "py4j")):
         return None
-    if damaged := UNREADABLE.search(str(text)):
-        return f"The file {unquote(damaged[1])} is damaged: put a good copy in its place, or take it away."
+    if damaged := damaged_file(error):
+        return f"The file {damaged} is damaged: put a good copy in its place, or take it away."
     return f"Spark could not finish: {str(text).splitlines()[0].rstrip('.')}."
 
 

@@ -40,13 +40,14 @@ def eventually(condition: Callable[[], Any], limit_s: float, what: str) -> Any:
 
 
 class Demo:
-    """A demo of one's own, in a folder and on a port of its own."""
+    """A demo of one's own, in a folder and on a port of its own; without a past, unless it is asked for."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
         self.folder = folder
         self.port = free_port()
         self.said: list[str] = []
-        environment = os.environ | {"DEMO_DIR": str(folder), "DEMO_PORT": str(self.port)} | variables
+        environment = os.environ | {"DEMO_DIR": str(folder), "DEMO_PORT": str(self.port), "DEMO_HISTORY": "0"}
+        environment |= variables
         environment |= {"STATE_DIR": str(folder.parent / "outer")}
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "demo"],

@@ -69,6 +69,7 @@ def test_an_outage_is_seen_from_break_to_home_without_a_reload(open_page: Opened
     page.evaluate("window.neverReloaded = true")
     for entity in ("orders", "payments", "shipments", "invoices/eu"):
         in_state(page, entity, "healthy")
+    page.get_by_text("Demo: break contoso").click()
     expect(page.get_by_text("failover interval of 5 s")).to_be_visible()
     keep_picture(page, "overview-healthy")
 

@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance import prometheus
 from tests.acceptance.demo_client import PASSWORD, ROOT, Demo, DemoClient, eventually
-from tests.conftest import free_port
+from tests.conftest import PATIENCE_MS, free_port
 from tests.dashboard.access.test_signin_provider import provider, sign_in
 from tests.dashboard.receivers import Mailbox, Receiver, http_server, smtp_server
 from tests.dashboard.site.test_security_canaries import addresses
@@ -104,7 +104,7 @@ def open_page(browser: Browser, running_demo: Demo) -> Iterator[Opened]:
 
     def opened() -> Page:
         context = browser.new_context(base_url=f"http://127.0.0.1:{running_demo.port}/")
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.goto("/")

@@ -1,4 +1,4 @@
-"""What a pair costs its sender: beside the bare SDK, in interleaved blocks of one process, medians of the blocks.
+"""What a pair costs its sender: beside the bare SDK, in interleaved blocks of one process, medians of the rounds.
 
 Healthy path (blocking single sends, batches of 100, asyncio), a redirected send beside a bare send of the same bytes to
 the same backlog queue, and switching with failover_interval 0 beside one bare send on a warm link.
@@ -11,11 +11,13 @@ import asyncio
 import gc
 import json
 import os
+import random
 import subprocess
 import sys
 import time
 import tracemalloc
 import urllib.request
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -33,8 +35,8 @@ from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
 
 BODY = b"x" * 256
 _OPENING_S = 0.46
-BLOCKS = 21
-SINGLES, BATCHES, SWITCHES = 150, 12, 31
+BLOCKS = 61
+SINGLES, BATCHES, SWITCHES = 50, 4, 31
 DAYS_SENDS = int(os.environ.get("BENCH_DAYS_SENDS", "100000"))
 """Redirected sends of a compressed day: about one a second."""
 
@@ -60,20 +62,27 @@ def _blocking(primary: str, secondary: str) -> dict[str, Any]:
         for sender in (bare, paired):
             sender.send_messages(ServiceBusMessage(BODY))
         singles = _compare(_each(bare.send_messages), _each(paired.send_messages), _singles)
+        identified = _compare(_each(bare.send_messages), _each(_identified(bare)), _singles)
         batches = _compare(_each(bare.send_messages), _each(paired.send_messages), _batches)
         switching = _switching(pair, primary, bare_backlog)
         pair.fail_over("orders", "benchmark")
         paired.send_messages(ServiceBusMessage(BODY))
         redirected = _compare(_each(_rewritten(bare_backlog)), _each(paired.send_messages), _singles)
     return {
-        "blocking_single_added_us": singles["paired_us"] - singles["bare_us"],
+        "blocking_single_added_us": singles["added_us"],
         "blocking_single_ratio": singles["ratio"],
         "blocking_single_cpu_ratio": singles["cpu_ratio"],
         "blocking_batch_ratio": batches["ratio"],
         "redirected_ratio": redirected["ratio"],
         "switching_ratio": switching["ratio"],
         "switching_ratio_to_a_hot_send": switching["ratio_to_hot"],
-        "blocking": {"single": singles, "batch": batches, "redirected": redirected, "switching": switching},
+        "blocking": {
+            "single": singles,
+            "bare_with_an_id": identified,
+            "batch": batches,
+            "redirected": redirected,
+            "switching": switching,
+        },
     }
 
 
@@ -183,6 +192,16 @@ def _rewritten(sender: Any) -> Callable[[Any], None]:
     return lambda message: sender.send_messages(to_backlog(message, "orders"))
 
 
+def _identified(sender: Any) -> Callable[[Any], None]:
+    """A bare send of a message with an identity, which the paired client gives to each."""
+
+    def send(message: Any) -> None:
+        message.message_id = str(uuid.uuid4())
+        sender.send_messages(message)
+
+    return send
+
+
 def _singles() -> list[Any]:
     return [ServiceBusMessage(BODY) for _ in range(SINGLES)]
 
@@ -202,17 +221,15 @@ def _each(send: Callable[[Any], object]) -> Callable[[list[Any]], None]:
 def _compare(
     bare: Callable[[list[Any]], None], paired: Callable[[list[Any]], None], make: Callable[[], list[Any]]
 ) -> dict[str, float]:
-    took: dict[int, list[float]] = {0: [], 1: []}
-    used: dict[int, list[float]] = {0: [], 1: []}
-    for block in range(BLOCKS):
-        for which in (0, 1) if block % 2 else (1, 0):
-            messages = make()
-            gc.collect()
-            began, cpu_began = time.perf_counter(), time.thread_time()
-            (bare, paired)[which](messages)
-            took[which].append((time.perf_counter() - began) / len(messages))
-            used[which].append((time.thread_time() - cpu_began) / len(messages))
-    return _figures(median(took[0]), median(took[1])) | _processor(used)
+    took, used = _nothing_yet(), _nothing_yet()
+    for which in _order_of_blocks():
+        messages = make()
+        gc.collect()
+        began, cpu_began = time.perf_counter(), time.thread_time()
+        (bare, paired)[which](messages)
+        took[which].append((time.perf_counter() - began) / len(messages))
+        used[which].append((time.thread_time() - cpu_began) / len(messages))
+    return _wall_clock(took) | _processor(used)
 
 
 async def _compare_async(
@@ -220,24 +237,41 @@ async def _compare_async(
     paired: Callable[[Any], Awaitable[object]],
     make: Callable[[], list[Any]],
 ) -> dict[str, float]:
-    took: dict[int, list[float]] = {0: [], 1: []}
-    used: dict[int, list[float]] = {0: [], 1: []}
-    for block in range(BLOCKS):
-        for which in (0, 1) if block % 2 else (1, 0):
-            messages, send = make(), (bare, paired)[which]
-            gc.collect()
-            began, cpu_began = time.perf_counter(), time.thread_time()
-            for message in messages:
-                await send(message)
-            took[which].append((time.perf_counter() - began) / len(messages))
-            used[which].append((time.thread_time() - cpu_began) / len(messages))
-    return _figures(median(took[0]), median(took[1])) | _processor(used)
+    took, used = _nothing_yet(), _nothing_yet()
+    for which in _order_of_blocks():
+        messages, send = make(), (bare, paired)[which]
+        gc.collect()
+        began, cpu_began = time.perf_counter(), time.thread_time()
+        for message in messages:
+            await send(message)
+        took[which].append((time.perf_counter() - began) / len(messages))
+        used[which].append((time.thread_time() - cpu_began) / len(messages))
+    return _wall_clock(took) | _processor(used)
+
+
+def _nothing_yet() -> dict[int, list[float]]:
+    return {0: [], 1: []}
+
+
+def _order_of_blocks() -> Iterator[int]:
+    """Bare (0) and paired (1), in each round in a random order, so that neither profits from what ran before it."""
+    randomly = random.Random(BLOCKS)
+    for _ in range(BLOCKS):
+        yield from randomly.sample((0, 1), 2)
+
+
+def _wall_clock(took: dict[int, list[float]]) -> dict[str, float]:
+    """Medians, and the median of what each round's paired block took more than its bare neighbour."""
+    added = median(paired - bare for bare, paired in zip(took[0], took[1], strict=True))
+    ratio = median(paired / bare for bare, paired in zip(took[0], took[1], strict=True))
+    return _figures(median(took[0]), median(took[1])) | {"added_us": added * 1e6, "ratio": ratio}
 
 
 def _processor(used: dict[int, list[float]]) -> dict[str, float]:
     """What a busy machine blurs the least: the processor time of the sender's thread."""
-    bare, paired = median(used[0]), median(used[1])
-    return {"cpu_bare_us": bare * 1e6, "cpu_added_us": (paired - bare) * 1e6, "cpu_ratio": paired / bare}
+    added = median(paired - bare for bare, paired in zip(used[0], used[1], strict=True))
+    ratio = median(paired / bare for bare, paired in zip(used[0], used[1], strict=True))
+    return {"cpu_bare_us": median(used[0]) * 1e6, "cpu_added_us": added * 1e6, "cpu_ratio": ratio}
 
 
 def _figures(bare_s: float, paired_s: float) -> dict[str, float]:

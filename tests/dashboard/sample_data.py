@@ -170,7 +170,7 @@ def _outage(now: datetime) -> None:
 
 
 def _charges(now: datetime) -> None:
-    from dashboard.costs.charges import store
+    from dashboard.costs.storing import store
     from dashboard.models import BilledDay, Budget, ChargeRun, Statement
 
     month = f"{now:%Y-%m}"

@@ -167,6 +167,7 @@ async def cancelled_at(operations, operation, at, *, late):
     return work.was_struck
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("late", [False, True], ids=["while it waits", "as the result arrives"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_an_operation_that_is_cancelled_at_any_of_its_awaits_ends(world, client, queue, operation, late):

@@ -3,6 +3,7 @@ message, and the ledger balances (docs/specification.md, section 8). The flow ru
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -256,6 +257,59 @@ def assert_nothing_is_lost(world: World, accepted: dict[str, str]) -> None:
     assert all(accepted[message_id] == path for path, message_id in world.home)
     assert came_home.keys() | set(world.dead.values()) == accepted.keys()
     assert world.kept().balance(0).missing == 0
+
+
+def deferred_world() -> World:
+    """Three messages that a syphon has deferred, because their entity was failed over."""
+    world = World([], failed_over={"payments"})
+    for number in range(3):
+        world.store("payments", f"id-{number}", poisoned=False)
+    drive(world, syphon(world, world.kept(), steps=30))
+    assert [stored.state for stored in world.queue.values()] == ["DEFERRED"] * 3
+    world.failed_over.clear()
+    return world
+
+
+def test_a_deferred_message_that_a_dead_syphon_had_fetched_is_moved_once_its_lock_is_over():
+    """It cannot be fetched until then, which does not mean that it is gone."""
+    world = deferred_world()
+    for stored in world.queue.values():
+        world.handed_out(stored)  # to a process that is killed before it sends them
+    began = world.now
+    flow = syphon(world, world.kept(), steps=4000).run()
+    outcome = None
+    while world.queue and world.now < began + 2 * LOCK_S:
+        outcome = world.perform(flow.send(outcome))
+    flow.close()
+    assert not world.queue
+    assert [message_id for _, message_id in world.home] == ["id-0", "id-1", "id-2"]
+
+
+def test_deferred_messages_are_searched_again_soon_where_the_search_failed():
+    world = deferred_world()
+    world.trouble = ["backlog away"]
+    began = world.now
+    flow = syphon(world, world.kept(), steps=4000).run()
+    outcome = None
+    while world.queue and world.now < began + 30:
+        outcome = world.perform(flow.send(outcome))
+    flow.close()
+    assert not world.queue
+
+
+def test_a_deferred_message_that_is_really_gone_is_not_looked_for_any_more():
+    world = deferred_world()
+    before = world.kept()
+    flow = syphon(world, before, steps=4000)
+    running, outcome = flow.run(), None
+    while not flow.progress.deferred:
+        outcome = world.perform(running.send(outcome))
+    del world.queue[1]  # by another one
+    with suppress(StopIteration):
+        while True:
+            outcome = world.perform(running.send(outcome))
+    assert not world.queue
+    assert flow.progress.deferred == 0
 
 
 def dying(at: int, *, before: bool) -> tuple[World, dict[str, str]]:

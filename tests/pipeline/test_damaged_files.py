@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,13 +16,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.charges import Request, compute
+from pipeline.charges import Request, compute, compute_readable
 from pipeline.jobs.charges import spark_error
 from pipeline.results import write_results
-from pipeline.schemas import USAGE
+from pipeline.schemas import CONNECTIONS, USAGE
 from pipeline.sources import Listing, SourceFile, list_month, read_files
 from tests.pipeline.conftest import TYPES, write_table
 from tests.pipeline.test_charges_on_spark import NOW, OCTOBER, PRICES, record
+from tests.selection import nightly
 
 pytestmark = pytest.mark.spark
 DAY = "date=2026-10-01"
@@ -137,3 +139,76 @@ def test_foreign_files_and_rows_are_counted_and_the_rest_is_billed(spark: SparkS
     result = usage / "result.jsonl"
     write_results(result, {}, PRICES, outcome)
     assert "\\u0000" not in result.read_text(), "a database that takes no zero bytes takes the result"
+
+
+def odd_files(day: Path) -> dict[str, str]:
+    """Writes files that Spark would fail at; returns the name of each with a part of the reason it is left out for."""
+    table = pa.Table.from_pylist(rows("odd"), SCHEMA)
+    pq.write_table(table, day / "brotli.parquet", compression="brotli")
+    pq.write_table(table.append_column("Minute", table["minute"]), day / "twice.parquet")
+    names = {name: f"has {' '.join(odd)} in its name" for name, odd in {
+        "x{a,b}[1].parquet": "[]{}", "x:1#2.parquet": ":", "b\\c.parquet": "\\", "*?.parquet": "*?",
+    }.items()}  # fmt: skip
+    for name in names:
+        pq.write_table(table, day / name)
+    pq.write_table(table, day / "flip ped%20.parquet", write_page_checksum=True)
+    flipped = bytearray((day / "flip ped%20.parquet").read_bytes())
+    flipped[40] ^= 1
+    (day / "flip ped%20.parquet").write_bytes(flipped)
+    return names | {
+        "brotli.parquet": "is compressed with BROTLI",
+        "twice.parquet": "has the column minute more than once (minute, Minute)",
+        "flip ped%20.parquet": "is damaged",
+    }
+
+
+def odd_rows(day: Path) -> dict[str, int]:
+    """Writes rows that no database stores, or stores as one; returns how many are quarantined, by reason."""
+    for number, name in enumerate((b"x\xff", b"x\xfe")):
+        table = pa.Table.from_pylist(rows(f"cut-{number}", 1), SCHEMA)
+        names = pa.array([name], pa.binary())
+        pq.write_table(
+            table.set_column(table.schema.get_field_index("entity"), "entity", names), day / f"{number}.parquet"
+        )
+    zeros = [record("z1", entity="z\0"), record("z2", entity="z\ufffd"), record("z3", namespace="z\0")]
+    literal = [record("a\\u0000b", units=-1), record("a\\u0000c", entity="lit\\u0000eral")]
+    write_table(day / "zeros.parquet", zeros + literal, USAGE)
+    peak = {"hour": OCTOBER.start, "scope": "sub", "namespace": "contoso", "peak": 3}
+    wide = [peak, peak | {"namespace": "n" * 300}, peak | {"scope": "s" * 300}, peak | {"scope": "s\0"}]
+    write_table(day.parent.parent / "connections" / DAY / "wide.parquet", wide, CONNECTIONS)
+    return {
+        "entity is not valid UTF-8": 2,
+        "namespace contains a zero byte": 1,
+        "operations is negative": 1,
+        "connections: namespace is too long": 1,
+        "connections: scope is too long": 1,
+        "connections: scope contains a zero byte": 1,
+    }
+
+
+@pytest.mark.parametrize("incremental", [False, *nightly(True)])
+def test_what_cannot_be_read_or_stored_is_left_out_and_the_month_is_billed(
+    spark: SparkSession, usage: Path, day: Path, incremental: bool
+) -> None:
+    write_table(day / "good.parquet", rows("good", 200), USAGE)
+    write_table(day / "also#good%20 one.parquet", rows("also"), USAGE)
+    files, quarantined = odd_files(day), odd_rows(day)
+    request = Request(month=OCTOBER, usage=str(usage), prices=PRICES, max_quarantined=1, incremental=incremental)  # type: ignore[arg-type]
+
+    outcome = compute_readable(spark, request, NOW)
+
+    rejected = {Path(path).name: reason for path, reason in outcome.counts.rejected}
+    assert rejected.keys() == files.keys()
+    assert all(files[name] in reason for name, reason in rejected.items()), rejected
+    assert outcome.counts.reasons == quarantined
+    published = next(each.invoice for each in outcome.priced if each.invoice.rule == "published")
+    assert {line.entity: line.units for line in published.lines if line.kind == "send"} == {
+        "orders": 200 + ROWS, "z\ufffd": 2, "lit\\u0000eral": 1,
+    }  # fmt: skip
+    result = usage / "result.jsonl"
+    write_results(result, {}, PRICES, outcome)
+    records = [json.loads(line) for line in result.read_text().splitlines()]
+    assert {"a\\u0000b", "lit\\u0000eral"} <= {
+        *(row["record_id"] for row in records[0]["counts"]["examples"]),
+        *(row.get("entity") for row in records),
+    }

@@ -1,11 +1,14 @@
 """Price lists as the Retail Prices API answers them; their six traps are in test_price_traps.py."""
 
 import json
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.errors import PriceError
 from pipeline.jobs.charges import SAMPLE_PRICES
@@ -142,7 +145,14 @@ def test_a_file_that_is_no_price_list_is_refused_in_one_sentence(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("unitOfMeasure", "1 dozen"), ("retailPrice", -1), ("tierMinimumUnits", "x")]
+    ("field", "value"),
+    [
+        ("unitOfMeasure", "1 dozen"),
+        *((name, value) for name in ("retailPrice", "tierMinimumUnits") for value in (-1, "x", "NaN", "-inf", "1e400")),
+        ("retailPrice", "1e-999999"),
+        ("effectiveStartDate", 7),
+        ("currencyCode", "dollars"),
+    ],
 )
 def test_a_row_that_cannot_be_read_is_refused(field: str, value: Any) -> None:
     broken = [changed(item, **{field: value}) if item in rows_of(OPERATIONS)[1:2] else item for item in items()]
@@ -153,3 +163,75 @@ def test_a_row_that_cannot_be_read_is_refused(field: str, value: Any) -> None:
 def test_a_price_list_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(PriceError, match="cannot be read: No such file"):
         read_prices(tmp_path / "prices.json", OCTOBER)
+
+
+def paged(*sizes: int, last: str | None = None) -> list[dict[str, Any]]:
+    """The sample as pages of these sizes, linked as the API links them; `last`: the link of the last page."""
+    everything, pages, begin = items(), [], 0
+    for size in sizes:
+        begin += size
+        link = f"https://prices.azure.com:443/api/retail/prices?$filter=x&$skip={begin}"
+        pages.append({"Items": everything[begin - size : begin], "NextPageLink": link})
+    pages[-1]["NextPageLink"] = last
+    return pages
+
+
+def read(tmp_path: Path, pages: list[dict[str, Any]]) -> PriceList:
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps(pages, default=float))
+    return read_prices(path, OCTOBER)
+
+
+def test_pages_are_complete_when_each_that_is_linked_to_is_there(tmp_path: Path) -> None:
+    pages = paged(5, 4, len(items()) - 9)
+    assert rates(read(tmp_path, pages)) == rates(read(tmp_path, pages[::-1])) == [0.0, 0.8, 0.5, 0.2]
+
+
+@pytest.mark.parametrize("present", [(0,), (0, 1), (1, 2)])
+def test_a_list_whose_pages_are_missing_is_refused(tmp_path: Path, present: tuple[int, ...]) -> None:
+    pages = paged(5, 4, len(items()) - 9)
+    with pytest.raises(PriceError, match="pages are missing: a page has a NextPageLink"):
+        read(tmp_path, [pages[n] for n in present])
+
+
+@pytest.mark.parametrize("meter", [OPERATIONS, "Standard Brokered Connection"])
+def test_a_list_with_the_free_tier_alone_is_refused(meter: str) -> None:
+    free = [row for row in items() if row["meterName"] != meter or row["tierMinimumUnits"] == 0]
+    with pytest.raises(PriceError, match=f"only free rows for “{meter}”: the tiers with a price are missing"):
+        price_list(free, OCTOBER)
+
+
+@pytest.mark.parametrize("start", [13, 100])
+def test_a_list_without_a_tier_below_another_is_refused(start: int) -> None:
+    kept = [row for row in items() if row["meterName"] != OPERATIONS or row["tierMinimumUnits"] != start]
+    with pytest.raises(PriceError, match=f"no row for “{OPERATIONS}” from {start} × 1M on, but has a higher tier"):
+        price_list(kept, OCTOBER)
+
+
+def test_tiers_that_begin_elsewhere_than_the_published_ones_are_used_as_they_are() -> None:
+    moved = [
+        changed(row, tierMinimumUnits=row["tierMinimumUnits"] * 2) if row["meterName"] == OPERATIONS else row
+        for row in items()
+    ]
+    assert price_list(moved, OCTOBER).operations.starts == (0, 26_000_000, 200_000_000, 5_000_000_000)
+
+
+VALUES = st.sampled_from([None, True, "", "x", "NaN", "Infinity", -1, 0, 10**400, "1e-999999", [], {}, "\ud800", "٣"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(sorted(items()[0])), VALUES), max_size=4), st.data())
+def test_a_damaged_list_is_read_or_refused_in_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, wild: list[tuple[int, str, Any]], data: st.DataObject
+) -> None:
+    rows = json.loads(SAMPLE_PRICES.read_text())["Items"]
+    for place, name, value in wild:
+        rows[place % len(rows)][name] = value
+    whole = bytearray(json.dumps({"Items": rows, "NextPageLink": None}).encode())
+    for place, byte in data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=3)):
+        whole[place] = byte
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
+    with suppress(PriceError):
+        found = read_prices(path, OCTOBER)
+        assert all(row.price.is_finite() for row in found.rows)
+        assert len(found.currency) == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline import spark
 from pipeline.schemas import KEPT_SHAPE
-from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, LOCAL_DEFAULTS, settings_for
+from pipeline.spark import ADDRESSES, FOR_LITTLE_DATA, INTERPRETED, LOCAL_DEFAULTS, settings_for
 
 MONTH = "2026-10"
 
@@ -39,3 +39,15 @@ def test_what_is_to_be_read_decides_how_the_session_is_set_up(tmp_path: Path, mo
         kept.write_text(useless)
         assert settings_for(str(tmp_path), MONTH, incremental=True) == {}
     assert settings_for("abfss://usage@account/metering", MONTH) == {}
+
+
+def test_the_driver_listens_on_this_machine_only_unless_it_has_a_cluster_to_answer() -> None:
+    local = spark._of_a_plain_process({}, FOR_LITTLE_DATA)
+    assert {local[name] for name in ADDRESSES} == {"127.0.0.1"}
+    assert local["spark.driver.memory"] == FOR_LITTLE_DATA["spark.driver.memory"]
+    cluster = {"SPARK_MASTER": "spark://master:7077"}
+    assert not set(ADDRESSES) & spark._of_a_plain_process(cluster, {}).keys()
+    addresses = {"SPARK_DRIVER_HOST": "10.0.0.5", "SPARK_DRIVER_BIND_ADDRESS": "0.0.0.0", "SPARK_DRIVER_PORT": "7001"}
+    given = spark._of_a_plain_process(cluster | addresses | {"SPARK_DRIVER_MEMORY": "9g"}, {})
+    assert [given[name] for name in (*ADDRESSES, "spark.driver.port")] == ["10.0.0.5", "0.0.0.0", "7001"]
+    assert given["spark.driver.memory"] == "9g"

@@ -47,6 +47,7 @@ def listing(request: HttpRequest, pair: str) -> HttpResponse:
         "own": own,
         "is_listed": queue in queues or any(queue == path for path, _ in own),
         "found": found,
+        "read_at": timezone.now(),
         "jobs": _jobs(row, queue),
         "goes_on": _with(request, after=found.goes_on_at) if found.goes_on_at is not None else "",
         "begins": form.cleaned_data.get("after"),

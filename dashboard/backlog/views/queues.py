@@ -12,12 +12,14 @@ from dashboard.backlog.orphans import QUARANTINED
 from dashboard.models import BacklogQueue, Pair, QueueDeletion, QueueDrain, SyphonPause
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.pages import page_or_part
+from dashboard.site.snapshot import from_one_reading
 
 SHOWN_FOR = timedelta(minutes=2)
 """How long the page shows the result of a deletion or a drain."""
 
 
 @require_GET
+@from_one_reading
 def listing(request: HttpRequest) -> HttpResponse:
     """One table per pair; htmx requests return only the live part."""
     pairs = Pair.objects.prefetch_related("backlog_queues", "pauses")
@@ -62,6 +64,7 @@ def _board(pair: Pair, under_way: UnderWay, neighbour: Pair | None) -> dict[str,
         "rows": [_row(queue, paused.get(queue.path), under_way) for queue in queues],
         "paused": paused.get(WHOLE_PAIR),
         "messages": sum(queue.messages for queue in queues),
+        "sampled_at": max((queue.seen_at for queue in queues), default=None),
         "dead_lettered": sum(queue.dead_lettered for queue in queues),
         "deviating": sum(_deviates(queue) for queue in queues),
         "orphans": sum(queue.is_orphan for queue in queues),

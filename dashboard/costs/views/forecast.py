@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -24,9 +25,10 @@ def before_failover(request: HttpRequest) -> HttpResponse:
     form = BeforeFailoverForm(request.GET)
     context: dict[str, Any] = {"pair": pair, "path": path, "form": form}
     if form.is_valid():
-        traffic = present.traffic(pair, now, "" if path == "*" else path)
+        ahead = timedelta(hours=float(form.cleaned_data["hours"] or 1))
+        traffic = present.traffic(pair, now, "" if path == "*" else path, ahead)
         try:
-            prices = present.prices(f"{now:%Y-%m}")
+            prices = present.chosen_prices(f"{now:%Y-%m}")
             priced = tariff(pair, prices, f"{now:%Y-%m}")
         except JobFailed as error:
             context["problem"] = str(error)
@@ -59,7 +61,7 @@ def page(request: HttpRequest) -> HttpResponse:
     traffic, priced = present.traffic(pair, now), Tariff()
     context: dict[str, Any] = {"pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
     try:
-        context["prices"] = present.prices(f"{now:%Y-%m}")
+        context["prices"] = present.chosen_prices(f"{now:%Y-%m}")
         priced = tariff(pair, context["prices"], f"{now:%Y-%m}")
     except JobFailed as error:
         context["problem"] = str(error)

@@ -14,9 +14,10 @@ from dashboard.costs import measured_connections
 from dashboard.costs import report as cost_report
 from dashboard.costs.reconciliation import against_bill, against_metrics, read_bounded, take_statement
 from dashboard.costs.statements import StatementError
-from dashboard.costs.views.report import MONTH, no_month
+from dashboard.costs.views.report import no_month
 from dashboard.models import Statement
 from dashboard.site.bodies import LARGEST_BYTES
+from dashboard.site.months import is_month
 
 TOO_LARGE = f"The file is larger than {LARGEST_BYTES // 2**20} MB: export less of it at a time."
 FORM_BYTES = 64 * 1024
@@ -26,7 +27,7 @@ FORM_BYTES = 64 * 1024
 def page(request: HttpRequest) -> HttpResponse:
     """The computed and the billed figures, and the unexplained differences."""
     month = request.GET.get("month") or cost_report.months(timezone.now())[0]
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     return _page(request, month)
 
@@ -60,7 +61,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 def _upload(request: HttpRequest) -> HttpResponse:
     require(request.user, Right.OPERATE)
     month, source, file = request.POST.get("month", ""), request.POST.get("source", ""), request.FILES.get("file")
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     if file is None or source not in Statement.Source.values:
         return _page(request, month, "Choose a file and its type.", 400)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from datetime import datetime
 from io import BytesIO
 from typing import Any, NoReturn
 
@@ -16,24 +16,31 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard.access.rights import Right, require
 from dashboard.costs import report as cost_report
+from dashboard.costs.availability import by_pair
 from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
 from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run
 from dashboard.costs.csv_export import write_csv
-from dashboard.costs.forms import BudgetForm
+from dashboard.costs.forms import BudgetForm, TermsForm
+from dashboard.costs.jobs import JobFailed
 from dashboard.costs.parquet_export import write_parquet
 from dashboard.costs.reconciliation import against_bill
-from dashboard.models import BacklogRollup, ChargeRun, Invoice, Pair
-
-MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
+from dashboard.costs.terms import set_terms, terms_of
+from dashboard.fleet.boards import watched_pairs
+from dashboard.models import BacklogRollup, ChargeRun, ClosedMonth, CostTerms, Invoice, Pair
+from dashboard.models.cost_terms import ALL_MONTHS
+from dashboard.site.months import is_month
+from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET
+@from_one_reading
 def report(request: HttpRequest) -> HttpResponse:
     """The charges of a month, or how to compute them."""
     now = timezone.now()
     known = cost_report.months(now)
     month = request.GET.get("month") or _newest(known)
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     run = latest_run(month)
     context: dict[str, Any] = {
@@ -43,16 +50,35 @@ def report(request: HttpRequest) -> HttpResponse:
         "report": cost_report.report(month, request.GET.get("rule", ""), _filters(request)),
         "latest_run": run,
         "is_stalled": run is not None and is_stalled(run, now),
+        "terms": terms_of(month),
+        "chosen_terms": CostTerms.objects.filter(month__in=(ALL_MONTHS, month)),
+        "is_closed": ClosedMonth.objects.filter(month=month).exists(),
         "all_pairs": Pair.objects.values_list("name", flat=True),
     }
     if (found := context["report"]) is not None:
         days = BacklogRollup.objects.filter(month=month, is_day=True, queue="*")
         context |= {
+            **_since_the_run(found, now),
             "budget_states": budget_states(month, found.rule, found.pair),
             "backlog_days": days.filter(pair=found.pair) if found.pair else days,
             "reconciled": against_bill(month, found.currency),
         }
     return render(request, "costs/report.html", context)
+
+
+def _since_the_run(found: cost_report.Report, now: datetime) -> dict[str, Any]:
+    """Operations that are not priced yet, and outages, availability and depth as they are now."""
+    lately = live_outages(found.month, found.pair, found.outages, now)
+    availability = live_availability(found.availability, lately, found.run.started_at, now)
+    counts = watched_pairs(now).filter(name=found.pair) if found.pair else watched_pairs(now)
+    return {
+        "not_priced": None if found.chosen.is_used else not_priced(found.invoices, found.pair),
+        "outages": [(each, as_now(each)) for each in lately],
+        "availability": availability,
+        "availability_by_pair": by_pair(availability, [each.outage for each in lately]),
+        "in_backlog": sum(vars(pair)["waiting"] for pair in counts),
+        "is_current": found.month == f"{now:%Y-%m}",
+    }
 
 
 def _filters(request: HttpRequest) -> cost_report.Filters:
@@ -80,7 +106,7 @@ def compute(request: HttpRequest) -> HttpResponse:
     """Ask the workers to compute a month. Repeating the request is safe."""
     require(request.user, Right.OPERATE)
     month = request.POST.get("month", "")
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     request_run(month, request.user.get_username(), timezone.now())
     return redirect(f"{reverse('costs')}?month={month}")
@@ -90,7 +116,7 @@ def compute(request: HttpRequest) -> HttpResponse:
 def as_csv(request: HttpRequest) -> HttpResponse:
     """The month's rows as CSV, with the columns of the contract."""
     month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="charges-{month}.csv"'
@@ -102,7 +128,7 @@ def as_csv(request: HttpRequest) -> HttpResponse:
 def as_parquet(request: HttpRequest) -> HttpResponse:
     """The same rows as Parquet."""
     month = request.GET.get("month") or _newest(cost_report.months(timezone.now()))
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     out = BytesIO()
     write_parquet(out, month, _rule(request, month))
@@ -131,7 +157,7 @@ def budget(request: HttpRequest) -> HttpResponse:
     require(request.user, Right.OPERATE)
     form = BudgetForm(request.POST)
     month = request.POST.get("month", "")
-    if not MONTH.fullmatch(month):
+    if not is_month(month):
         return no_month()
     if form.is_valid():
         pair = form.cleaned_data["pair"] or ALL
@@ -142,6 +168,23 @@ def budget(request: HttpRequest) -> HttpResponse:
     else:
         messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
     return redirect(f"{reverse('costs')}?month={month}#budget")
+
+
+@require_POST
+def terms(request: HttpRequest) -> HttpResponse:
+    """Choose how a month, or all months without a choice of their own, are computed."""
+    require(request.user, Right.OPERATE)
+    form, month, of = TermsForm(request.POST), request.POST.get("month", ""), request.POST.get("of", "")
+    if not is_month(month) or of not in (month, ALL_MONTHS):
+        return no_month()
+    if form.is_valid():
+        try:
+            set_terms(of, form.cleaned_data, request.user.get_username(), timezone.now())
+        except JobFailed as error:
+            messages.error(request, str(error))
+    else:
+        messages.error(request, " ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+    return redirect(f"{reverse('costs')}?month={month}#terms")
 
 
 def _newest(known: list[str]) -> str:

@@ -1,5 +1,6 @@
 """The state of the fleet: headline, pairs, entities, workers."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -13,18 +14,32 @@ from dashboard.api.fields import Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.api.schemas import PaceLimit, Pause
-from dashboard.fleet.boards import last_heartbeat, status_counts, status_of, watched_pairs
+from dashboard.fleet.boards import headline_of, last_heartbeat, status_counts, status_of, watched_pairs
 from dashboard.fleet.forms import STATES
+from dashboard.fleet.outlook import outlooks
 from dashboard.fleet.paces import paces
-from dashboard.fleet.status import Status, headline, is_silent, verbs
+from dashboard.fleet.status import Status, is_silent, verbs
 from dashboard.models import EntityHealth, Heartbeat, Pair
+from dashboard.site.snapshot import one_reading
 
 router = Router(tags=["health"])
 Looks = Literal["failed-over", "held", "failing", "unknown", "draining", "healthy"]
 
 
+class Traffic(Schema):
+    """The messages an hour that are expected, with an interval, and the time until the backlog is full if all of them
+    go there. `basis`: what this was derived from; null if nothing was metered lately.
+    """
+
+    messages_per_hour: int | None
+    low: int | None
+    high: int | None
+    basis: str | None
+    full_in_s: float | None
+
+
 class PairState(Schema):
-    """A pair of namespaces and the state of its entities."""
+    """A pair of namespaces and the state of its entities. `backlog_counted_at`: when its messages were counted."""
 
     name: str
     primary_namespace: str
@@ -35,7 +50,9 @@ class PairState(Schema):
     ping_primary_interval_s: float
     entities: dict[Looks, int]
     backlog_messages: int
+    backlog_counted_at: datetime | None
     dead_letters: int
+    traffic: Traffic
     pauses: list[Pause]
     paces: list[PaceLimit]
     is_stalled: bool
@@ -114,17 +131,21 @@ class Me(Schema):
 @router.get("/health", response={200: Health, **PROBLEMS}, operation_id="health")
 def health(request: HttpRequest) -> dict[str, Any]:
     """The headline, and every pair with its entities by status."""
-    now, beat = timezone.now(), last_heartbeat()
-    known = list(watched_pairs(now))
+    with one_reading():
+        return _health(timezone.now())
+
+
+def _health(now: datetime) -> dict[str, Any]:
+    beat, known = last_heartbeat(), list(watched_pairs(now))
     silent = is_silent(beat, now)
-    reported = headline(status_counts(known, now, silent), sum(vars(pair)["waiting"] for pair in known))
+    reported = headline_of(known, now, silent)
     return {
         "status": reported.status,
         "headline": reported.sentence,
         "detail": reported.detail,
         "last_heartbeat_at": beat,
         "is_silent": silent,
-        "pairs": [_pair(pair, now, silent) for pair in known],
+        "pairs": _pairs(known, now, silent),
     }
 
 
@@ -132,15 +153,18 @@ def health(request: HttpRequest) -> dict[str, Any]:
 def pairs(request: HttpRequest) -> list[dict[str, Any]]:
     """All pairs, by name."""
     now = timezone.now()
-    silent = is_silent(last_heartbeat(), now)
-    return [_pair(pair, now, silent) for pair in watched_pairs(now)]
+    with one_reading():
+        silent = is_silent(last_heartbeat(), now)
+        return _pairs(watched_pairs(now), now, silent)
 
 
 @router.get("/pairs/{pair}", response={200: PairState, **PROBLEMS}, operation_id="pair")
 def pair(request: HttpRequest, pair: str) -> dict[str, Any]:
     """One pair."""
-    now, row = timezone.now(), pair_or_404(pair)
-    return _pair(watched_pairs(now).get(pk=row.pk), now, is_silent(last_heartbeat(), now))
+    now = timezone.now()
+    with one_reading():
+        row = pair_or_404(pair)
+        return _pairs(watched_pairs(now).filter(pk=row.pk), now, is_silent(last_heartbeat(), now))[0]
 
 
 @router.get("/entities", response={200: Page[Entity], **PROBLEMS}, operation_id="entities")
@@ -178,16 +202,23 @@ def me(request: HttpRequest) -> dict[str, Any]:
     return {"user": request.user.get_username(), "may": rights}
 
 
+def _pairs(pairs: Iterable[Pair], now: datetime, silent: bool) -> list[dict[str, Any]]:
+    known = list(pairs)
+    ahead = outlooks(known, now)
+    return [_pair(pair, now, silent) | {"traffic": ahead[pair.pk].as_json()} for pair in known]
+
+
 def _pair(pair: Pair, now: datetime, silent: bool) -> dict[str, Any]:
     sums, counted = vars(pair), status_counts([pair], now, silent)  # annotations of watched_pairs
     pauses = list(pair.pauses.all())
     return {name: sums[name] for name in PairState.model_fields if name in sums} | {
         "entities": {status.value: counted[status] for status in Status},
         "backlog_messages": sums["waiting"],
+        "backlog_counted_at": sums["sampled_at"],
         "dead_letters": sums["dead"],
         "pauses": [{"queue": one.queue, "by": one.by, "reason": one.reason, "at": one.at} for one in pauses],
         "paces": _paces(pair),
-        "is_stalled": bool(sums["stalls"]) and not pauses,
+        "is_stalled": bool(sums["stalls"]),
     }
 
 

@@ -19,6 +19,7 @@ from dashboard.models import EntityHealth, FailoverEvent, TopicSubscription
 from dashboard.models.syphon import WHOLE_PAIR
 from dashboard.site.charts import Point
 from dashboard.site.pages import page_or_part
+from dashboard.site.snapshot import from_one_reading
 
 MOST_SUBSCRIPTIONS = 50
 OutagesOf = Callable[[EntityHealth, Sequence[Point], datetime], dict[str, Any]]
@@ -26,6 +27,7 @@ OutagesOf = Callable[[EntityHealth, Sequence[Point], datetime], dict[str, Any]]
 
 
 @require_GET
+@from_one_reading
 def detail(request: HttpRequest, pair: str, path: str, outages_of: OutagesOf) -> HttpResponse:
     """The entity's page; htmx requests return only the live part."""
     entity = get_object_or_404(EntityHealth.objects.select_related("pair"), pair__name=pair, path=path)

@@ -12,11 +12,13 @@ from dashboard.fleet.folders import folders
 from dashboard.fleet.forms import EntityFilter
 from dashboard.models import EntityHealth
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.snapshot import from_one_reading
 
 PAGE = 50
 
 
 @require_GET
+@from_one_reading
 def overview(request: HttpRequest, panel_of: PanelOf) -> HttpResponse:
     """All pairs; htmx requests return only the live part."""
     form = EntityFilter(request.GET)

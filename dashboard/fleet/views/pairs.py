@@ -15,9 +15,11 @@ from dashboard.fleet.paces import paces
 from dashboard.fleet.peaks import SPANS
 from dashboard.fleet.views.overview import PAGE, worst_first
 from dashboard.site.pages import page_or_part, query_without_page
+from dashboard.site.snapshot import from_one_reading
 
 
 @require_GET
+@from_one_reading
 def detail(request: HttpRequest, pair: str, panel_of: PanelOf) -> HttpResponse:
     """The pair's page; htmx requests return only the live part."""
     row = get_object_or_404(watched_pairs(timezone.now()), name=pair)

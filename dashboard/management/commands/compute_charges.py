@@ -1,6 +1,5 @@
 """Compute a month's charges on Spark and store them."""
 
-import re
 import signal
 import sys
 import threading
@@ -12,25 +11,31 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from dashboard.command_line.errors import OneSentenceCommand
-from dashboard.costs.charges import ChargesRequest, close_month, compute_month, take_requested
+from dashboard.costs.charges import ChargesRequest, compute_month, store_result, take_requested
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.storing import close_month
 from dashboard.models import ChargeRun, Invoice
 from dashboard.site.money import money
+from dashboard.site.months import is_month
 
 
 def month(text: str) -> str:
     """A month written YYYY-MM."""
-    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
+    if not is_month(text):
         raise ArgumentTypeError(f"“{text}” is not a month: write it as YYYY-MM, for example 2026-10.")
     return text
+
+
+GIVEN = (
+    *("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month"),
+    *("incremental", "for_all_months"),
+)
 
 
 class Command(OneSentenceCommand):
     """Replaces the month's charges of all billing scopes in one transaction. Needs neither Redis nor PAIRS_FILE."""
 
-    requires_system_checks = ()
-    requires_migrations_checks = False
     help = (
         "Compute the charges of a month from the usage records, on Spark, and store them. "
         "For example: manage.py compute_charges --month 2026-10 --output charges.csv"
@@ -40,6 +45,9 @@ class Command(OneSentenceCommand):
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--month", type=month, help="the calendar month (UTC), YYYY-MM")
         what.add_argument("--wanted", action="store_true", help="the month requested on the page, if any")
+        what.add_argument(
+            "--store", type=Path, metavar="FILE", help="store the result file of a job that ran elsewhere"
+        )
         parser.add_argument(
             "--usage", default="", help="folder or URL with usage/ and connections/ (default: USAGE_DIR)"
         )
@@ -50,17 +58,26 @@ class Command(OneSentenceCommand):
         parser.add_argument(
             "--rule",
             choices=("published", "settlements"),
-            default="published",
-            help="the counting rule shown first: whether settlements are billed (default: published, they are not)",
+            default="",
+            help="the counting rule shown first: whether settlements are billed (default: as chosen before, else "
+            "published, they are not)",
         )
         parser.add_argument(
             "--allocation",
             choices=("time", "pro-rata"),
-            default="time",
-            help="allocation of the included operations: to the first of the month, or to all by share (default: time)",
+            default="",
+            help="allocation of the included operations: to the first of the month, or to all by share (default: as "
+            "chosen before, else time)",
         )
         parser.add_argument(
-            "--hours-in-month", type=int, help="divisor of the connection peaks (default: the calendar's)"
+            "--hours-in-month",
+            type=int,
+            help="divisor of the connection peaks (default: as chosen, else 24 × days)",
+        )
+        parser.add_argument(
+            "--for-all-months",
+            action="store_true",
+            help="record the given rule, allocation, hours, price list and region for all months, not for this one",
         )
         parser.add_argument(
             "--incremental",
@@ -73,27 +90,37 @@ class Command(OneSentenceCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run is marked as interrupted
-        self._compute_wanted() if options["wanted"] else self._compute(options)
+        if options["wanted"]:
+            self._compute_wanted()
+        else:
+            self._finish(self._store(options) if options["store"] else self._compute(options), options)
 
     def _compute_wanted(self) -> None:
         while (run := take_requested(timezone.now())) is not None:
-            request = ChargesRequest(month=run.month, rule=run.rule, allocation=run.allocation, incremental=True)
+            request = ChargesRequest(month=run.month, incremental=True)
             try:
                 self._summary(compute_month(request, self._tell, run))
             except JobFailed as error:  # reported on the page that requested it; the next request is not affected
                 self.stderr.write(f"{run.month}: {error}")
 
-    def _compute(self, options: dict[str, Any]) -> None:
+    def _store(self, options: dict[str, Any]) -> ChargeRun:
+        try:
+            return store_result(options["store"], options["rule"], "command")
+        except JobFailed as error:
+            raise CommandError(str(error)) from None
+
+    def _compute(self, options: dict[str, Any]) -> ChargeRun:
         if options["usage"] and "://" not in options["usage"] and not Path(options["usage"]).is_dir():
             raise CommandError(f"--usage {options['usage']} is not a folder: name the one that contains usage/.")
-        names = ("month", "usage", "prices", "region", "rule", "allocation", "hours_in_month", "incremental")
-        request = ChargesRequest(**{name: options[name] for name in names}, started_by="command")
+        request = ChargesRequest(**{name: options[name] for name in GIVEN}, started_by="command")
         try:
-            run = compute_month(request, self._tell)
+            return compute_month(request, self._tell)
         except JobFailed as error:
             raise CommandError(str(error)) from None
         except KeyboardInterrupt:
             raise CommandError("Interrupted: the charges stored before are unchanged.") from None
+
+    def _finish(self, run: ChargeRun, options: dict[str, Any]) -> None:
         if options["close"]:
             close_month(run.month, timezone.now())
         if options["output"]:
@@ -121,7 +148,11 @@ class Command(OneSentenceCommand):
             self.stdout.write(f"  quarantined: {count} × {reason}")
         for path, reason in counts["rejected"]:
             self.stdout.write(f"  left out: {path} {reason}")
-        if run.details["sample_prices"]:
+        if left_out := run.details.get("not_stored"):
+            self.stdout.write(f"  not stored: {left_out['count']} records, {money(left_out['cents'])} in all")
+            for what, reason in left_out["examples"]:
+                self.stdout.write(f"    {what} {reason}")
+        if run.details.get("sample_prices"):
             self.stdout.write("Priced with the bundled sample list: set PRICES_FILE to the prices of your region.")
         for invoice in Invoice.objects.filter(run=run, rule=run.rule):
             self.stdout.write(f"{invoice.scope}: {money(invoice.cents)} {invoice.currency} ({invoice.rule})")

@@ -43,7 +43,7 @@ class Command(OneSentenceCommand):
         now = timezone.now()
         pair, month = options["pair"], f"{now:%Y-%m}"
         try:
-            prices = present.prices(month)
+            prices = present.chosen_prices(month)
             priced = tariff(pair, prices, month)
         except JobFailed as error:
             raise CommandError(str(error)) from None

@@ -6,19 +6,18 @@ import os
 import sys
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from dashboard.command_line.errors import OneSentenceCommand
 from dashboard.demo.errors import DemoError
 from dashboard.demo.stage import DemoOptions
+from dashboard.site.places import manage
 
 
 class Command(OneSentenceCommand):
     """Replaces this process, so that output and exit status are those of the other command."""
 
     help = "Run a command of manage.py with the settings of the demo, for example: in_demo pairing status"
-    requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own form
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command, and its options")
@@ -26,8 +25,7 @@ class Command(OneSentenceCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["words"]:
             raise CommandError("Name a command: in_demo pairing status, for example.")
-        manage = str(settings.BASE_DIR / "manage.py")
-        words = [sys.executable, manage, *options["words"]]
+        words = manage(*options["words"])
         os.execve(sys.executable, words, {**os.environ, **_settings()})  # noqa: S606 - the words are the caller's own
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.conftest import free_port
+from tests.conftest import PATIENCE_MS, free_port
 from tests.dashboard.served import PASSWORD as LOCAL_PASSWORD
 from tests.dashboard.served import ROOT, environment_of, serve
 
@@ -71,7 +71,7 @@ def place(tmp_path_factory, redis_url) -> Iterator[Place]:
 @pytest.fixture
 def page(browser, place):
     context = browser.new_context()
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.goto(place.address)
     yield page

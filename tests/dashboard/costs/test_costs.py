@@ -16,8 +16,9 @@ from django.db import IntegrityError
 from django.test import Client
 from django.utils import timezone
 
-from dashboard.costs.charges import ChargesRequest, close_month, compute_month, store
+from dashboard.costs.charges import ChargesRequest, compute_month
 from dashboard.costs.jobs import JobFailed
+from dashboard.costs.storing import close_month, store
 from dashboard.models import Adjustment, Charge, ChargeRun, ClosedMonth, Invoice
 from tests.dashboard.markup import one_line
 

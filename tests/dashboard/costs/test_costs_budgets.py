@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from dashboard.costs import current_month as present
 from dashboard.costs.budgets import raise_alerts, set_budget
-from dashboard.costs.charges import close_month, store
 from dashboard.costs.current_month import Prices
 from dashboard.costs.price_tiers import Tier
+from dashboard.costs.storing import close_month, store
 from dashboard.models import AuditEntry, Budget, BudgetAlert, ChargeRun
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.markup import one_line

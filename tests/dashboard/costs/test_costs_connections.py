@@ -11,10 +11,10 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from dashboard.costs.azure_metrics import read_metrics
-from dashboard.costs.charges import store
 from dashboard.costs.measured_connections import compare
 from dashboard.costs.reconciliation import against_bill, take_statement
 from dashboard.costs.statements import Parsed, StatementError
+from dashboard.costs.storing import store
 from dashboard.models import ChargeRun, ConnectionDay
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.costs.test_costs_reconcile import bill

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.costs.charges import store
 from dashboard.costs.explanation import explain
+from dashboard.costs.storing import store
 from dashboard.models import Charge, Invoice
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line, new_run
 from tests.dashboard.markup import one_line

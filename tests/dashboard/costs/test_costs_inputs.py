@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.costs.charges import depths_for, may_keep_hours, namespaces_for, store
+from dashboard.costs.charges import depths_for, may_keep_hours, namespaces_for
+from dashboard.costs.storing import store
 from dashboard.models import BacklogQueue, BacklogRollup, ChargeRun, DepthSample, Pair, PairDepth
 
 pytestmark = pytest.mark.django_db

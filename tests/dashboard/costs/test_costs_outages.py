@@ -13,7 +13,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dashboard.costs import report as cost_report
-from dashboard.costs.charges import outages_for, store
+from dashboard.costs.charges import outages_for
+from dashboard.costs.storing import store
 from dashboard.models import Availability, ChargeRun, EntityHealth, FailoverEvent, Outage, Pair
 from tests.dashboard.costs.test_costs import BASE, RUN, invoice, line
 from tests.dashboard.markup import one_line

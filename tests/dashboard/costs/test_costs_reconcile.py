@@ -12,8 +12,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from dashboard.costs.charges import store
 from dashboard.costs.reconciliation import CENT, WHOLE, Range, against_bill, against_metrics, take_statement
+from dashboard.costs.storing import store
 from dashboard.models import Adjustment, AuditEntry, ChargeRun, Invoice, Statement
 from tests.dashboard.costs.test_costs import MONTH, RUN, invoice, line
 from tests.dashboard.costs.test_costs_statements import RESOURCE, SYSTEM, metric, rows

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from dashboard.fleet import projection
+from dashboard.fleet import metered, projection
 from dashboard.fleet.peaks import roll_up
 from dashboard.fleet.pruning import prune
 from dashboard.incidents.folding import LONGEST, drain, drained, incidents
@@ -14,6 +14,7 @@ from dashboard.models import AuditEntry, FailoverEvent
 from dashboard.site.redis import shared_state
 from pairing.fleet.shared_health import PingRecord
 from tests.dashboard.conftest import NOW
+from tests.dashboard.fleet.test_metered import record
 from tests.dashboard.fleet.test_projection import Queue, event
 from tests.dashboard.markup import one_line
 
@@ -104,6 +105,13 @@ def test_the_time_left_follows_from_the_rate_so_far():
     assert (reported.peak, reported.waiting) == (1000, 800)
     assert reported.rate == pytest.approx(10)
     assert reported.left == timedelta(seconds=80)
+
+
+def test_the_rate_of_a_drain_leaves_its_pause_out():
+    (one,) = incidents([at(0, "failed_over"), at(60, "recovered")], FIVE_S)
+    samples = depth((60, 400), (70, 300), (80, 300), (110, 300), (120, 200))
+
+    assert drain(one, samples, NOW + timedelta(seconds=121)).rate == 10
 
 
 @pytest.mark.parametrize("samples", [depth((60, 100), (70, 100)), depth((60, 100), (70, 120)), depth((65, 100))])
@@ -227,6 +235,19 @@ def test_the_json_has_what_a_post_mortem_needs(story, as_role):
     assert [waiting for _, waiting in reported["depth"]] == [40, 400, 100, 0]
 
 
+def test_the_messages_of_the_entity_are_counted_apart_from_those_of_others_and_of_other_times(story, as_role):
+    minute = timedelta(minutes=1)
+    began = FailoverEvent.objects.get(kind="failed_over").time.replace(second=0, microsecond=0)
+    sends = [record(began, 400, kind="send_backlog"), record(began + minute, 398, kind="syphon_send")]
+    sends += [record(began, 50, kind="send_backlog", entity="payments"), record(began - minute, 9, kind="send_backlog")]
+    metered.store(sends, timezone.now())
+
+    reported = as_role("viewer").get(f"/pairs/contoso/incidents/{story}.json").json()
+    assert reported["moved"] == {"to_backlog": 400, "to_primary": 398}
+    page = one_line(as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text)
+    assert "400 sent to the backlog, 398 sent to the primary by the syphon, 0 waiting" in page
+
+
 def test_pings_are_reported_for_the_failover_they_belong_to_alone(story, as_role):
     def reported(identity):
         return as_role("viewer").get(f"/pairs/contoso/incidents/{identity}.json").json()["pings"]
@@ -240,8 +261,8 @@ def test_pings_are_reported_for_the_failover_they_belong_to_alone(story, as_role
     assert (reported(story)["count"], reported("7" * 32)["count"]) == (4, 0)
 
     projection.record_pings("contoso", {"orders": PingRecord(now, False, "tonight's", 1, None)})
-    assert (reported(story), reported("7" * 32)["reason"]) == (None, "tonight's")
-    assert "orders has failed over again since" in as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
+    assert (reported(story)["count"], reported("7" * 32)["reason"]) == (4, "tonight's")
+    assert "has failed over again since" not in as_role("viewer").get(f"/pairs/contoso/incidents/{story}/").text
 
 
 def test_the_json_says_what_holds_up_the_way_home(pair, redis_here, alive, as_role):

@@ -191,6 +191,7 @@ def test_a_process_says_what_is_missing_in_one_sentence(tmp_path, command, varia
     assert "Traceback" not in ran.stderr + ran.stdout
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["migrate", "createsuperuser --username a --email a@b.example --noinput"])
 @pytest.mark.parametrize("url", ["postgres://u:hunter2@127.0.0.1:1/n", "postgres://u:hunter2@127.0.0.1/n?colour=red"])
 def test_djangos_own_commands_say_what_is_wrong_with_the_database(tmp_path, command, url):

@@ -1,0 +1,197 @@
+"""The result file of a charges run: read, and checked record by record for what the database can store.
+
+A record that cannot be stored is left out with a reason, so that no single record keeps the month from being stored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from django.db import models
+
+from dashboard.costs.jobs import JobFailed
+
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+ESCAPED = "\\u"
+LARGEST = 2**63 - 1
+LARGEST_POSITIVE = 2**31 - 1
+EXAMPLES = 20
+Stored = TypeVar("Stored", bound=models.Model)
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What could not be stored: how many records, the cents of those that are rows of an invoice, and examples."""
+
+    count: int = 0
+    cents: int = 0
+    examples: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, what: str, reason: str, cents: object = 0) -> None:
+        self.count += 1
+        self.cents += cents if isinstance(cents, int) else 0
+        if len(self.examples) < EXAMPLES:
+            self.examples.append((what[:300], reason))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"count": self.count, "cents": self.cents, "examples": self.examples}
+
+
+class Rows:
+    """Checked rows for the database, by model: without those that cannot be stored and those with a known key."""
+
+    def __init__(self, left_out: LeftOut) -> None:
+        self.left_out = left_out
+        self._seen: set[tuple[object, ...]] = set()
+
+    def row(self, model: type[Stored], key: tuple[str, ...], **values: Any) -> Stored | None:
+        """The row, not yet stored; None if it cannot be, which is noted. `key`: the fields that make it unique."""
+        reason = self._reason(model, key, values)
+        if reason:
+            what = " ".join(str(values.get(name)) for name in key)
+            self.left_out.add(f"{model._meta.verbose_name} {what}", reason, values.get("cents"))
+            return None
+        return model(**values)
+
+    def _reason(self, model: type[models.Model], key: tuple[str, ...], values: Mapping[str, Any]) -> str:
+        checks, required = _checks(model), _required(model)
+        if unknown := sorted(values.keys() - {each.name for each in model._meta.fields}):
+            return f"has the unknown field {unknown[0]}"
+        if missing := sorted(required - values.keys()):
+            return f"has no {missing[0]}"
+        for name, value in values.items():
+            if name in checks and (reason := checks[name](value)):
+                return f"{name} {reason}"
+        identity = (model, *(str(values.get(name)) for name in key))
+        if identity in self._seen:
+            return "is there twice"
+        self._seen.add(identity)
+        return ""
+
+
+@cache
+def _required(model: type[models.Model]) -> frozenset[str]:
+    return frozenset(
+        each.name
+        for each in model._meta.fields
+        if not (each.primary_key or each.null or each.has_default() or each.blank)
+    )
+
+
+@cache
+def _checks(model: type[models.Model]) -> dict[str, Callable[[Any], str]]:
+    """For each field of the model that is filled from a record: why a value does not fit; empty if it does."""
+    return {each.name: check for each in model._meta.fields if (check := _check_of(each)) is not None}
+
+
+def _check_of(of: models.Field[Any, Any]) -> Callable[[Any], str] | None:
+    check: Callable[[Any], str]
+    match of:
+        case models.CharField() | models.TextField():
+            check = _text_check(of.max_length)
+        case models.PositiveIntegerField():
+            check = _whole_check(0, LARGEST_POSITIVE)
+        case models.BigIntegerField():
+            check = _whole_check(-LARGEST, LARGEST)
+        case models.FloatField():
+            check = _number_problem
+        case models.DateTimeField():
+            check = _moment_problem
+        case models.DateField():
+            check = _date_problem
+        case _:
+            return None
+    return (lambda value: "" if value is None else check(value)) if of.null else check
+
+
+def _text_check(longest: int | None) -> Callable[[Any], str]:
+    def problem(value: Any) -> str:
+        if not isinstance(value, str):
+            return "is not a text"
+        return f"has {len(value)} characters, more than {longest}" if longest and len(value) > longest else ""
+
+    return problem
+
+
+def _whole_check(least: int, most: int) -> Callable[[Any], str]:
+    def problem(value: Any) -> str:
+        if not isinstance(value, int) or isinstance(value, bool):
+            return "is not a whole number"
+        return "" if least <= value <= most else "is a number that cannot be stored"
+
+    return problem
+
+
+def _number_problem(value: Any) -> str:
+    return "" if isinstance(value, int | float) and math.isfinite(value) else "is not a number"
+
+
+def _moment_problem(value: Any) -> str:
+    return "" if isinstance(value, datetime) or _parses(datetime.fromisoformat, value) else "is not a time"
+
+
+def _date_problem(value: Any) -> str:
+    return "" if isinstance(value, date) or _parses(date.fromisoformat, value) else "is not a date"
+
+
+def _parses(parse: Callable[[str], date], value: Any) -> bool:
+    try:
+        found = parse(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(found, datetime) or found.tzinfo is not None
+
+
+def records_in(result: Path, *, is_complete: bool = False) -> Iterator[dict[str, Any]]:
+    """The records of the file, the `run` first. Raises JobFailed if it is not such a file.
+
+    `is_complete`: whether the last record must say how many there are, as the job writes it.
+    """
+    count, last = 0, dict[str, Any]()
+    try:
+        with result.open(encoding="utf-8") as lines:
+            for count, line in enumerate(lines, 1):
+                last = _record(line, count)
+                yield last.copy()
+    except OSError as error:
+        raise JobFailed(f"The result {result} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # also of the encoding
+        raise JobFailed(f"The result {result} cannot be stored: line {count or 1} is not a record.") from error
+    if not count:
+        raise JobFailed(f"The result {result} is empty.")
+    if is_complete and (last.get("record") != "end" or last.get("records") != count - 1):
+        raise JobFailed(f"The result {result} is not complete: copy it again, or run the job again.")
+
+
+def _record(line: str, number: int) -> dict[str, Any]:
+    found: Any = json.loads(line, parse_constant=_no_number)
+    if not isinstance(found, dict) or not isinstance(found.get("record"), str):
+        raise ValueError("not a record")
+    if (number == 1) != (found["record"] == "run"):
+        raise ValueError("the run is the first record")
+    record: dict[str, Any] = _storable(found) if ESCAPED in line else found
+    return record
+
+
+def _storable(value: Any) -> Any:
+    match value:
+        case str():
+            return UNSTORABLE.sub("\ufffd", value)
+        case dict():
+            return {_storable(key): _storable(each) for key, each in value.items()}
+        case list():
+            return [_storable(each) for each in value]
+    return value
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")

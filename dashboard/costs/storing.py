@@ -1,0 +1,183 @@
+"""The result of a charges run in the database: a month's charges replaced whole, or adjusted if it is closed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import models, transaction
+from django.utils import timezone
+
+from dashboard.costs.budgets import raise_alerts
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.result_file import LeftOut, Rows, records_in
+from dashboard.models import (
+    Adjustment,
+    Availability,
+    BacklogRollup,
+    Charge,
+    ChargeRun,
+    ClosedMonth,
+    ConnectionDay,
+    DailyCharge,
+    Invoice,
+    Outage,
+)
+
+CHUNK = 1_000
+NOTHING: Mapping[str, Any] = {}
+ROLLUP_KEY = ("pair", "queue", "begins_at", "is_day")
+COUNTS = {"read", "accepted", "copies", "quarantined", "reasons", "rejected"}
+
+
+def finish(run: ChargeRun, status: ChargeRun.Status, error: str = "") -> None:
+    """Close the run with its outcome."""
+    run.status, run.error, run.finished_at = status, error, timezone.now()
+    run.save(update_fields=["status", "error", "finished_at", "details"])
+
+
+@transaction.atomic
+def store(run: ChargeRun, result: Path, known: Mapping[str, Any] = NOTHING, *, is_complete: bool = False) -> None:
+    """Replace the month's charges of all scopes by the result, and close the run. Raises JobFailed.
+
+    The invoices of a closed month do not change: differences are added as adjustments. Records that cannot be stored
+    are left out and counted in the run's details, to which the `known` are added. `is_complete`: the file must have its
+    last record.
+    """
+    records = records_in(result, is_complete=is_complete)
+    run.details = _details(next(records), is_complete=is_complete) | dict(known)
+    storing = _Storing(run)
+    for record in records:
+        storing.take(record)
+    storing.save()
+    if storing.left_out.count:
+        run.details["not_stored"] = storing.left_out.details
+    raise_alerts(run.month, run.rule, timezone.now())
+    run.stage, run.share = "stored", 1.0
+    run.save(update_fields=["stage", "share"])
+    finish(run, ChargeRun.Status.SUCCEEDED)
+
+
+def _details(record: Mapping[str, Any], *, is_complete: bool) -> dict[str, Any]:
+    counts, prices = record.get("counts"), record.get("prices")
+    if is_complete and not (isinstance(counts, dict) and counts.keys() >= COUNTS and isinstance(prices, list)):
+        raise JobFailed("The result does not begin with a description of its run.")
+    return {key: value for key, value in record.items() if key != "record"}
+
+
+class _Storing:
+    """The rows of one result, collected from its records, and then saved."""
+
+    def __init__(self, run: ChargeRun) -> None:
+        self.run = run
+        self.left_out = LeftOut()
+        self.rows = Rows(self.left_out)
+        self.closing = ClosedMonth.objects.filter(month=run.month).first()
+        of_month = Invoice.objects.filter(month=run.month)
+        self.closed = {(each.scope, each.rule): each for each in of_month.filter(closed_at__isnull=False)}
+        of_month.filter(closed_at__isnull=True).delete()
+        self.now_due: dict[int, list[Charge]] = {each.pk: [] for each in self.closed.values()}
+        self.found: dict[type[models.Model], list[models.Model]] = defaultdict(list)
+        self.invoice: Invoice | None = None
+
+    def take(self, record: dict[str, Any]) -> None:
+        """Check one record and keep it."""
+        month = {"month": self.run.month}
+        match record.pop("record"):
+            case "invoice":
+                self.invoice = self._invoice(record)
+            case "line" if self.invoice:
+                self._line(self.invoice, record)
+            case "day" if self.invoice and not self.invoice.closed_at:
+                record["billing_units"] = record.pop("units")
+                self._keep(DailyCharge, ("invoice", "date", "kind"), record | {"invoice": self.invoice})
+            case "line" | "day" as what if not self.invoice:
+                self.left_out.add(str(what), "its invoice is not stored", record.get("cents"))
+            case "episode":
+                self._keep(Outage, ("pair", "entity", "started_at"), record | month | {"run": self.run})
+            case "availability":
+                self._keep(Availability, ("pair", "entity"), record | month)
+            case "rollup":
+                self._keep(BacklogRollup, ROLLUP_KEY, record | month)
+            case "peaks":
+                self._keep(ConnectionDay, ("date", "scope", "namespace"), record)
+
+    def _keep(self, model: type[models.Model], key: tuple[str, ...], values: dict[str, Any]) -> None:
+        row = self.rows.row(model, key, **values)
+        if row is not None:
+            self.found[model].append(row)
+
+    def _invoice(self, record: dict[str, Any]) -> Invoice | None:
+        checked = self.rows.row(Invoice, ("month", "scope", "rule"), **record, run=self.run)
+        if checked is None or checked.month != self.run.month:
+            return None
+        place = (checked.scope, checked.rule)
+        if self.closing and place not in self.closed:
+            self.closed[place] = _nothing_owed(self.run, record, self.closing)
+            self.now_due[self.closed[place].pk] = []
+        if place in self.closed:
+            return self.closed[place]
+        checked.save()
+        return checked
+
+    def _line(self, invoice: Invoice, record: dict[str, Any]) -> None:
+        record["billing_units"], record["included_units"] = record.pop("units"), record.pop("included")
+        key = ("invoice", "namespace", "entity", "kind", "pair")
+        charge = self.rows.row(Charge, key, **record, invoice=invoice)
+        if charge is not None:
+            due = self.now_due.get(invoice.pk)
+            (self.found[Charge] if due is None else due).append(charge)
+
+    def save(self) -> None:
+        """Replace what the month has by what was kept."""
+        month = self.run.month
+        Outage.objects.filter(month=month).delete()
+        Availability.objects.filter(month=month).delete()
+        ConnectionDay.objects.filter(statement=None, date__startswith=month).delete()
+        _save_rollups(self.found.pop(BacklogRollup, []))
+        for model, rows in self.found.items():
+            model._default_manager.bulk_create(rows, batch_size=CHUNK)
+        for known in self.closed.values():
+            adjust(known, self.now_due[known.pk], self.run)
+
+
+def _save_rollups(rollups: Iterable[models.Model]) -> None:
+    """Store the rollups. Recomputed periods replace the stored ones; periods whose samples are gone remain."""
+    BacklogRollup._default_manager.bulk_create(
+        rollups,  # type: ignore[arg-type]
+        batch_size=CHUNK,
+        update_conflicts=True,
+        unique_fields=ROLLUP_KEY,
+        update_fields=["samples", "deepest", "p50", "p95"],
+    )
+
+
+def adjust(invoice: Invoice, due: Iterable[Charge], run: ChargeRun) -> None:
+    """Add the difference between the present rows of a closed invoice and its rows with earlier adjustments."""
+    key = ("namespace", "entity", "kind", "pair")
+    difference: dict[tuple[str, ...], int] = defaultdict(int)
+    for sign, rows in ((1, due), (-1, invoice.charges.all()), (-1, invoice.adjustments.all())):
+        for row in rows:
+            difference[tuple(getattr(row, name) for name in key)] += sign * row.cents
+    now = timezone.now()
+    Adjustment.objects.bulk_create(
+        Adjustment(invoice=invoice, run=run, cents=cents, made_at=now, **dict(zip(key, place, strict=True)))
+        for place, cents in sorted(difference.items())
+        if cents
+    )
+
+
+def _nothing_owed(run: ChargeRun, record: Mapping[str, Any], closing: ClosedMonth) -> Invoice:
+    """The invoice of a billing scope that had no charges when its month was closed; all of it is adjustments."""
+    nothing = {"cents": 0, "exact": "0", "units": 0, "tiers": [0] * len(record["tiers"]), "unpriced_bytes": 0}
+    return Invoice.objects.create(run=run, **{**record, **nothing}, closed_at=closing.closed_at)
+
+
+@transaction.atomic
+def close_month(month: str, now: datetime) -> int:
+    """Close the month, even if it is empty; later changes are adjustments. Returns the invoices that were open."""
+    ClosedMonth.objects.get_or_create(month=month, defaults={"closed_at": now})
+    return Invoice.objects.filter(month=month, closed_at__isnull=True).update(closed_at=now)

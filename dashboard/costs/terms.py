@@ -1,0 +1,135 @@
+"""The terms of a month: counting rule, allocation, hours and price list, as operators chose them.
+
+What was chosen for a month, or for all months, holds for every run: that of the night, that of the page and that of a
+shell. A closed month keeps the terms and the price rows with which it was closed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from django.db import transaction
+
+from dashboard.costs.jobs import JobFailed
+from dashboard.models import AuditEntry, ClosedMonth, CostTerms, Invoice
+from dashboard.models.cost_terms import ALL_MONTHS
+
+CHOSEN = ("rule", "allocation", "hours_in_month", "prices", "region")
+NAMES = {"hours_in_month": "hours in the month", "prices": "price list"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How a month is computed. Empty `prices`: PRICES_FILE, else the sample; no `hours_in_month`: the calendar's."""
+
+    rule: str = "published"
+    allocation: str = "time"
+    hours_in_month: int | None = None
+    prices: str = ""
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedTerms:
+    """The terms with which a month was closed, with its price rows."""
+
+    rule: str
+    allocation: str
+    hours_in_month: int | None
+    rows: Sequence[Mapping[str, str]]
+    is_sample: bool
+
+    def write_prices(self, folder: Path) -> str:
+        """Write the price rows as a price list; returns its path, empty if the rows are not known."""
+        if not self.rows:
+            return ""
+        path = folder / "prices-of-closed-month.json"
+        path.write_text(json.dumps({"Items": [_item(row) for row in self.rows]}), encoding="utf-8")
+        return str(path)
+
+    @property
+    def region(self) -> str:
+        return next((row["region"] for row in self.rows if row.get("region")), "")
+
+
+def _item(row: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "meterName": row["meter"],
+        "skuName": row["meter"].split()[0],
+        "unitOfMeasure": row["unit"],
+        "tierMinimumUnits": row["from"],
+        "retailPrice": row["price"],
+        "currencyCode": row["currency"],
+        "armRegionName": row.get("region", ""),
+        "effectiveStartDate": row.get("valid_from", ""),
+    }
+
+
+def terms_of(month: str) -> Terms:
+    """The terms of the month: each as chosen for it, else as chosen for all months, else the default."""
+    found = Terms()
+    rows = {row.month: row for row in CostTerms.objects.filter(month__in=(ALL_MONTHS, month))}
+    for row in filter(None, (rows.get(ALL_MONTHS), rows.get(month))):
+        found = replace(found, **{name: value for name in CHOSEN if (value := getattr(row, name))})
+    return found
+
+
+def closed_terms(month: str) -> ClosedTerms | None:
+    """The terms with which the month was closed; None if it is open, or was closed without any invoice."""
+    closed = Invoice.objects.filter(month=month, closed_at__isnull=False).select_related("run").order_by("run_id")
+    invoice = closed.first()
+    if invoice is None:
+        return None
+    details = invoice.run.details
+    return ClosedTerms(
+        rule=invoice.run.rule,
+        allocation=invoice.allocation,
+        hours_in_month=details.get("hours_in_month"),
+        rows=details.get("prices") or [],
+        is_sample=bool(details.get("sample_prices")),
+    )
+
+
+def refuse_other_terms(month: str, closed: ClosedTerms, given: Mapping[str, Any]) -> None:
+    """Refuses terms of a closed month that differ from those with which it was closed. Raises JobFailed."""
+    kept = {"allocation": closed.allocation, "hours_in_month": closed.hours_in_month}
+    other = [name for name, value in given.items() if name != "rule" and value and kept.get(name) != value]
+    if other:
+        names = ", ".join(NAMES.get(name, name) for name in other)
+        raise JobFailed(f"{month} is closed and keeps its terms, but others were given: {names}.")
+
+
+@transaction.atomic
+def set_terms(month: str, chosen: Mapping[str, Any], person: str, now: datetime) -> bool:
+    """Record what was chosen for a month or for all (`*`); an empty value takes the choice back. Audited.
+
+    Returns whether anything changed. Raises JobFailed for a closed month.
+    """
+    if ClosedMonth.objects.filter(month=month).exists():
+        raise JobFailed(f"{month} is closed and keeps its terms.")
+    known = CostTerms.objects.filter(month=month).first() or CostTerms(month=month)
+    changed = {name: value for name, value in chosen.items() if (getattr(known, name) or None) != (value or None)}
+    if not changed:
+        return False
+    for name, value in changed.items():
+        setattr(known, name, value or (None if name == "hours_in_month" else ""))
+    known.set_by, known.set_at = person, now
+    known.save()
+    detail = ", ".join(f"{NAMES.get(name, name)}: {value or 'as for all months'}" for name, value in changed.items())
+    AuditEntry(
+        request_id=str(uuid4()),
+        at=now,
+        operator=person,
+        verb="set_cost_terms",
+        pair="*",
+        target=month,
+        outcome="done",
+        detail=detail,
+    ).save()
+    return True

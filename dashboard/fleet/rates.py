@@ -1,0 +1,190 @@
+"""The forecast of traffic: messages per hour from the last minutes and from earlier days. Pure: no I/O, no clock.
+
+While messages flow, the last minutes say how many there are, and earlier days how that changes in the next hours. While
+none flow, the same hours of earlier days are expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+from math import sqrt
+from statistics import mean, stdev
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+LATEST, LONGER = timedelta(minutes=15), timedelta(hours=1)
+"""The last minutes, and how far back they reach if they have few messages."""
+FEW = 60
+DAYS = 7
+"""The number of earlier days that are compared."""
+ARRIVED = timedelta(seconds=30)
+"""Processes report a minute at most this long after its end."""
+PARTS = 5
+LONGEST = timedelta(days=3650)
+Counts = Mapping[datetime, int]
+"""Messages by start of a minute or an hour; those without messages may be missing."""
+
+
+class Basis(StrEnum):
+    """What a rate was derived from."""
+
+    LATEST = "latest"
+    EARLIER_DAYS = "earlier_days"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Messages per hour that are expected over the next hours, and an interval.
+
+    `over`: the length of the last minutes; `days`: the number of earlier days, 0 if there are none.
+    """
+
+    per_hour: float
+    low: float
+    high: float
+    basis: Basis
+    over: timedelta = LATEST
+    days: int = 0
+
+    @property
+    def words(self) -> str:
+        """What it was derived from, after "as"."""
+        if self.basis is Basis.LATEST:
+            return f"in the last {round(self.over / MINUTE)} minutes"
+        return f"at this time of the last {self.days} days" if self.days > 1 else "at this time of the day before"
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The messages sent so far: by minute for the last hour or longer, by hour for earlier days."""
+
+    minutes: Counts
+    hours: Counts
+
+    def expected(self, now: datetime, ahead: timedelta = HOUR) -> Expected | None:
+        """The average over the time ahead; None if nothing is known."""
+        latest, days = self._latest(now), self._days(now)
+        if latest is None:
+            return self._as_before(now, ahead, days)
+        rhythm = _rhythm(self.hours, days)
+        then, soon = _per_hour(rhythm, now - latest.over, latest.over), _per_hour(rhythm, now, ahead)
+        change = soon / then if then and soon else 1.0
+        return Expected(
+            per_hour=latest.per_hour * change,
+            low=latest.low * change,
+            high=latest.high * change,
+            basis=Basis.LATEST,
+            over=latest.over,
+            days=len(days) if change != 1.0 else 0,
+        )
+
+    def lasts(self, room: float, now: datetime) -> timedelta | None:
+        """How long so many messages take to arrive; None if nothing is known. At most ten years."""
+        day = self.expected(now, DAY)
+        if day is None or not day.per_hour:
+            return None
+        whole, left = divmod(room, day.per_hour * 24)
+        took = DAY * min(whole, LONGEST / DAY)
+        for hours in range(1, 25):
+            soon = self.expected(now, HOUR * hours)
+            arrived = soon.per_hour * hours if soon else 0.0
+            if arrived >= left:
+                return min(took + HOUR * hours * (left / arrived if arrived else 0), LONGEST)
+        return min(took + DAY, LONGEST)
+
+    def _latest(self, now: datetime) -> Expected | None:
+        """The rate of the last minutes; None without messages."""
+        end = _minute(now - ARRIVED)
+        if not _sum(self.minutes, end - LATEST, end):
+            return None
+        over = LATEST if _sum(self.minutes, end - LATEST, end) >= FEW else LONGER
+        begin = max(end - over, self._first(end))
+        over = end - begin
+        count = _sum(self.minutes, begin, end)
+        per_hour = count / (over / HOUR)
+        parts = [_sum(self.minutes, *part) / ((part[1] - part[0]) / HOUR) for part in _parts(begin, end)]
+        by_chance = sqrt(count) / (over / HOUR)
+        spread = 2 * max(by_chance, stdev(parts) / sqrt(len(parts)) if len(parts) > 1 else 0.0)
+        low, high = max(0.0, per_hour - spread), per_hour + spread
+        return Expected(per_hour=per_hour, low=low, high=high, basis=Basis.LATEST, over=over)
+
+    def _first(self, end: datetime) -> datetime:
+        """Since when an entity is known to send: its first minute is left out, which is not a whole one."""
+        if any(count for at, count in self.hours.items() if at + HOUR <= end - LONGER):
+            return end - LONGER
+        first = min(at for at, count in self.minutes.items() if count)
+        return first + MINUTE if end - first > 2 * MINUTE else min(first, end - MINUTE)
+
+    def _as_before(self, now: datetime, ahead: timedelta, days: list[datetime]) -> Expected | None:
+        """What the same hours of earlier days had."""
+        if not days:
+            return None
+        found = [_between(self.hours, day + (now - _day(now)), ahead) / (ahead / HOUR) for day in days]
+        return Expected(per_hour=mean(found), low=min(found), high=max(found), basis=Basis.EARLIER_DAYS, days=len(days))
+
+    def _days(self, now: datetime) -> list[datetime]:
+        """The earlier days with the whole time of the day known: from the first one with messages."""
+        known = [at for at, count in self.hours.items() if count]
+        if not known:
+            return []
+        first = _day(min(known)) if min(known) - _day(min(known)) < HOUR else _day(min(known)) + DAY
+        days = (_day(now) - DAY * back for back in range(DAYS, 0, -1))
+        return [day for day in days if day >= first]
+
+
+def rate_of(expected: Expected | None) -> float:
+    """Messages per hour, 0 if nothing is known."""
+    return expected.per_hour if expected else 0.0
+
+
+def _rhythm(hours: Counts, days: Iterable[datetime]) -> list[float]:
+    """The mean number of messages by hour of the day; empty if no day is known."""
+    found = [[hours.get(day + HOUR * hour, 0) for hour in range(24)] for day in days]
+    return [mean(one) for one in zip(*found, strict=True)]
+
+
+def _per_hour(rhythm: list[float], begin: datetime, length: timedelta) -> float:
+    """The average of a daily rhythm over a time; 0 if there is none."""
+    if not rhythm:
+        return 0.0
+    total = sum(rhythm[at.hour] * (until - at) / HOUR for at, until in _hours(begin, begin + length))
+    return total / (length / HOUR)
+
+
+def _between(hours: Counts, begin: datetime, length: timedelta) -> float:
+    """The messages of a time, if they are spread evenly over each hour."""
+    spans = _hours(begin, begin + length)
+    return sum(hours.get(_hour(at), 0) * ((until - at) / HOUR) for at, until in spans)
+
+
+def _hours(begin: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """The parts of a time within each hour."""
+    while begin < end:
+        until = min(_hour(begin) + HOUR, end)
+        yield begin, until
+        begin = until
+
+
+def _parts(begin: datetime, end: datetime) -> list[tuple[datetime, datetime]]:
+    minutes = round((end - begin) / MINUTE)
+    edges = [begin + MINUTE * (minutes * part // PARTS) for part in range(PARTS + 1)]
+    return [(one, other) for one, other in pairwise(edges) if one < other]
+
+
+def _sum(counts: Counts, begin: datetime, end: datetime) -> int:
+    return sum(count for at, count in counts.items() if begin <= at < end)
+
+
+def _minute(at: datetime) -> datetime:
+    return at.replace(second=0, microsecond=0)
+
+
+def _hour(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
+def _day(at: datetime) -> datetime:
+    return at.replace(hour=0, minute=0, second=0, microsecond=0)

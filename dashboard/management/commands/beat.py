@@ -1,0 +1,10 @@
+"""The process that triggers the tasks of the workers."""
+
+from dashboard.command_line.programs import ProgramCommand
+
+
+class Command(ProgramCommand):
+    """One is needed; a second one does no harm."""
+
+    help = "Run Celery's beat, which triggers the tasks of the workers."
+    program = ("celery", "-A", "workers", "beat")

@@ -1,0 +1,132 @@
+"""What senders send: each turn is a pure function of seed, sender and number, so that a killed sender can repeat it."""
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
+
+from tests.campaign.plan import ORDERED
+
+IDENTITY = "campaign-id"
+"""The application property by which a message is known, whatever its message id is."""
+FORMS = {"single": 6, "list": 2, "batch": 2, "schedule": 1}
+TARGETS = {"orders": 3, "payments": 2, "sessions": 3, "events": 2}
+SESSIONS = 2
+MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789000, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One message before it is sent."""
+
+    identity: str
+    body: bytes
+    properties: Mapping[str, Any]
+    message_id: str | None
+    session_id: str | None
+    subject: str
+
+    def message(self) -> ServiceBusMessage:
+        """A new message with this content."""
+        return ServiceBusMessage(
+            self.body,
+            application_properties={**self.properties, IDENTITY: self.identity},
+            message_id=self.message_id,
+            session_id=self.session_id,
+            subject=self.subject,
+            content_type="application/octet-stream",
+            correlation_id=f"of {self.identity}",
+        )
+
+    @property
+    def digest(self) -> str:
+        """What must arrive, as `digest_of` finds it."""
+        return _digest(
+            [self.body, self.session_id, self.subject, "application/octet-stream", f"of {self.identity}"],
+            {**self.properties, IDENTITY: self.identity},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One call of a sender."""
+
+    number: int
+    target: str
+    form: str
+    letters: tuple[Letter, ...]
+    schedule_s: float = 0.0
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is repeated until it is accepted, because the next ones must follow it."""
+        return self.target == ORDERED
+
+
+def turn(seed: int, sender: str, number: int) -> Turn:
+    """What a sender does in one turn."""
+    chance = random.Random(f"{seed} {sender} {number}")
+    [target] = chance.choices(list(TARGETS), list(TARGETS.values()))
+    [form] = chance.choices(list(FORMS), list(FORMS.values()))
+    if target == ORDERED and form == "schedule":
+        form = "single"
+    count = chance.randint(2, 3) if form in ("list", "batch") else 1
+    session = f"{sender}/{chance.randrange(SESSIONS)}" if target == ORDERED else None
+    letters = tuple(_letter(chance, f"{sender}-{number}-{index}", target, session) for index in range(count))
+    return Turn(number, target, form, letters, chance.uniform(0.5, 5.0) if form == "schedule" else 0.0)
+
+
+def _letter(chance: random.Random, identity: str, target: str, session: str | None) -> Letter:
+    size = chance.choices((chance.randrange(200), chance.randrange(4_000), chance.randrange(60_000)), (20, 6, 1))[0]
+    properties: dict[str, Any] = {"number": chance.randrange(2**31), "name": "ä" * chance.randrange(20)}
+    if chance.random() < 0.3:
+        properties |= {"is_urgent": chance.random() < 0.5, "due": MOMENT}
+    is_nameless = target == "orders" and chance.random() < 0.4
+    return Letter(identity, chance.randbytes(size), properties, None if is_nameless else identity, session, target)
+
+
+def identity_of(message: ServiceBusReceivedMessage) -> str:
+    """The identity of a received message; its message id in angle brackets if nobody gave it one."""
+    properties = message.application_properties or {}
+    found = properties.get(IDENTITY.encode(), properties.get(IDENTITY))
+    return _text(found) if found is not None else f"<{message.message_id}>"
+
+
+def digest_of(message: ServiceBusReceivedMessage) -> str:
+    """The digest of everything a sender set, as it arrived."""
+    body = b"".join(bytes(part) for part in message.body)
+    properties = {_text(name): _plain(value) for name, value in (message.application_properties or {}).items()}
+    fields = [body, message.session_id, message.subject, message.content_type, message.correlation_id]
+    return _digest(fields, properties)
+
+
+def _digest(fields: list[Any], properties: Mapping[str, Any]) -> str:
+    described = [_described(value) for value in fields]
+    named = sorted((name, _described(value)) for name, value in properties.items())
+    return hashlib.sha256(json.dumps([described, named]).encode()).hexdigest()[:32]
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return hashlib.sha256(value).hexdigest()
+    if isinstance(value, datetime):
+        return f"moment {round(value.timestamp() * 1000)}"
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Texts are received as bytes, moments as milliseconds."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, int) and value == round(MOMENT.timestamp() * 1000):
+        return MOMENT
+    return value
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,218 @@
+"""An application that sends: every second one blocking, every other one on asyncio.
+
+Each message is in the journal before it is sent, and its outcome before the next one. What was refused is repeated once
+now and then, and in a session until it is accepted: the same message objects, as an application that keeps them would.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from azure.servicebus import ServiceBusMessage
+
+from pairing import PairedServiceBusClient
+from pairing.aio import PairedServiceBusClient as AsyncPairedServiceBusClient
+from tests.campaign import letters
+from tests.campaign.application import Application, options
+from tests.campaign.journal import now, read
+from tests.campaign.letters import Turn
+
+REPEATED = 0.5
+"""The share of refused messages outside of sessions that the application sends again, once."""
+PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """What a world has to do next: one call, or a pause only."""
+
+    turn: Turn | None
+    messages: list[ServiceBusMessage]
+    pause_s: float
+
+
+class Result:
+    """How a call ended, and how long it took of its own: without the time for which it had no processor."""
+
+    def __init__(self) -> None:
+        self._began, self._waited = time.monotonic(), _waited_s()
+        self.error: BaseException | None = None
+
+    def over(self, error: BaseException | None) -> "Result":
+        self.took_s, self.withheld_s = time.monotonic() - self._began, _waited_s() - self._waited
+        self.error = error
+        return self
+
+
+def _waited_s() -> float:
+    """Seconds for which the threads of this process were ready to run and had no processor."""
+    total = 0
+    for account in Path("/proc/self/task").glob("*/schedstat"):
+        try:
+            total += int(account.read_text().split()[1])
+        except (OSError, IndexError):
+            continue
+    return total / 1e9
+
+
+def life(application: Application) -> Generator[Send, Result | None, None]:
+    """All sends of one process, until it is asked to stop; goes on where the process before it was killed."""
+    plan, chance = application.plan, random.Random()
+    pause_s = 1 / plan.rate
+    number, interrupted = _resumed(application)
+    while not application.stop.is_set():
+        turn = letters.turn(plan.seed, application.name, number)
+        if not interrupted or turn.is_ordered:
+            yield from _sent(application, turn, chance)
+        number, interrupted = number + 1, False
+        yield Send(None, [], pause_s * chance.uniform(0.5, 1.5))
+
+
+def _resumed(application: Application) -> tuple[int, bool]:
+    """The next turn, and whether it is one whose outcome nobody knows."""
+    last, is_over = -1, True
+    for record in read(application.file):
+        if record["kind"] == "attempted":
+            last, is_over = int(record["turn"]), False
+        elif record["kind"] in ("accepted", "dropped"):
+            is_over = True
+    return (last + 1, False) if is_over else (last, True)
+
+
+def _sent(application: Application, turn: Turn, chance: random.Random) -> Generator[Send, Result | None, None]:
+    messages = [letter.message() for letter in turn.letters]
+    while True:
+        application.journal.write(_attempted(turn, application.plan.send_timeout_s))
+        result = yield Send(turn, messages, 0.0)
+        assert result is not None
+        is_accepted = result.error is None
+        application.journal.write(_outcome(turn, messages, result))
+        if is_accepted:
+            return
+        if (not turn.is_ordered and chance.random() > REPEATED) or application.stop.is_set():
+            application.journal.write({"kind": "dropped", "at": now(), "turn": turn.number})
+            return
+        yield Send(None, [], PAUSE_S)
+
+
+def _attempted(turn: Turn, bound_s: float) -> dict[str, Any]:
+    found = [[letter.identity, letter.digest] for letter in turn.letters]
+    record = {"kind": "attempted", "at": now(), "turn": turn.number, "target": turn.target, "form": turn.form}
+    if turn.schedule_s:
+        record["due"] = now() + turn.schedule_s
+    return record | {"session": turn.letters[0].session_id, "letters": found, "bound_s": bound_s}
+
+
+def _outcome(turn: Turn, messages: list[ServiceBusMessage], result: Result) -> dict[str, Any]:
+    record: dict[str, Any] = {"kind": "accepted" if result.error is None else "refused", "at": now()}
+    record |= {"turn": turn.number, "took_s": round(result.took_s, 4), "withheld_s": round(result.withheld_s, 4)}
+    if result.error is None:
+        record["message_ids"] = [message.message_id for message in messages]
+    else:
+        record["error"] = f"{type(result.error).__name__}: {result.error}"[:300]
+    return record
+
+
+def send_blocking(application: Application) -> None:
+    ways = application.ways
+    with PairedServiceBusClient.from_connection_string(
+        ways.primary, ways.secondary, options=options(ways, application.plan)
+    ) as client:
+        application.begins(client.process)
+        senders = {name: client.get_queue_sender(name) for name in ("orders", "payments", "sessions")}
+        senders["events"] = client.get_topic_sender("events")
+        steps = life(application)
+        step = _next(steps, None)
+        while step is not None:
+            result = None
+            if step.turn is not None:
+                result = _call(senders[step.turn.target], step.turn, step.messages)
+            elif step.pause_s:
+                application.stop.wait(step.pause_s)
+            step = _next(steps, result)
+    application.ends()
+
+
+def _next(steps: Generator[Send, Result | None, None], result: Result | None) -> Send | None:
+    try:
+        return steps.send(result)
+    except StopIteration:
+        return None
+
+
+def _call(sender: Any, turn: Turn, messages: list[ServiceBusMessage]) -> Result:
+    watch = Result()
+    try:
+        if turn.form == "schedule":
+            sender.schedule_messages(messages, _due(turn))
+        elif turn.form == "batch":
+            batch = sender.create_message_batch()
+            for message in messages:
+                batch.add_message(message)
+            watch = Result()
+            sender.send_messages(batch)
+        else:
+            sender.send_messages(messages if turn.form == "list" else messages[0])
+    except Exception as error:
+        return watch.over(error)
+    return watch.over(None)
+
+
+def _due(turn: Turn) -> datetime:
+    """By the clock of the journals: one that a disturbance has stepped would schedule for hours later."""
+    return datetime.fromtimestamp(now() + turn.schedule_s, UTC)
+
+
+async def send_asyncio(application: Application) -> None:
+    ways = application.ways
+    async with AsyncPairedServiceBusClient.from_connection_string(
+        ways.primary, ways.secondary, options=options(ways, application.plan)
+    ) as client:
+        application.begins(client.process)
+        senders: dict[str, Any] = {name: client.get_queue_sender(name) for name in ("orders", "payments", "sessions")}
+        senders["events"] = client.get_topic_sender("events")
+        steps = life(application)
+        step = _next(steps, None)
+        while step is not None:
+            result = None
+            if step.turn is not None:
+                result = await _call_asyncio(senders[step.turn.target], step.turn, step.messages)
+            elif step.pause_s:
+                await asyncio.sleep(step.pause_s)
+            step = _next(steps, result)
+    application.ends()
+
+
+async def _call_asyncio(sender: Any, turn: Turn, messages: list[ServiceBusMessage]) -> Result:
+    watch = Result()
+    try:
+        if turn.form == "schedule":
+            await sender.schedule_messages(messages, _due(turn))
+        elif turn.form == "batch":
+            batch = await sender.create_message_batch()
+            for message in messages:
+                batch.add_message(message)
+            watch = Result()
+            await sender.send_messages(batch)
+        else:
+            await sender.send_messages(messages if turn.form == "list" else messages[0])
+    except Exception as error:
+        return watch.over(error)
+    return watch.over(None)
+
+
+def main() -> None:
+    application = Application("senders")
+    if int(application.name.rpartition("-")[2]) % 2:
+        asyncio.run(send_asyncio(application))
+    else:
+        send_blocking(application)
+
+
+if __name__ == "__main__":
+    main()

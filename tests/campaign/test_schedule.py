@@ -1,0 +1,101 @@
+"""The schedule and what is sent are pure functions of the seed."""
+
+from dataclasses import replace
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.faults import fault_from_json
+from tests.campaign import letters, schedule
+from tests.campaign.actions import Actions
+from tests.campaign.plan import ENTITIES, INBOXES, SMALL, Plan, keep, kept
+from tests.selection import depth
+
+SEEDS = st.integers(0, 2**32)
+
+
+def first(plan: Plan, count: int = 200) -> list[schedule.Disturbance]:
+    return list(islice(schedule.disturbances(plan), count))
+
+
+@settings(max_examples=depth(100), deadline=None)
+@given(SEEDS)
+def test_the_same_seed_gives_the_same_schedule_in_the_order_of_time(seed: int) -> None:
+    plan = replace(SMALL, seed=seed)
+    found = first(plan, 50)
+    assert found == first(plan, 50)
+    assert [one.number for one in found] == list(range(50))
+    assert all(before.at_s <= after.at_s for before, after in pairwise(found))
+
+
+def test_another_seed_gives_another_schedule() -> None:
+    assert first(replace(SMALL, seed=1)) != first(replace(SMALL, seed=2))
+
+
+@pytest.mark.parametrize("has_control_plane", [True, False])
+def test_every_kind_occurs_and_has_a_target_that_exists(has_control_plane: bool) -> None:
+    plan = replace(SMALL, has_control_plane=has_control_plane)
+    processes = {name for group in schedule.names(plan).values() for name in group}
+    targets = {*processes, *schedule.routes(plan), *ENTITIES, *schedule.names(plan)}
+    found = first(plan, 500)
+    assert {one.kind for one in found} == set(schedule.KINDS)
+    assert {one.target for one in found} <= targets
+    assert processes <= {one.target for one in found if one.kind == "kill"}
+
+
+def test_every_kind_can_be_begun_and_ended() -> None:
+    assert all(hasattr(Actions, f"_begin_{kind}") for kind in schedule.KINDS)
+    lasting = {one.kind for one in first(SMALL, 500) if one.lasts_s and one.kind != "kill"}
+    assert all(hasattr(Actions, f"_end_{kind}") for kind in lasting)
+
+
+@pytest.mark.parametrize("fault", schedule.FAULTS)
+def test_every_fault_is_one_that_a_namespace_takes(fault: dict[str, object]) -> None:
+    assert fault_from_json({**fault, "entity": None, "seconds": 3.0}, now=0.0).effect == fault["effect"]
+
+
+def test_only_the_chosen_kinds_occur() -> None:
+    assert {one.kind for one in first(replace(SMALL, kinds=("kill", "fault")))} == {"kill", "fault"}
+
+
+def test_a_plan_is_kept_in_its_folder(tmp_path) -> None:
+    plan = replace(SMALL, seed=5, kinds=("kill",), messages=10)
+    keep(plan, tmp_path)
+    assert kept(tmp_path) == plan
+
+
+def test_a_campaign_ends_by_its_size_or_by_the_clock() -> None:
+    assert Plan(seed=0, minutes=1).is_reached(60.0, 0, 0)
+    assert not Plan(seed=0, minutes=1).is_reached(59.0, 10**9, 10**9)
+    sized = Plan(seed=0, messages=10, kills=2)
+    assert not sized.is_reached(10**9, 10, 1)
+    assert sized.is_reached(0.0, 10, 2)
+
+
+@settings(max_examples=depth(100), deadline=None)
+@given(SEEDS, st.integers(0, 1000))
+def test_a_turn_can_be_made_again_with_the_same_content(seed: int, number: int) -> None:
+    turn, again = (letters.turn(seed, "sender-1", number) for _ in range(2))
+    assert turn == again
+    assert [letter.digest for letter in turn.letters] == [letter.digest for letter in again.letters]
+    assert turn.target in INBOXES
+    assert all((letter.session_id is not None) is turn.is_ordered for letter in turn.letters)
+
+
+def test_each_byte_and_each_property_is_in_the_digest() -> None:
+    letter = next(
+        one
+        for number in range(100)
+        for one in letters.turn(1, "sender-1", number).letters
+        if one.session_id and one.body
+    )
+    others = (
+        replace(letter, body=bytes([letter.body[0] ^ 1]) + letter.body[1:]),
+        replace(letter, properties={**letter.properties, "number": -1}),
+        replace(letter, session_id="other"),
+        replace(letter, subject="other"),
+        replace(letter, identity="other"),
+    )
+    assert len({one.digest for one in (letter, *others)}) == 1 + len(others)

@@ -1,0 +1,143 @@
+"""A result is checked record by record: what cannot be stored is left out with a reason, and the month is stored."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.costs.storing import store
+from dashboard.models import Availability, BacklogRollup, Charge, ChargeRun, ConnectionDay, DailyCharge, Invoice, Outage
+from tests.dashboard.costs.test_costs import BASE, DAY, MONTH, RUN, invoice, line, new_run
+from tests.dashboard.markup import one_line
+
+Record = dict[str, Any]
+ROLLUP = {
+    "record": "rollup", "pair": "contoso", "queue": "*", "begins_at": "2026-10-01T00:00:00+00:00", "is_day": True,
+    "samples": 3, "deepest": 5, "p50": 1, "p95": 5,
+}  # fmt: skip
+PEAKS = {"record": "peaks", "scope": "sub", "namespace": "contoso", "date": "2026-10-01", "peaks": [1, None]}
+KNOWN = {"record": "availability", "pair": "contoso", "entity": "orders", "episodes": 0, "down_s": 0.0, "period_s": 1.0}
+OUTAGE = {
+    "record": "episode", "pair": "contoso", "entity": "orders", "started_at": "2026-10-01T00:00:00+00:00",
+    "ended_at": None, "cause": "failed_over", "reason": "", "down_s": 5.0, "units": {}, "extra": {},
+}  # fmt: skip
+GOOD = [OUTAGE, KNOWN, ROLLUP, PEAKS, invoice("published", 1_560), line("send", 560), BASE, DAY]
+MODELS = (Outage, Availability, BacklogRollup, ConnectionDay, Invoice, Charge, DailyCharge)
+
+
+def write(path: Path, records: list[Record], *, end: bool = True) -> Path:
+    last = [{"record": "end", "records": len(records)}] if end else []
+    path.write_text("".join(json.dumps(record) + "\n" for record in [*records, *last]))
+    return path
+
+
+def stored() -> int:
+    return sum(model._default_manager.count() for model in MODELS)
+
+
+ODD: list[tuple[Record, str]] = [
+    (line("send", 560), "is there twice"),
+    (line("receive", 5, entity="x" * 301), "entity has 301 characters, more than 300"),
+    (line("receive", 2**63), "cents is a number that cannot be stored"),
+    (line("receive", 5) | {"quantity": None}, "quantity is not a text"),
+    (line("receive", 5) | {"colour": 1}, "has the unknown field colour"),
+    (DAY | {"date": "2026-10-32"}, "date is not a date"),
+    (ROLLUP | {"p50": True}, "p50 is not a whole number"),
+    (ROLLUP | {"begins_at": "2026-10-01T00:00:00"}, "begins_at is not a time"),
+    (ROLLUP, "is there twice"),
+    (PEAKS | {"namespace": "n" * 300}, "namespace has 300 characters, more than 260"),
+    ({name: value for name, value in KNOWN.items() if name != "down_s"} | {"entity": "a"}, "has no down_s"),
+    (KNOWN | {"entity": "b", "episodes": -1}, "episodes is a number that cannot be stored"),
+    (OUTAGE | {"entity": 5}, "entity is not a text"),
+    (invoice("settlements", 5) | {"currency": "dollars"}, "currency has 7 characters, more than 3"),
+    (line("receive", 7), "its invoice is not stored"),
+]
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_stored_is_left_out_and_reported(tmp_path: Path, as_role: Callable[[str], Client]) -> None:
+    run = new_run()
+    store(run, write(tmp_path / "result.jsonl", [RUN, *GOOD, *(record for record, _ in ODD)]), is_complete=True)
+    assert (run.status, stored()) == (ChargeRun.Status.SUCCEEDED, len(GOOD))
+    left_out = run.details["not_stored"]
+    assert [reason for _, reason in left_out["examples"]] == [reason for _, reason in ODD]
+    assert (left_out["count"], left_out["cents"]) == (len(ODD), 560 + 5 + 2**63 + 5 + 5 + 5 + 7)
+    page = one_line(as_role("viewer").get("/costs/", {"month": MONTH}).content.decode())
+    assert f"{len(ODD)} records of the result could not be stored" in page
+    assert "charge sub" not in page
+    assert "entity has 301 characters, more than 300" in page
+
+
+@pytest.mark.django_db
+def test_the_result_of_a_job_elsewhere_is_stored_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "result.jsonl", [RUN, *GOOD, line("receive", 5, entity="x" * 301)])
+    call_command("compute_charges", store=path)
+    run = ChargeRun.objects.get()
+    assert (run.status, run.started_by, Invoice.objects.get().cents) == (ChargeRun.Status.SUCCEEDED, "command", 1_560)
+    written = capsys.readouterr().out
+    assert "not stored: 1 records, 0.05 in all" in written
+    assert "sub: 15.60 USD (published)" in written
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ([RUN, *GOOD], "is not complete: copy it again, or run the job again"),
+        ([RUN, {"record": "end", "records": 7}], "is not complete"),
+        ([RUN | {"month": "9999-12"}], "names no month"),
+        ([GOOD[0]], "line 1 is not a record"),
+        ([RUN | {"counts": []}], "does not begin with a description of its run"),
+        ([RUN, invoice("published", 5), {"record": "line"}, {"record": "end", "records": 3}], "has no 'units'"),
+        ([RUN, RUN], "line 2 is not a record"),
+        ([RUN, ["x"]], "line 2 is not a record"),
+        ([RUN, KNOWN | {"down_s": float("nan")}], "line 2 is not a record"),
+        ([], "is empty"),
+    ],
+)
+def test_a_file_that_is_no_result_changes_nothing(tmp_path: Path, content: list[Any], sentence: str) -> None:
+    path = write(tmp_path / "good.jsonl", [RUN, *GOOD])
+    call_command("compute_charges", store=path)
+    before = stored()
+    broken = write(tmp_path / "broken.jsonl", content, end=False)
+    with pytest.raises(CommandError, match=sentence):
+        call_command("compute_charges", store=broken)
+    assert stored() == before
+
+
+@pytest.mark.django_db
+def test_a_result_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"nowhere\.jsonl cannot be read: No such file"):
+        call_command("compute_charges", store=tmp_path / "nowhere.jsonl")
+
+
+VALUES = st.sampled_from(
+    [None, True, "", "x", "\0", "\ud800", "x" * 400, -1, 2**31, 2**63, 1.5, 10**30, [], {}, "2026-10-32"]
+)
+NAMES = sorted({name for record in GOOD for name in record} - {"record"})
+
+
+@pytest.mark.django_db
+@given(
+    wild=st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.sampled_from(NAMES), VALUES), max_size=5),
+    order=st.permutations(range(len(GOOD))),
+)
+def test_any_result_is_stored_without_what_cannot_be(
+    tmp_path_factory: pytest.TempPathFactory, wild: list[tuple[int, str, Any]], order: list[int]
+) -> None:
+    records = [dict(record) for record in GOOD]
+    for place, name, value in wild:
+        records[place][name] = value
+    run = new_run()
+    path = write(tmp_path_factory.getbasetemp() / "any.jsonl", [RUN, *(records[place] for place in order)])
+    store(run, path)
+    assert run.status == ChargeRun.Status.SUCCEEDED
+    assert stored() + run.details.get("not_stored", {"count": 0})["count"] >= sum(record in GOOD for record in records)

@@ -1,0 +1,163 @@
+"""What was chosen stays chosen: terms of a month, or of all months, hold for every run, and are changed on record."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from dashboard.costs.charges import ChargesRequest, compute_month, request_run, take_requested
+from dashboard.costs.jobs import JobFailed
+from dashboard.costs.storing import close_month
+from dashboard.costs.terms import set_terms, terms_of
+from dashboard.models import Adjustment, AuditEntry, ChargeRun, CostTerms
+from pipeline.months import Month
+from pipeline.prices import read_prices
+from tests.dashboard.costs.test_costs import BOTH_RULES, MONTH, RUN
+from tests.dashboard.costs.test_result_file import write
+from tests.dashboard.markup import one_line
+
+pytestmark = pytest.mark.django_db
+PRICES = [
+    {"meter": meter, "unit": unit, "from": start, "price": price, "currency": "USD", "region": "eastus",
+     "valid_from": "2018-05-01"}
+    for meter, unit, start, price in (
+        ("Standard Base Unit", "1/Hour", "0", "0.0134410"),
+        ("Standard Messaging Operations", "1M", "0", "0.0"),
+        ("Standard Messaging Operations", "1M", "13", "0.8"),
+    )
+]  # fmt: skip
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> list[dict[str, str]]:
+    """The options of each run; the job is not started, its result is always the same month."""
+    settings.PRICES_FILE, settings.PAIRS_FILE = tmp_path / "none.json", tmp_path / "none.toml"
+    monkeypatch.setattr("dashboard.costs.charges.DEFAULT_PRICES", settings.PRICES_FILE)
+    found: list[dict[str, str]] = []
+
+    def job(module: str, arguments: Sequence[str], on_progress: object) -> None:
+        options = {name[2:]: value for name, value in pairwise(arguments) if name[:2] == "--"}
+        options["price rows"] = Path(options["prices"]).read_text() if "prices" in options else ""
+        found.append(options)
+        hours = int(options.get("hours-in-month", "744"))
+        run = RUN | {"prices": PRICES, "hours_in_month": hours, "allocation": options["allocation"]}
+        allocated = [row | ({"allocation": run["allocation"]} if "allocation" in row else {}) for row in BOTH_RULES[1:]]
+        write(Path(options["result"]), [run, *allocated])
+
+    monkeypatch.setattr("dashboard.costs.charges.run_job", job)
+    return found
+
+
+def by_night(month: str = MONTH) -> ChargeRun:
+    return compute_month(ChargesRequest(month=month, incremental=True))
+
+
+def by_hand(**given: Any) -> None:
+    call_command("compute_charges", month=MONTH, **given)
+
+
+def chosen(options: dict[str, str]) -> tuple[str | None, ...]:
+    return tuple(options.get(name) for name in ("allocation", "hours-in-month", "prices", "region"))
+
+
+def test_the_night_computes_as_an_operator_did_by_hand(runs: list[dict[str, str]], tmp_path: Path) -> None:
+    prices = tmp_path / "mine.json"
+    prices.write_text("{}")
+    by_night()
+    by_hand(hours_in_month=730, allocation="pro-rata", prices=str(prices), region="eastus", rule="settlements")
+    run = by_night()
+    assert chosen(runs[0]) == ("time", None, None, None)
+    assert chosen(runs[1]) == chosen(runs[2]) == ("pro-rata", "730", str(prices), "eastus")
+    assert (run.rule, run.allocation, run.details["terms"]["hours_in_month"]) == ("settlements", "pro-rata", 730)
+    by_night("2026-11")
+    assert chosen(runs[3]) == ("time", None, None, None)
+    entry = AuditEntry.objects.get()
+    assert (entry.verb, entry.operator, entry.target) == ("set_cost_terms", "command", MONTH)
+    assert "hours in the month: 730" in entry.detail
+
+
+def test_what_is_chosen_for_all_months_holds_where_nothing_else_is(runs: list[dict[str, str]]) -> None:
+    by_hand(hours_in_month=730, for_all_months=True)
+    set_terms("2026-11", {"allocation": "pro-rata"}, "olga", timezone.now())
+    by_night("2026-11")
+    by_night("2026-12")
+    assert [chosen(each)[:2] for each in runs[1:]] == [("pro-rata", "730"), ("time", "730")]
+
+
+def test_a_run_that_fails_chooses_nothing(runs: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: object) -> None:
+        raise JobFailed("no")
+
+    monkeypatch.setattr("dashboard.costs.charges.run_job", fails)
+    with pytest.raises(CommandError):
+        by_hand(hours_in_month=730)
+    assert not CostTerms.objects.exists()
+
+
+def test_what_the_page_asks_for_is_computed_with_the_same_terms(runs: list[dict[str, str]]) -> None:
+    set_terms(MONTH, {"rule": "settlements", "hours_in_month": 730}, "olga", timezone.now())
+    request_run(MONTH, "olga", timezone.now())
+    call_command("compute_charges", wanted=True)
+    assert take_requested(timezone.now()) is None
+    run = ChargeRun.objects.get()
+    assert (run.rule, runs[0]["hours-in-month"]) == ("settlements", "730")
+
+
+def test_a_closed_month_keeps_its_terms_and_its_price_rows(runs: list[dict[str, str]], tmp_path: Path) -> None:
+    by_hand(hours_in_month=730)
+    close_month(MONTH, timezone.now())
+    set_terms("*", {"hours_in_month": 720, "allocation": "pro-rata", "prices": "/new.json"}, "olga", timezone.now())
+    by_night()
+    assert chosen(runs[1])[:2] == ("time", "730")
+    path = tmp_path / "kept.json"
+    path.write_text(runs[1]["price rows"])
+    rows = read_prices(path, Month.parse(MONTH), "eastus").rows
+    assert [(row.meter, str(row.minimum), str(row.price)) for row in rows] == [
+        (row["meter"], row["from"], row["price"]) for row in PRICES
+    ]
+    with pytest.raises(CommandError, match=r"is closed and keeps its terms.*: hours in the month"):
+        by_hand(hours_in_month=720)
+    with pytest.raises(JobFailed, match="is closed"):
+        set_terms(MONTH, {"hours_in_month": 720}, "olga", timezone.now())
+    by_hand(hours_in_month=730)
+    assert not Adjustment.objects.exists()
+
+
+def test_a_result_from_elsewhere_with_other_terms_is_refused_for_a_closed_month(
+    runs: list[dict[str, str]], tmp_path: Path
+) -> None:
+    by_night()
+    close_month(MONTH, timezone.now())
+    same, other = RUN | {"prices": PRICES}, RUN | {"prices": PRICES, "hours_in_month": 720}
+    call_command("compute_charges", store=write(tmp_path / "same.jsonl", [same, *BOTH_RULES[1:]]))
+    with pytest.raises(CommandError, match="is closed"):
+        call_command("compute_charges", store=write(tmp_path / "other.jsonl", [other, *BOTH_RULES[1:]]))
+
+
+def test_an_operator_sees_and_sets_the_terms(runs: list[dict[str, str]], as_role: Callable[[str], Client]) -> None:
+    by_night()
+    operator = as_role("operator")
+    given = {"month": MONTH, "of": MONTH, "rule": "settlements", "allocation": "", "hours_in_month": "730"}
+    for _ in range(2):
+        assert operator.post("/costs/terms/", given).headers["Location"] == f"/costs/?month={MONTH}#terms"
+    assert AuditEntry.objects.filter(verb="set_cost_terms", target=MONTH).count() == 1
+    page = one_line(operator.get("/costs/", {"month": MONTH}).content.decode())
+    assert f"Next run of {MONTH}: rule settlements, allocation time, 730 hours in the month" in page
+    operator.post("/costs/terms/", given | {"of": "*", "hours_in_month": "720"})
+    operator.post("/costs/terms/", given | {"rule": "", "hours_in_month": ""})
+    assert (terms_of(MONTH).hours_in_month, terms_of(MONTH).rule) == (720, "settlements")
+    assert (
+        "hours_in_month:"
+        in operator.post("/costs/terms/", given | {"hours_in_month": "0"}, follow=True).content.decode()
+    )
+    assert operator.post("/costs/terms/", given | {"of": "2026-01"}).status_code == 400
+
+
+def test_a_viewer_may_not_set_them(as_role: Callable[[str], Client]) -> None:
+    assert as_role("viewer").post("/costs/terms/", {"month": MONTH, "of": "*"}).status_code == 403
+    assert not CostTerms.objects.exists()

@@ -1,0 +1,210 @@
+"""The simulated past of the demo: always the same, shaped like a real one, and recognisable wherever it appears."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.parquet as pq
+import pytest
+
+from dashboard.demo import configuration
+from dashboard.demo.history import bill, depths, metered, reports, usage_files
+from dashboard.demo.history.loading import load
+from dashboard.demo.history.plan import DAYS, MARK, SCENES, SIMULATION, history
+from dashboard.demo.history.scenery import ENTITIES, LIVE, LIVE_PAIR, OTHER_PAIR, SUBSCRIPTION
+from dashboard.demo.history.traffic import messages
+from dashboard.demo.stage import SAMPLE_PRICES
+from dashboard.fleet.outages import Report, outages
+from dashboard.fleet.pairs_file import load_pairs
+from dashboard.fleet.sync import sync
+from dashboard.incidents.finding import find
+from dashboard.metrics import exposition
+from dashboard.models import (
+    Alert,
+    AuditEntry,
+    DepthPeak,
+    Drill,
+    EntityHealth,
+    FailoverEvent,
+    PairDepth,
+    SyphonLedger,
+    SyphonRun,
+    WaitingSample,
+)
+from pipeline.months import Month
+from pipeline.prices import read_prices
+from tests.dashboard.markup import one_line
+from workers import usage
+
+NOW = datetime(2026, 11, 22, 18, 20, 41, tzinfo=UTC)
+MONTH = "2026-10"
+STORED = (Alert, AuditEntry, DepthPeak, Drill, FailoverEvent, PairDepth, SyphonLedger, SyphonRun, WaitingSample)
+LOCAL = "Endpoint=sb://127.0.0.1:{};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true;"
+
+
+@pytest.fixture(scope="module")
+def past():
+    return history(NOW)
+
+
+@pytest.fixture(scope="module")
+def rows(past):
+    """All rows of usage."""
+    return [row for day in metered.rows_by_day(past).values() for row in day]
+
+
+@pytest.fixture
+def loaded(past, db, tmp_path, monkeypatch, settings):
+    """The demo's pairs, with their past."""
+    settings.PAIRS_FILE = tmp_path / "pairs.toml"
+    settings.PAIRS_FILE.write_text(configuration.pairs_file(True))
+    for number, name in enumerate(("contoso", "contoso-dr", "northwind", "northwind-dr")):
+        monkeypatch.setenv(configuration.variable(name), LOCAL.format(5000 + number))
+    list(sync(load_pairs()))
+    return load(past)
+
+
+def test_the_same_minute_has_the_same_past_and_another_seed_another(past):
+    assert history(NOW) == history(NOW.replace(second=3)) == past
+    assert history(NOW, seed=1).outages != past.outages
+    assert metered.late_rows(past, MONTH) == metered.late_rows(history(NOW), MONTH)
+
+
+def test_there_are_two_pairs_with_forty_entities_in_folders():
+    assert Counter(one.pair for one in ENTITIES) == {LIVE_PAIR: 22, OTHER_PAIR: 18}
+    assert sum("/" in one.path for one in ENTITIES) >= 30
+    assert {one.path for one in ENTITIES if one.pair == LIVE_PAIR} > set(LIVE)
+
+
+def test_sixty_days_have_five_incidents_of_different_kinds(past):
+    assert past.end - past.begin >= timedelta(days=DAYS)
+    assert len(SCENES) == len({scene.title for scene in SCENES}) == len({scene.reason for scene in SCENES}) == 5
+    assert past.scenes == list(SCENES)
+    for one in past.outages:
+        assert past.begin < one.failing_at <= one.failed_over_at < one.recovered_at <= one.resumed_at < one.drained_at
+        assert one.drained_at < past.end
+
+
+def test_traffic_has_a_daily_rhythm_and_quiet_weekends(past):
+    orders = ENTITIES[0]
+    monday = datetime(2026, 11, 16, tzinfo=UTC)
+    day = [messages(past.seed, orders, monday + timedelta(hours=hour)) for hour in range(24)]
+    sunday = sum(messages(past.seed, orders, monday + timedelta(days=6, hours=hour)) for hour in range(24))
+
+    assert max(day) > 4 * min(day)
+    assert day.index(max(day)) in range(8, 17)
+    assert sunday < 0.75 * sum(day)
+
+
+def test_no_message_is_lost_in_the_usage(past, rows):
+    """What is diverted comes home, and is received."""
+    for kind in ("send_backlog", "syphon_receive", "syphon_send", "syphon_settle"):
+        moved = Counter()
+        for row in rows:
+            if row.kind == kind:
+                moved[row.pair] += row.operations
+        for pair in (LIVE_PAIR, OTHER_PAIR):
+            diverted = sum(one.diverted for one in past.outages if one.entity.pair == pair)
+            assert moved[pair] == pytest.approx(diverted, abs=2 * len(past.outages)), (kind, pair)
+
+
+def test_rows_of_an_outage_are_inside_it(past, rows):
+    (first, *_) = past.outages
+    away = [row.minute for row in rows if row.kind == "send_backlog" and row.entity == "orders"]
+    whole = [one for one in past.outages if one.entity.path == "orders"]
+
+    assert whole[0] == first
+    assert all(any(one.failed_over_at < at <= one.recovered_at for one in whole) for at in away)
+
+
+def test_the_files_have_the_columns_of_the_collectors_and_a_second_run_adds_nothing(past, tmp_path):
+    assert (usage.SCHEMA, usage.PEAKS) == (usage_files.SCHEMA, usage_files.PEAKS)
+    short = history(NOW)
+    short = type(short)(short.seed, NOW.replace(hour=0, minute=0, second=0), short.end, (), ())
+
+    written = usage_files.write(short, tmp_path)
+    usage_files.write(short, tmp_path)
+
+    (file,) = (tmp_path / "usage" / "date=2026-11-22").iterdir()
+    found = pq.ParquetFile(file).read().to_pylist()
+    assert len(found) == written == len({row["record_id"] for row in found}) == 18 * 40 * 3
+    assert {(row["reporter"], row["scope"]) for row in found} == {(SIMULATION, SUBSCRIPTION)}
+
+
+def test_the_bill_is_the_usage_at_the_prices_of_the_demo(past, tmp_path):
+    file = tmp_path / "prices.json"
+    file.write_text(configuration.demo_prices(SAMPLE_PRICES.read_text()))
+    prices = read_prices(file, Month.parse(MONTH))
+    days = bill.billed_operations(past, MONTH)
+    lines = bill.sample_bill(past, MONTH).decode().splitlines()[1:]
+    operations = round(sum(float(line.split(",")[3]) for line in lines if "Operations" in line) * 1_000_000)
+
+    assert len(days) == 31
+    assert operations == pytest.approx(sum(count for _, count in days), rel=0.001)
+    assert float(bill.price(operations)) == pytest.approx(float(prices.operations.charge(operations)), rel=1e-9)
+
+
+def test_the_past_is_stored_once(loaded, past):
+    before = {model: model.objects.count() for model in STORED}
+
+    assert loaded > 5_000
+    assert all(before.values())
+    assert load(past) == 0
+    assert {model: model.objects.count() for model in STORED} == before
+
+
+def test_everything_stored_is_recognisable(loaded):
+    assert not FailoverEvent.objects.exclude(process=reports.WORKER).exists()
+    assert not FailoverEvent.objects.exclude(reason__contains=MARK).exists()
+    assert not FailoverEvent.objects.filter(alerted_at=None).exists()
+    assert not AuditEntry.objects.exclude(via=SIMULATION, operator__contains=MARK).exists()
+    assert not Alert.objects.exclude(detail__contains=MARK).exists()
+    assert not Alert.objects.filter(resolved_at=None).exists()
+    assert not Drill.objects.exclude(by__contains=MARK).exists()
+    assert not SyphonLedger.objects.exclude(reporter=reports.WORKER, missing=0).exists()
+
+
+def test_the_events_fold_into_the_planned_outages(loaded, past):
+    found = []
+    for one in ENTITIES:
+        events = FailoverEvent.objects.filter(pair=one.pair, entity=one.path).order_by("time")
+        folded = outages(Report(event.time, event.kind, event.reason) for event in events)
+        found += [(one.path, outage.began.time, outage.ended.time) for outage in folded if outage.ended]
+
+    assert sorted(found) == sorted((one.entity.path, one.failed_over_at, one.recovered_at) for one in past.outages)
+    assert set(EntityHealth.objects.values_list("state", flat=True)) == {"healthy"}
+
+
+def test_an_incident_shows_its_depth_and_its_end(loaded, past):
+    for planned in (past.outages[0], past.outages[-1]):
+        kinds = ("failed_over", "forced")
+        event = FailoverEvent.objects.get(entity=planned.entity.path, time=planned.failed_over_at, kind__in=kinds)
+
+        _, incident, samples = find(planned.entity.pair, event.event_id)
+
+        assert incident.recovered_at == planned.recovered_at
+        assert max(depth for _, depth in samples) == pytest.approx(planned.diverted, rel=0.2)
+        assert planned.recovered_at <= incident.drained_at <= planned.drained_at + timedelta(hours=1)
+
+
+def test_the_depth_of_a_pair_is_the_sum_of_its_entities(past):
+    points = dict(depths.of_pair(past, LIVE_PAIR))
+    together = [one for one in past.outages if one.scene.title == "the whole primary does not answer"]
+    at = together[-1].recovered_at.replace(second=0)
+    moment = max(known for known in points if known <= at)
+
+    assert points[moment] == sum(one.waiting(moment) for one in together)
+    assert points[past.begin] == 0
+
+
+def test_pages_and_metrics_say_until_when_the_past_is_simulated(pair, as_role, settings, redis_here):
+    settings.SIMULATED_UNTIL = NOW
+    viewer = as_role("viewer")
+
+    assert "2026-11-22 18:20 UTC is made up" in one_line(viewer.get("/audit/").text)
+    (line,) = (line for line in exposition(NOW).splitlines() if line.startswith("paired_simulated_until"))
+    assert float(line.split()[1]) == NOW.timestamp()
+
+    settings.SIMULATED_UNTIL = None
+
+    assert "Simulated past" not in viewer.get("/audit/").text
+    assert "paired_simulated_until" not in exposition(NOW)

@@ -1,0 +1,23 @@
+"""What our commands leave to the suite: Django's checks of models, pages and templates."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command, get_commands, load_command_class
+
+import dashboard.management.commands as ours
+
+COMMANDS = sorted(file.stem for file in Path(ours.__path__[0]).glob("[!_]*.py"))
+
+
+@pytest.mark.django_db
+def test_djangos_checks_find_nothing():
+    call_command("check", fail_level="DEBUG", databases=["default"])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_our_commands_do_not_load_the_pages_to_check_them(name):
+    command = load_command_class(get_commands()[name], name)
+    assert type(command) is import_module(f"{ours.__name__}.{name}").Command
+    assert list(command.requires_system_checks) == []
