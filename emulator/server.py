@@ -51,6 +51,8 @@ class NamespaceServer:
         for listening in listener.sockets:
             _bound_segments(listening)
         self._listeners.append(listener)
+        for listening in listener.sockets:
+            _bound_segments(listening)
         return cast(int, listener.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
