@@ -4,17 +4,16 @@ import os
 import sys
 from collections.abc import Sequence
 
-from django.core.management.base import BaseCommand
+from dashboard.command_line.errors import OneSentenceCommand
 
 
-class ProgramCommand(BaseCommand):
+class ProgramCommand(OneSentenceCommand):
     """Replaces this process by `program`, so that signals and the exit status are the program's.
 
     Arguments are the program's own, and are added to those given here.
     """
 
     program: tuple[str, ...] = ()
-    requires_system_checks: tuple[str, ...] = ()
 
     def run_from_argv(self, argv: Sequence[str]) -> None:
         """Called with the command line, before Django would refuse options that it does not know."""

@@ -102,6 +102,8 @@ def _check_of(of: models.Field[Any, Any]) -> Callable[[Any], str] | None:
             check = _whole_check(0, LARGEST_POSITIVE)
         case models.BigIntegerField():
             check = _whole_check(-LARGEST, LARGEST)
+        case models.BooleanField():
+            check = _flag_problem
         case models.FloatField():
             check = _number_problem
         case models.DateTimeField():
@@ -129,6 +131,10 @@ def _whole_check(least: int, most: int) -> Callable[[Any], str]:
         return "" if least <= value <= most else "is a number that cannot be stored"
 
     return problem
+
+
+def _flag_problem(value: Any) -> str:
+    return "" if isinstance(value, bool) else "is neither true nor false"
 
 
 def _number_problem(value: Any) -> str:

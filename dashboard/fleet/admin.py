@@ -73,3 +73,13 @@ register(
 )
 register(models.DepthPeak, ("at", "pair", "path", "step_s", "peak", "last"), ("pair", "step_s"), ("path",))
 register(models.WaitingSample, ("at", "entity", "waiting"), ("entity__pair",), ("entity__path",))
+register(
+    models.MeteredRecord, ("minute", "pair", "entity", "kind", "operations", "messages"), ("pair", "kind"), ("entity",)
+)
+register(
+    models.MeteredUsage,
+    ("begins_at", "pair", "entity", "kind", "operations", "messages"),
+    ("pair", "kind"),
+    ("entity",),
+)
+register(models.PingTally, ("entity", "began_at", "last_at", "accepted", "count"), ("accepted",), ("entity__path",))

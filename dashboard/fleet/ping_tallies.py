@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Protocol
+
+from django.db import connection
 
 from dashboard.models import EntityHealth, PingTally
 from dashboard.site.fitting import counted, fitted
@@ -33,12 +35,28 @@ def keep(pinged: Iterable[tuple[EntityHealth, Ping]]) -> None:
     for start in range(0, len(known), BATCH):
         part = known[start : start + BATCH]
         newest = _newest(entity for entity, _ in part)
-        PingTally.objects.bulk_create(
-            [_tally(entity, ping, newest.get(entity.pk)) for entity, ping in part],
-            update_conflicts=True,
-            unique_fields=("entity", "began_at"),
-            update_fields=("last_at", "accepted", "reason", "count"),
+        _store([_tally(entity, ping, newest.get(entity.pk)) for entity, ping in part])
+
+
+def _store(tallies: Iterable[PingTally]) -> None:
+    """One statement for all: SQLite limits the parameters of an ORM statement to far fewer rows."""
+    fields = [field for field in PingTally._meta.concrete_fields if not field.primary_key]
+    quoted = connection.ops.quote_name
+    table, columns = quoted(PingTally._meta.db_table), [quoted(str(field.column)) for field in fields]
+    changed = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in _key(quoted))
+    rows = [[field.get_db_prep_save(getattr(one, field.attname), connection) for field in fields] for one in tallies]
+    values = ", ".join(["%s"] * len(columns))
+    with connection.cursor() as cursor:
+        # The names are those of the model.
+        cursor.executemany(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) "  # noqa: S608
+            f"ON CONFLICT ({', '.join(_key(quoted))}) DO UPDATE SET {changed}",
+            rows,
         )
+
+
+def _key(quoted: Callable[[str], str]) -> tuple[str, str]:
+    return quoted("entity_id"), quoted("began_at")
 
 
 def during(entity: EntityHealth, failed_over_at: datetime, until: datetime | None) -> PingTally | None:

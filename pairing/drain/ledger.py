@@ -116,6 +116,11 @@ class Incident:
         return low <= number <= high
 
 
+def same_queue(one: str, other: str) -> bool:
+    """Whether these creation times belong to one queue; if one is unknown, the ledger is kept."""
+    return not one or not other or one == other
+
+
 class Ledger:
     """The outcomes of one backlog queue's messages, from the first sequence number seen on.
 

@@ -33,12 +33,13 @@ from pairing.drain.actions import (
     Settled,
 )
 from pairing.drain.host import SyphonHost, SyphonLink, World
+from pairing.drain.ledger import same_queue
 from pairing.drain.link_attempts import attempt
 from pairing.drain.primary_operations import PrimaryOperations
 from pairing.drain.refusals import require_lease
 from pairing.drain.session_order import Bar, Barred, Hold, Lift, SessionAction
 from pairing.drain.shared_sessions import session_outcome
-from pairing.drain.stored_ledger import StoredLedger, same_queue
+from pairing.drain.stored_ledger import StoredLedger
 from pairing.drain.usage import Tally
 from pairing.drive import Operation, Reply, call
 from pairing.health.faults import describe, is_gone, may_be_gone

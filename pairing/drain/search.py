@@ -11,6 +11,7 @@ from pairing.drain.sorting import path_of
 _RESCAN_S = 600.0
 _ASK_AGAIN_S = 5.0
 _SEARCH_AGAIN_S = 15.0  # after a search that failed, or a message that another process has locked
+_KEEP_AGAIN_S = 30.0
 _EMPTY_S = 900.0  # a sent message may take this long to be visible
 
 
@@ -30,7 +31,7 @@ class Search:
         self._queue, self._progress, self._ledger = queue, queue.progress, queue.ledger
         self._report, self._may_work, self._now, self._utc_now = report, may_work, now, utc_now
         self._peek_from = 1
-        self._asked_at = 0.0
+        self._asked_at = self._kept_at = 0.0
         self._search_at = float("-inf")
 
     def find_deferred(self, pages: int) -> Steps:
@@ -79,6 +80,9 @@ class Search:
         elif self._ledger.pending and now - self._asked_at > _ASK_AGAIN_S:
             self._asked_at = now
             yield from self._settle_doubts()
+        elif now - self._kept_at > _KEEP_AGAIN_S and self._ledger.gaps(1):
+            self._kept_at = now
+            yield from Keep(self._ledger)  # a predecessor may have left its own, which fills the gaps
         elif self._queue.unnumbered:
             self._number_the_rest()
         elif now - self.empty_since > _EMPTY_S:

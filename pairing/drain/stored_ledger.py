@@ -2,7 +2,8 @@
 predecessors.
 
 Without coordination it is in memory only. If Redis is unavailable, it remains in memory until Redis answers; a ledger
-that was stored in Redis meanwhile is then merged, never overwritten.
+that was stored in Redis meanwhile is then merged, never overwritten. A process that has lost its lease meanwhile leaves
+its ledger to its successor.
 """
 
 import json
@@ -12,11 +13,12 @@ from collections.abc import Callable
 
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.host import SyphonHost
-from pairing.drain.ledger import Ledger
+from pairing.drain.ledger import Ledger, same_queue
+from pairing.drain.left_ledgers import LeftLedgers
 from pairing.stored_json import reading, record
 
-_DECISIONS_S = 5.0
-"""How often the decisions of operators are read while the ledger is stored."""
+_REPORTS_S = 5.0
+"""How often the decisions of operators and ledgers of predecessors are read while the ledger is stored."""
 
 _LOGGER = logging.getLogger("pairing")
 
@@ -33,6 +35,7 @@ class StoredLedger:
         self._process, self._holds = host.process, holds
         self._is_read = self._shared is None
         self._decisions = None if self._shared is None else SharedDecisions(self._shared, queue)
+        self._left = None if self._shared is None else LeftLedgers(self._shared, queue)
         self._applied_at = float("-inf")
 
     def read(self) -> Ledger:
@@ -48,7 +51,7 @@ class StoredLedger:
         return kept
 
     def keep(self, ledger: Ledger) -> bool:
-        """Store the ledger; False if a later syphon stores it now. May take 2 s.
+        """Store the ledger; False if a later syphon stores it now, which takes over what is in this one. May take 2 s.
 
         If Redis does not answer, ``holds`` decides by what this process knows of its lease.
         """
@@ -60,21 +63,29 @@ class StoredLedger:
             if not self._is_read and (kept := self._kept()) is not None:
                 ledger.absorb(kept)
             ledger.reporter = self._process
-            reports = self._apply_decisions(ledger)
+            reports = self._apply_reports(ledger)
             text = json.dumps(ledger.to_json(), separators=(",", ":"))
             is_kept = self._shared.keep_ledger(self._queue, text, token=self._token)
-            if is_kept and reports and self._decisions is not None:
-                self._decisions.remove(reports)
+            if is_kept:
+                self._remove(*reports)
+            elif self._left is not None:
+                self._left.leave(text)
             return is_kept
         except Exception:
             return self._holds()
 
-    def _apply_decisions(self, ledger: Ledger) -> int:
+    def _apply_reports(self, ledger: Ledger) -> tuple[int, int]:
+        """Decisions of operators and ledgers of predecessors; the numbers of both, to be removed once stored."""
         now = time.monotonic()
-        if self._decisions is None or now - self._applied_at < _DECISIONS_S:
-            return 0
+        if self._decisions is None or self._left is None or now - self._applied_at < _REPORTS_S:
+            return 0, 0
         self._applied_at = now
-        return self._decisions.apply(ledger)
+        return self._decisions.apply(ledger), self._left.absorb_into(ledger)
+
+    def _remove(self, decisions: int, left: int) -> None:
+        if self._decisions is not None and self._left is not None:
+            self._decisions.remove(decisions)
+            self._left.remove(left)
 
     def _kept(self) -> Ledger | None:
         if self._shared is None:
@@ -90,8 +101,3 @@ class StoredLedger:
             _LOGGER.warning("pairing: the ledger of %s cannot be read; a new one begins", self._queue)
             return None
         return ledger if same_queue(ledger.created_at, self._created_at) else None
-
-
-def same_queue(one: str, other: str) -> bool:
-    """Whether these creation times belong to one queue; if one is unknown, the ledger is kept."""
-    return not one or not other or one == other

@@ -13,12 +13,12 @@ from pairing.drain.destinations import Destinations
 from pairing.drain.flow import DrainFlow
 from pairing.drain.host import StopEvent, SyphonHost, SyphonLink, World
 from pairing.drain.lease_holder import LOOK_S, LeaseHolder
-from pairing.drain.ledger import Ledger
+from pairing.drain.ledger import Ledger, same_queue
 from pairing.drain.losses import estimated, messages
 from pairing.drain.operations import DrainOperations
 from pairing.drain.pacing import Pacing
 from pairing.drain.session_order import InTurn, OrderedSteps
-from pairing.drain.stored_ledger import StoredLedger, same_queue
+from pairing.drain.stored_ledger import StoredLedger
 from pairing.drive import Operation, call, nested
 from pairing.health.availability import State
 

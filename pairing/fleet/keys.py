@@ -28,6 +28,7 @@ PAIRING: Mapping[str, str] = {
     "pairing:{*}:queues": "hash",
     "pairing:{*}:queues-repair": "string",
     "pairing:{*}:verdicts:*": "list",
+    "pairing:{*}:left-ledgers:*": "list",
     "pairing:{*}:session-gates": "hash",
     "pairing:{*}:session-epoch": "string",
     "pairing:{*}:session-latest": "string",

@@ -50,6 +50,40 @@ def test_the_lease_alone_shuts_the_old_holder_out_before_the_new_one_has_written
     assert shared.ledgers() == {}
 
 
+def test_what_was_done_while_redis_was_away_is_left_to_the_process_that_has_the_lease_now(shared, redis_client):
+    one = ledger_of(shared, shared.acquire_lease("queue-0", "one", 60))
+    assert one.keep(restored(1))
+    shared.release_lease("queue-0", "one")  # in Redis it has expired
+    two = ledger_of(shared, shared.acquire_lease("queue-0", "two", 60))
+    ledger = two.read()
+    for number in (4, 5):
+        ledger.close(number, "restored")
+    assert not one.keep(restored(1, 2, 3))
+    redis_client.rpush("pairing:{contoso}:left-ledgers:queue-0", "?")
+    assert two.keep(ledger)
+    assert (two.read().count("restored"), two.read().balance(still_there=0).missing) == (5, 0)
+    assert not redis_client.keys("*left-ledgers*")
+
+
+def test_a_ledger_that_another_process_left_after_the_last_look_is_not_removed(shared, redis_client):
+    two = ledger_of(shared, shared.acquire_lease("queue-0", "two", 60))
+    assert two.keep(restored(4))
+    assert not ledger_of(shared, 0).keep(restored(1, 2, 3))
+    assert two.keep(restored(4))  # less than five seconds later
+    assert two.read().count("restored") == 1
+    assert redis_client.llen("pairing:{contoso}:left-ledgers:queue-0") == 1
+
+
+def test_a_ledger_of_a_deleted_queue_is_not_merged_into_that_of_its_namesake(shared):
+    late = restored(7, 8)
+    late.created_at = "yesterday"
+    token = shared.acquire_lease("queue-0", "two", 60)
+    assert not ledger_of(shared, 0, created_at="yesterday").keep(late)
+    two = ledger_of(shared, token)
+    assert two.keep(restored(1))
+    assert two.read().count("restored") == 1
+
+
 @pytest.mark.parametrize(("then", "now", "expected"), [("today", "", 2), ("", "today", 2), ("today", "later", 0)])
 def test_ledgers_are_given_up_only_for_a_queue_known_to_be_another(shared, then, now, expected):
     ledger = restored(1, 2)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.costs.storing import store
@@ -49,6 +49,7 @@ ODD: list[tuple[Record, str]] = [
     (line("receive", 5) | {"colour": 1}, "has the unknown field colour"),
     (DAY | {"date": "2026-10-32"}, "date is not a date"),
     (ROLLUP | {"p50": True}, "p50 is not a whole number"),
+    (ROLLUP | {"is_day": "x"}, "is_day is neither true nor false"),
     (ROLLUP | {"begins_at": "2026-10-01T00:00:00"}, "begins_at is not a time"),
     (ROLLUP, "is there twice"),
     (PEAKS | {"namespace": "n" * 300}, "namespace has 300 characters, more than 260"),
@@ -126,6 +127,7 @@ NAMES = sorted({name for record in GOOD for name in record} - {"record"})
 
 
 @pytest.mark.django_db
+@settings(deadline=None)
 @given(
     wild=st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.sampled_from(NAMES), VALUES), max_size=5),
     order=st.permutations(range(len(GOOD))),

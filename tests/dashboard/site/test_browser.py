@@ -104,8 +104,8 @@ def test_a_failover_is_forced_and_released_from_the_overview(operator, shared):
     dialog.get_by_label("Reason").fill("storage is down")
     dialog.get_by_role("button", name="Fail over").click()
 
+    expect(operator.get_by_role("status")).to_contain_text("payments is failed over")  # for eight seconds
     expect(row(operator, "payments")).to_contain_text("Held")
-    expect(operator.get_by_role("status")).to_contain_text("payments is failed over")
     expect(dialog).to_be_hidden()
     assert shared.health()["payments"].held_by == "operator"
 
@@ -163,6 +163,7 @@ def test_an_action_is_asked_for_and_left_with_the_keyboard(operator, shared):
 
 
 def test_an_entity_is_broken_and_mended_from_the_page(operator):
+    operator.get_by_text("Demo: break contoso").click()
     operator.get_by_text("goes silent").click()
     operator.get_by_role("button", name="Break orders").click()
     broken = operator.locator("tr[data-queue='orders'] .broken")
