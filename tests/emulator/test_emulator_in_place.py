@@ -154,23 +154,23 @@ def sender(faulty):
 
 
 @pytest.mark.parametrize(
-    ("fault", "error"),
+    ("fault", "error", "timeout_s"),
     [
-        (lambda namespace: namespace.busy("orders"), ServiceBusServerBusyError),
-        (lambda namespace: namespace.rejecting(), ServiceBusError),
-        (lambda namespace: namespace.silent("orders"), OperationTimeoutError),
-        (lambda namespace: namespace.losing_acknowledgements("orders"), OperationTimeoutError),
-        (lambda namespace: namespace.slow("orders", delay_s=60), OperationTimeoutError),
-        (lambda namespace: namespace.unreachable(), ServiceBusConnectionError),
-        (lambda namespace: namespace.faulty("send", "close", entity="orders"), ServiceBusConnectionError),
+        (lambda namespace: namespace.busy("orders"), ServiceBusServerBusyError, 60),
+        (lambda namespace: namespace.rejecting(), ServiceBusError, 60),
+        (lambda namespace: namespace.silent("orders"), OperationTimeoutError, 0.5),
+        (lambda namespace: namespace.losing_acknowledgements("orders"), OperationTimeoutError, 0.5),
+        (lambda namespace: namespace.slow("orders", delay_s=60), OperationTimeoutError, 0.5),
+        (lambda namespace: namespace.unreachable(), ServiceBusConnectionError, 60),
+        (lambda namespace: namespace.faulty("send", "close", entity="orders"), ServiceBusConnectionError, 60),
     ],
     ids=["busy", "rejecting", "silent", "losing acknowledgements", "slow", "unreachable", "faulty"],
 )
-def test_a_fault_lasts_as_long_as_its_block(faulty, sender, fault, error):
+def test_a_fault_lasts_as_long_as_its_block(faulty, sender, fault, error, timeout_s):
     with fault(faulty):
         assert faulty.faults()
         with pytest.raises(error):
-            sender.send_messages(ServiceBusMessage("during"), timeout=0.5)
+            sender.send_messages(ServiceBusMessage("during"), timeout=timeout_s)
     assert faulty.faults() == []
     sender.send_messages(ServiceBusMessage("after"))
 

@@ -15,6 +15,7 @@ import redis
 from pairing.drain.dead_letter_results import SharedDecisions
 from pairing.drain.lease_holder import LeaseHolder
 from pairing.drain.ledger import Ledger
+from pairing.drain.left_ledgers import LeftLedgers
 from pairing.events import Event
 from pairing.fleet import checked_redis
 from pairing.fleet.checked_redis import CheckedRedis, lately_set_aside
@@ -97,6 +98,9 @@ STEPS: dict[str, Step] = {
     "decide": lambda shared: SharedDecisions(shared, QUEUE).report("discarded", [1]),
     "decisions": lambda shared: SharedDecisions(shared, QUEUE).apply(Ledger(QUEUE, "")),
     "decisions are kept": lambda shared: SharedDecisions(shared, QUEUE).remove(1),
+    "leave a ledger": lambda shared: LeftLedgers(shared, QUEUE).leave(json.dumps(Ledger(QUEUE).to_json())),
+    "ledgers that were left": lambda shared: LeftLedgers(shared, QUEUE).absorb_into(Ledger(QUEUE)),
+    "ledgers that were left are merged": lambda shared: LeftLedgers(shared, QUEUE).remove(1),
     "redirect": redirect,
     "gates": lambda shared: sessions(shared).sync("an epoch", ["orders"]),
     "enter": lambda shared: sessions(shared).enter(SESSION, QUEUE, "token", within_s=1),
