@@ -259,7 +259,10 @@ def searched(aviary) -> Aviary:
         clients = [
             stack.enter_context(
                 httpx.Client(
-                    base_url=f"http://127.0.0.1:{port}", timeout=120, transport=httpx.HTTPTransport(retries=10)
+                    base_url=f"http://127.0.0.1:{port}",
+                    timeout=120,
+                    # The server may close an idle connection in the moment in which it is used again.
+                    transport=httpx.HTTPTransport(retries=10, limits=httpx.Limits(max_keepalive_connections=0)),
                 )
             )
             for port in ports
