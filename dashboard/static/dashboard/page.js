@@ -5,9 +5,9 @@
   const body = document.body;
 
   // Live parts fetch themselves on "refresh", which the stream, a timer or the answer to an action triggers.
-  let pending = null, isPressed = false;
+  let pending = null, isPressed = false, isLeaving = false;
   const refresh = () => {
-    if (document.hidden || pending) return;
+    if (document.hidden || pending || isLeaving) return;
     pending = setTimeout(() => { pending = null; body.dispatchEvent(new CustomEvent("refresh")); }, GAP_MS);
   };
   // A swap during a click or a selection would lose it.
@@ -26,6 +26,12 @@
   body.addEventListener("htmx:sseMessage", refresh);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
   setInterval(refresh, POLL_MS);
+
+  // Signing out goes on to the provider. A live part that is answered meanwhile would reload the page, because the session
+  // has ended, and with that stop the way there: the person would stay signed in at the provider.
+  addEventListener("submit", ({ target }) => { if ("leaves" in target.dataset) isLeaving = true; });
+  addEventListener("pageshow", () => { isLeaving = false; });
+  for (const name of ["htmx:beforeRequest", "htmx:beforeOnLoad"]) body.addEventListener(name, (event) => { if (isLeaving) event.preventDefault(); });
 
   const isWholePage = (xhr) => /<html\b/i.test(xhr.responseText);
 

@@ -149,6 +149,25 @@ def test_signing_out_ends_the_session_here_and_there(page, place):
     assert page.url.startswith(place.provider.removesuffix("/o"))
 
 
+def test_signing_out_reaches_the_provider_although_a_live_part_is_answered_meanwhile(page, place):
+    sign_in(page, "bob")
+    page.locator(".who").wait_for()
+    held = []
+    page.route(place.address + "/", lambda route: held.append(route) if not held else route.continue_())
+    with page.expect_request(place.address + "/"):
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
+
+    def sign_out(route) -> None:
+        answer = route.fetch(max_redirects=0)
+        held[0].fulfill(response=held[0].fetch())  # the session has ended: htmx has to load the whole page again
+        route.fulfill(response=answer)
+
+    page.route("**/logout/", sign_out)
+    page.get_by_role("button", name="Sign out").click()
+
+    page.get_by_role("button", name="Logout").wait_for()
+
+
 def test_the_link_one_came_for_is_where_one_arrives(page, place):
     page.goto(f"{place.address}/events/?kind=recovered")
     sign_in(page, "bob")
