@@ -1,6 +1,7 @@
 """Sets up this checkout on a fresh machine and then runs what was asked for.
 
-    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | campaign | setup | spark [arguments]
+    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | campaign | soak [arguments]
+    python3 tools/bootstrap.py setup | spark
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
 project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
@@ -74,6 +75,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "nightly": ("test", [*TESTS, "--nightly"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
     "campaign": ("test", ["-m", "tests.campaign"]),
+    "soak": ("test", ["-m", "tests.campaign.soak"]),
     "check": ("test", ["tools/check.py"]),
     "setup": ("test", []),
     "spark": ("run", []),
@@ -97,7 +99,7 @@ def set_up(command: str) -> None:
         ensure_spark(command)
     if command == "campaign":
         ensure_faketime()
-    elif requirements == "test" and command != "check":
+    elif requirements == "test" and command not in ("check", "soak"):
         ensure_prometheus()
 
 
@@ -109,7 +111,7 @@ def install_host_packages(command: str) -> None:
     if command != "demo":
         has_java()
     if COMMANDS[command][0] == "test":
-        if command != "campaign":
+        if command not in ("campaign", "soak"):
             ensure_browser()
         ensure_postgres()
 
