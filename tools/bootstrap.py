@@ -1,6 +1,7 @@
 """Sets up this checkout on a fresh machine and then runs what was asked for.
 
-    python3 tools/bootstrap.py demo | quick | test | nightly | check | docs | bench | campaign | setup | spark [words]
+    python3 tools/bootstrap.py demo | quick | test | nightly | check | docs | bench | campaign | soak [arguments]
+    python3 tools/bootstrap.py setup | spark
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
 project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
@@ -77,6 +78,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "nightly": ("test", [*TESTS, "--nightly"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
     "campaign": ("test", ["-m", "tests.campaign"]),
+    "soak": ("test", ["-m", "tests.campaign.soak"]),
     "check": ("test", ["tools/check.py"]),
     "docs": ("test", ["-m", "sphinx", *SITE]),
     "setup": ("test", []),
@@ -102,7 +104,7 @@ def set_up(command: str) -> None:
     ensure_spark(command)
     if command == "campaign":
         ensure_faketime()
-    elif requirements == "test":
+    elif requirements == "test" and command != "soak":
         ensure_prometheus()
 
 
@@ -114,7 +116,7 @@ def install_host_packages(command: str) -> None:
     if command != "demo":
         has_java()
     if COMMANDS[command][0] == "test":
-        if command != "campaign":
+        if command not in ("campaign", "soak"):
             ensure_browser()
         ensure_postgres()
 
