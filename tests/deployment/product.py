@@ -4,8 +4,13 @@ import ast
 import tomllib
 from pathlib import Path
 
+from celery.bin.beat import beat as celery_beat
+from celery.bin.worker import worker as celery_worker
 from django.core.management import get_commands
 from django.urls import Resolver404, resolve
+from uvicorn.main import main as uvicorn
+
+from workers.broker import QUEUES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -58,3 +63,28 @@ def is_page(path: str) -> bool:
     except Resolver404:
         return False
     return True
+
+
+def unknown_options(command: str, arguments: list[str]) -> set[str]:
+    """The options among the arguments of a process that its program does not have."""
+    program = {"web": uvicorn, "worker": celery_worker, "beat": celery_beat}[command]
+    known = {option for parameter in program.params for option in parameter.opts}
+    return {argument for argument in arguments if argument.startswith("-")} - known
+
+
+def queues(arguments: list[str]) -> set[str]:
+    """The queues that a worker serves."""
+    return set(arguments[arguments.index("-Q") + 1].split(",")) if "-Q" in arguments else set(QUEUES)
+
+
+def assert_processes(commands: list[list[str]]) -> None:
+    """That all commands and options are those of the product, all queues are served, and beat runs."""
+    served: set[str] = set()
+    for command, *arguments in commands:
+        assert command in subcommands()
+        if command in ("web", "worker", "beat"):
+            assert not unknown_options(command, arguments)
+        if command == "worker":
+            served |= queues(arguments)
+    assert served == set(QUEUES)
+    assert {"web", "beat", "migrate", "sync_pairs"} <= {command for command, *_ in commands}
