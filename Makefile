@@ -2,7 +2,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: demo quick test nightly bench campaign soak check setup
+.PHONY: demo quick test nightly bench campaign soak check docs setup
 
 # The recipes are plain commands on purpose: make then runs them without a shell in between, and the set-up notices
 # when make is killed.
@@ -29,6 +29,9 @@ soak:
 
 check:
 	@$(PYTHON) tools/bootstrap.py check $(ARGS)
+
+docs:
+	@$(PYTHON) tools/bootstrap.py docs $(ARGS)
 
 setup:
 	@$(PYTHON) tools/bootstrap.py setup
