@@ -16,12 +16,16 @@ from typing import Any, ClassVar, cast
 
 from celery.app.amqp import AMQP
 from celery.worker.consumer import Gossip, Mingle
+from django.conf import settings
 from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
+from redis.connection import Connection as PlainConnection
 from redis.exceptions import ConnectionError, ResponseError
+from redis.sentinel import SentinelManagedConnection, SentinelManagedSSLConnection
 
 from pairing.fleet.checked_redis import CheckedRedis, set_aside
 from pairing.fleet.keys import Keys
+from pairing.fleet.redis_url import Sentinels, names_sentinels
 from pairing.stored_json import as_text
 
 log = logging.getLogger(__name__)
@@ -37,8 +41,14 @@ KEYS = {
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What kombu and Celery raise where a task makes no sense. Errors of Redis are none of them."""
 EXCHANGE, FIELDS_OF_A_BINDING = "workers", 3
+SENTINELS = "redis://sentinels/0"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 3.0
 """Pauses between connection attempts: workers reconnect within 10 s after Redis returns (docs/operations.md)."""
+
+
+def broker_url(url: str) -> str:
+    """The address for Kombu, which cannot read a list of Sentinels: a placeholder for them."""
+    return SENTINELS if names_sentinels(url) else url
 
 
 def has_lost_connection(channel: Any) -> bool:
@@ -94,10 +104,26 @@ class Channel(redis.Channel):
     QoS = QoS
     Message = Message
 
+    @property
+    def connection_class(self) -> type[PlainConnection]:  # type: ignore[override]
+        """The kind of connection that the pool of this channel needs, without TLS."""
+        if not names_sentinels(settings.REDIS_URL):
+            return PlainConnection
+        return SentinelManagedSSLConnection if settings.REDIS_URL.startswith("rediss") else SentinelManagedConnection
+
     def _connparams(self, asynchronous: bool = False) -> Any:
         if has_lost_connection(self):
             raise ConnectionError("this channel has lost its connection to Redis")
         return super()._connparams(asynchronous)  # type: ignore[misc]  # its types leave this out
+
+    def _get_pool(self, asynchronous: bool = False) -> Any:
+        """With Sentinels, a pool whose connections go to the master that they name."""
+        if not names_sentinels(settings.REDIS_URL):
+            return super()._get_pool(asynchronous)  # type: ignore[misc]  # its types leave this out
+        options = self._connparams(asynchronous)
+        for name in ("host", "port", "username", "password", "db"):  # of the placeholder
+            options.pop(name, None)
+        return Sentinels.from_url(settings.REDIS_URL).pool(**options)
 
     def _get_client(self) -> type[BrokerRedis]:
         return BrokerRedis
