@@ -19,6 +19,7 @@ class DashboardConfig(AppConfig):
     def ready(self) -> None:
         post_migrate.connect(keep_groups, sender=self)
         import_module("dashboard.access.sessions")  # it listens for who signs in
+        import_module("dashboard.access.visibility")  # it keeps groups of pairs from being deleted
 
 
 class ControlPlaneAdminConfig(AdminConfig):

@@ -172,6 +172,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "dashboard.access.visibility.VisiblePairsMiddleware",
     "dashboard.access.sessions.SessionLimitsMiddleware",
     "dashboard.access.sessions.SignInFirstMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

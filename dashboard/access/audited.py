@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from dashboard.access.idempotency import admit
 from dashboard.access.rights import Refused, Right, require
+from dashboard.access.visibility import require_visible
 from dashboard.models import AuditEntry, Pair
 from dashboard.site.redis import RedisError, announce_change, shared_state
 from pairing.fleet.coordination import SharedState
@@ -92,13 +93,24 @@ def perform(
 
 
 def carry_out(
-    entry: AuditEntry, user: Person, run: Callable[[], Outcome], *, right: Right, atomic: bool = True
+    entry: AuditEntry,
+    user: Person,
+    run: Callable[[], Outcome],
+    *,
+    right: Right,
+    atomic: bool = True,
+    is_limited: bool = False,
 ) -> Outcome:
-    """The same for an entry that the caller has filled in. Raises Refused and ActionError."""
+    """The same for an entry that the caller has filled in. Raises Refused and ActionError.
+
+    `is_limited`: the action itself changes only what the person sees.
+    """
     if known := admit(entry):
         return earlier(known)
     try:
         require(user, right)
+        if not is_limited:
+            require_visible(entry.pair)
         with transaction.atomic() if atomic else nullcontext():
             result = run()
             AuditEntry.complete(entry.request_id, result.outcome, result.sentence)

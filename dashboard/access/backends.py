@@ -1,12 +1,19 @@
 """Rights come from groups only, so the groups of a person show all of the person's rights."""
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import AbstractBaseUser, Permission
+from django.contrib.auth.models import AbstractBaseUser, Permission, User
 from django.db.models import QuerySet
+
+from dashboard.access.visibility import with_visibility
 
 
 class GroupBackend(ModelBackend):
     """Django's own backend without permissions granted to a single person."""
+
+    def get_user(self, user_id: int) -> User | None:
+        """The person of a session, read together with which pairs the person sees."""
+        person = with_visibility(User.objects.filter(pk=user_id)).first()
+        return person if person and self.user_can_authenticate(person) else None
 
     def _get_user_permissions(self, user_obj: AbstractBaseUser) -> QuerySet[Permission]:
         return Permission.objects.none()

@@ -27,7 +27,7 @@ def admit(entry: AuditEntry) -> AuditEntry | None:
             with transaction.atomic():
                 entry.save()
         except IntegrityError:
-            known = AuditEntry.objects.get(request_id=entry.request_id)
+            known = AuditEntry._base_manager.get(request_id=entry.request_id)
         else:
             return None
         if not may_be_tried_again(known, entry.at):
@@ -53,4 +53,4 @@ def _next(entry: AuditEntry) -> str:
 
 
 def _entry(request_id: str) -> AuditEntry | None:
-    return AuditEntry.objects.filter(request_id=request_id).first()
+    return AuditEntry._base_manager.filter(request_id=request_id).first()

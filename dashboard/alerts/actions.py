@@ -38,8 +38,10 @@ class Request:
 class AlertAction(Action):
     """An action that does not change the shared state of a pair. Its answer is one sentence."""
 
-    def perform(self, request: Request, pair: str, target: str, run: Callable[[], str]) -> str:
-        """Execute the action on the audited path."""
+    def perform(
+        self, request: Request, pair: str, target: str, run: Callable[[], str], *, is_limited: bool = False
+    ) -> str:
+        """Execute the action on the audited path. `is_limited`: it changes only what the person sees."""
         entry = AuditEntry(
             request_id=request.request_id or uuid.uuid4().hex,
             at=request.at,
@@ -50,7 +52,10 @@ class AlertAction(Action):
             target=target,
             reason=request.reason,
         )
-        return audited.carry_out(entry, request.user, lambda: outcome_done(run()), right=self.right).sentence
+        done = audited.carry_out(
+            entry, request.user, lambda: outcome_done(run()), right=self.right, is_limited=is_limited
+        )
+        return done.sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +76,13 @@ class AcknowledgeAlert(AlertAction):
         return self.perform(request, alert.pair, alert.key, run)
 
     def run_on_all(self, request: Request) -> str:
-        """Acknowledge all open alerts."""
+        """Acknowledge all open alerts that the person sees."""
 
         def run() -> str:
             count = _acknowledge(request)
             return f"{count:,} acknowledged." if count else "There were no alerts to acknowledge."
 
-        return self.perform(request, EVERYWHERE, "all open alerts", run)
+        return self.perform(request, EVERYWHERE, "all open alerts", run, is_limited=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from dashboard.fleet.namespaces import Namespace
 from dashboard.models import BacklogQueue, Pair
 from dashboard.models.backlog import COUNTS
+from dashboard.models.visibility import all_pairs
 from dashboard.site.redis import shared_state
 from pairing.backlog.administration import CREATED_WITH, deviations
 from pairing.backlog.rotation import parse_backlog_path
@@ -73,7 +74,8 @@ class Use:
 
 def use_of(pair: Pair, path: str) -> Use:
     """The current users of the queue. Raises RedisError."""
-    neighbours = list(Pair.objects.filter(secondary_namespace=pair.secondary_namespace))
+    with all_pairs():  # a queue that a hidden pair uses is no orphan
+        neighbours = list(Pair.objects.filter(secondary_namespace=pair.secondary_namespace))
     states = [shared_state(neighbour.name) for neighbour in neighbours]
     rotations = [reported for state in states for reported in state.rotations().items()]
     leases = [reported for state in states for reported in state.leases().items()]

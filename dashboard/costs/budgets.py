@@ -10,6 +10,7 @@ from uuid import uuid4
 from django.db import transaction
 from django.db.models import Sum
 
+from dashboard.access.visibility import require_visible
 from dashboard.models import Adjustment, AuditEntry, Budget, BudgetAlert, Charge, Invoice
 from dashboard.site.money import money
 
@@ -83,7 +84,11 @@ def raise_alerts(month: str, rule: str, now: datetime) -> Sequence[BudgetAlert]:
 
 @transaction.atomic
 def set_budget(pair: str, cents: int, alert_percent: int, person: str, now: datetime) -> None:
-    """Set the budget of a pair or of all pairs; 0 removes it. Audited. Alerts for other amounts are deleted."""
+    """Set the budget of a pair or of all pairs; 0 removes it. Audited. Alerts for other amounts are deleted.
+
+    Raises Refused for a pair that the person does not see.
+    """
+    require_visible(pair)
     if cents:
         fields = {"cents": cents, "alert_percent": alert_percent, "set_by": person, "set_at": now}
         Budget.objects.update_or_create(pair=pair, defaults=fields)

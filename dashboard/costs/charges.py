@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import F, Value
 from django.utils import timezone
 
+from dashboard.access.visibility import require_all
 from dashboard.costs.jobs import JobFailed, run_job
 from dashboard.costs.late_usage import forget_late_days, late_days
 from dashboard.costs.result_file import records_in
@@ -35,7 +36,9 @@ from dashboard.models import (
     FailoverEvent,
     PairDepth,
 )
+from dashboard.models.charge import PUBLISHED
 from dashboard.models.cost_terms import ALL_MONTHS
+from dashboard.models.visibility import all_pairs
 from dashboard.site.months import is_month
 from pairing.health.faults import describe
 
@@ -112,7 +115,11 @@ def price_arguments(prices: str, region: str = "") -> list[str]:
 
 @transaction.atomic
 def request_run(month: str, person: str, now: datetime) -> ChargeRun:
-    """Request a computation of the month; returns the run that is requested or running already, if any."""
+    """Request a computation of the month; returns the run that is requested or running already, if any.
+
+    Raises Refused for somebody who does not see all pairs.
+    """
+    require_all()
     latest = ChargeRun.objects.filter(month=month, status__in=OPEN).first()
     if latest is not None and not is_stalled(latest, now):
         return latest
@@ -350,6 +357,13 @@ def latest_run(month: str, status: ChargeRun.Status | None = None) -> ChargeRun 
     """The month's newest run, optionally of one status."""
     runs = ChargeRun.objects.filter(month=month)
     return (runs.filter(status=status) if status else runs).first()
+
+
+def rule_of(month: str) -> str:
+    """The counting rule that the month was computed for, also for somebody who does not see all pairs."""
+    with all_pairs():
+        run = latest_run(month, ChargeRun.Status.SUCCEEDED)
+    return run.rule if run else PUBLISHED
 
 
 def is_stalled(run: ChargeRun, now: datetime) -> bool:

@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models import Sum as SumOf
 
+from dashboard.access.visibility import require_all
 from dashboard.costs import measured_connections
 from dashboard.costs.azure_metrics import read_metrics
 from dashboard.costs.outages import NO_OPERATIONS
@@ -38,7 +39,11 @@ WHOLE, CENT = Fraction(1), Fraction(1, 100)
 def take_statement(
     month: str, source: str, name: str, data: bytes, person: str, now: datetime, via: str = ""
 ) -> Statement:
-    """Store a statement; it replaces the month's previous one of the same source. Raises StatementError. Audited."""
+    """Store a statement; it replaces the month's previous one of the same source. Audited.
+
+    Raises StatementError, and Refused for somebody who does not see all pairs.
+    """
+    require_all()
     entry = AuditEntry(
         request_id=str(uuid4()),
         at=now,

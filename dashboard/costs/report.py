@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from django.db.models import QuerySet, Sum
 
+from dashboard.access.visibility import sees_all
 from dashboard.costs.availability import PairAvailability, by_pair
 from dashboard.costs.chart import DayOf, DaysChart, days_chart
 from dashboard.costs.explanation import Explanation, explain
@@ -20,6 +21,7 @@ from dashboard.costs.outages import NO_OPERATIONS, OutageCost, outage_costs
 from dashboard.costs.price_tiers import BASIC_METER, OPERATIONS_METER
 from dashboard.models import Adjustment, Availability, Charge, ChargeRun, DailyCharge, Invoice
 from dashboard.models.charge import PUBLISHED, RULES, SETTLEMENTS
+from dashboard.models.visibility import all_pairs
 from dashboard.site.money import cents
 from pairing.telemetry.metering import KINDS
 
@@ -106,6 +108,11 @@ class Report:
     availability: Sequence[Availability]
 
     @property
+    def is_part(self) -> bool:
+        """Whether the rows are not those of whole invoices."""
+        return self.chosen.is_used or bool(self.pair) or not self.invoices
+
+    @property
     def explained(self) -> list[tuple[Charge, Explanation]]:
         """The rows, each with the calculation of its charge."""
         return [(row, explain(row, self.run.details)) for row in self.rows]
@@ -171,7 +178,8 @@ class Report:
 
 def months(now: datetime) -> list[str]:
     """The months that can be shown, newest first: those with charges, and the current one."""
-    stored = set(Invoice.objects.values_list("month", flat=True).distinct())
+    with all_pairs():
+        stored = set(Invoice.objects.values_list("month", flat=True).distinct())
     return sorted(stored | {now.strftime("%Y-%m")}, reverse=True)
 
 
@@ -182,9 +190,13 @@ def pairs(month: str) -> list[str]:
 
 
 def report(month: str, rule: str = "", filters: Filters | None = None) -> Report | None:
-    """The month's report; None if no charges are stored. The default rule is the one of the run."""
+    """The month's report; None if no charges are stored. The default rule is the one of the run.
+
+    To somebody who does not see all pairs it shows the rows of the others, and no invoices: they are of all pairs.
+    """
     filters = filters or Filters()
-    stored = Invoice.objects.filter(month=month).select_related("run")
+    with all_pairs():
+        stored = Invoice.objects.filter(month=month).select_related("run")
     first = stored.first()
     if first is None:
         return None
@@ -204,7 +216,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         other_rule=other,
         other_total=_cents(filters.of(_charges(month, other)))
         + sum(each.cents for each in _adjustments(month, other, filters)),
-        invoices=invoices,
+        invoices=invoices if sees_all() else (),
         parts=_parts(charges),
         by_kind=_shares(charges.exclude(kind__in=NO_OPERATIONS), "kind"),
         by_entity=_shares(charges.exclude(kind__in=NO_OPERATIONS), "entity"),

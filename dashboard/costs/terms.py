@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from django.db import transaction
 
+from dashboard.access.visibility import require_all
 from dashboard.costs.jobs import JobFailed
 from dashboard.models import AuditEntry, ClosedMonth, CostTerms, Invoice
 from dashboard.models.cost_terms import ALL_MONTHS
@@ -109,8 +110,10 @@ def refuse_other_terms(month: str, closed: ClosedTerms, given: Mapping[str, Any]
 def set_terms(month: str, chosen: Mapping[str, Any], person: str, now: datetime) -> bool:
     """Record what was chosen for a month or for all (`*`); an empty value takes the choice back. Audited.
 
-    Returns whether anything changed. Raises JobFailed for a closed month.
+    Returns whether anything changed. Raises JobFailed for a closed month, and Refused for somebody who does not see all
+    pairs.
     """
+    require_all()
     if ClosedMonth.objects.filter(month=month).exists():
         raise JobFailed(f"{month} is closed and keeps its terms.")
     known = CostTerms.objects.filter(month=month).first() or CostTerms(month=month)

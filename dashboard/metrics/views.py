@@ -11,9 +11,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dashboard.access.rights import Right, may
+from dashboard.access.visibility import sees_all
 from dashboard.fleet.boards import last_heartbeat
 from dashboard.fleet.status import is_silent
 from dashboard.metrics import CONTENT_TYPE, exposition
+from dashboard.models.visibility import all_pairs
 from dashboard.site import redis
 
 
@@ -37,10 +39,12 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Metrics for this host, for members, and for requests with METRICS_TOKEN."""
-    if not (_is_local(request) or may(request.user, Right.VIEW) or _has_token(request)):
+    """Metrics of all pairs: for this host, for members who see all pairs, and for requests with METRICS_TOKEN."""
+    is_member = may(request.user, Right.VIEW) and sees_all()
+    if not (_is_local(request) or is_member or _has_token(request)):
         return HttpResponse("Send METRICS_TOKEN as a bearer token.\n", status=401, content_type="text/plain")
-    return HttpResponse(exposition(timezone.now()), content_type=CONTENT_TYPE)
+    with all_pairs():
+        return HttpResponse(exposition(timezone.now()), content_type=CONTENT_TYPE)
 
 
 def _database() -> str:

@@ -13,6 +13,8 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
+from dashboard.models.visibility import OfPair
+
 ANY = "*"
 
 
@@ -24,7 +26,7 @@ class Severity(models.TextChoices):
     CRITICAL = "critical"
 
 
-class Alert(models.Model):
+class Alert(OfPair):
     """One condition from its start to its end. While it lasts, there is one row with its key."""
 
     class Kind(models.TextChoices):
@@ -89,7 +91,7 @@ class Alert(models.Model):
         return f"{self.pair} / {self.entity}"
 
 
-class AlertRule(models.Model):
+class AlertRule(OfPair):
     """Which channels are notified of which alerts at which times, and the escalation without an acknowledgement."""
 
     name = models.CharField(max_length=80, unique=True)
@@ -134,7 +136,7 @@ class AlertRule(models.Model):
         return reverse("alert-rule", args=[self.pk])
 
 
-class Notice(models.Model):
+class Notice(OfPair):
     """One message to one channel about one or more alerts. Its id is the same in every attempt."""
 
     class State(models.TextChoices):
@@ -211,8 +213,10 @@ class Notice(models.Model):
         return bool(mine.update(**{"claimed_until": None, "claimed_by": "", **changes}))
 
 
-class NoticeItem(models.Model):
+class NoticeItem(OfPair):
     """Links a notice to an alert. A channel is notified of each phase of an alert once."""
+
+    of_pair = "alert__pair"
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="items")
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="items")

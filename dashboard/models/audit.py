@@ -4,8 +4,10 @@ from typing import Any
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
 
-class AuditEntry(models.Model):
+
+class AuditEntry(OfPair):
     """One action of one person. An entry without an outcome: the process ended during the action."""
 
     request_id = models.CharField(max_length=36, unique=True, help_text="The same request sent twice is one entry.")
@@ -54,4 +56,4 @@ class AuditEntry(models.Model):
     @classmethod
     def complete(cls, request_id: str, outcome: str, detail: str = "") -> bool:
         """Store the outcome of an action, once. False: it had one already."""
-        return bool(cls.objects.filter(request_id=request_id, outcome="").update(outcome=outcome, detail=detail))
+        return bool(cls._base_manager.filter(request_id=request_id, outcome="").update(outcome=outcome, detail=detail))

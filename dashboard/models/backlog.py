@@ -3,11 +3,12 @@
 from django.db import models
 
 from dashboard.models.pair import Pair
+from dashboard.models.visibility import OfPair
 
 COUNTS = ("active", "scheduled", "dead_lettered", "transfer", "transfer_dead_lettered")
 
 
-class BacklogQueue(models.Model):
+class BacklogQueue(OfPair):
     """A backlog queue at its last sample. `index` is null if the name does not end in a number."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="backlog_queues")
@@ -65,7 +66,7 @@ class BacklogQueue(models.Model):
         return self.size_bytes / self.max_size_bytes if self.max_size_bytes else 0.0
 
 
-class PairDepth(models.Model):
+class PairDepth(OfPair):
     """The counts of all backlog queues of one pair at one moment, the source of the pair's charts."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="depths")
@@ -82,8 +83,10 @@ class PairDepth(models.Model):
         return f"{self.pair_id}: {self.messages}"
 
 
-class DepthSample(models.Model):
+class DepthSample(OfPair):
     """The counts of one backlog queue at one moment."""
+
+    of_pair = "queue__pair"
 
     queue = models.ForeignKey(BacklogQueue, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField()

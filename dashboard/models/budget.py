@@ -2,8 +2,10 @@
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
 
-class Budget(models.Model):
+
+class Budget(OfPair):
     """The budget of a month, for one pair or (`*`) for all; reaching `alert_percent` of it is reported once."""
 
     pair = models.CharField(max_length=63, unique=True, default="*")
@@ -19,7 +21,7 @@ class Budget(models.Model):
         return f"{self.pair}: {self.cents}"
 
 
-class BudgetAlert(models.Model):
+class BudgetAlert(OfPair):
     """A month has reached a share of a budget: stored once per share, and reported as an alert."""
 
     month = models.CharField(max_length=7)

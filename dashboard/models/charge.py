@@ -4,12 +4,16 @@ import math
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
+
 PUBLISHED, SETTLEMENTS = "published", "settlements"
 RULES = ((PUBLISHED, "published: transfers only"), (SETTLEMENTS, "settlements: settling counts too"))
 
 
-class ChargeRun(models.Model):
+class ChargeRun(OfPair):
     """One run of the charges job for a month: its progress, its input, and why it failed if it did."""
+
+    of_pair = ""
 
     class Status(models.TextChoices):
         WANTED = "wanted"
@@ -43,8 +47,10 @@ class ChargeRun(models.Model):
         return round(100 * self.share)
 
 
-class Invoice(models.Model):
+class Invoice(OfPair):
     """The bill of one billing scope for one month under one counting rule."""
+
+    of_pair = ""
 
     run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="invoices")
     month = models.CharField(max_length=7)
@@ -82,7 +88,7 @@ class ClosedMonth(models.Model):
         return self.month
 
 
-class Charge(models.Model):
+class Charge(OfPair):
     """A row of an invoice: the cost of a namespace, entity and kind for a pair. Rows sum to the invoice to the cent."""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="charges")
@@ -112,8 +118,10 @@ class Charge(models.Model):
         return f"{self.namespace}/{self.entity} {self.kind}"
 
 
-class DailyCharge(models.Model):
+class DailyCharge(OfPair):
     """The cost of the operations of one kind on one day, before rounding."""
+
+    of_pair = ""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="days")
     date = models.DateField()
@@ -130,7 +138,7 @@ class DailyCharge(models.Model):
         return f"{self.date} {self.kind}"
 
 
-class Adjustment(models.Model):
+class Adjustment(OfPair):
     """A difference found after an invoice was closed: the present charge of a row minus its previous charge."""
 
     invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="adjustments")
@@ -149,7 +157,7 @@ class Adjustment(models.Model):
         return f"{self.invoice}: {self.cents} for {self.namespace}/{self.entity} {self.kind}"
 
 
-class Outage(models.Model):
+class Outage(OfPair):
     """An outage of one entity in one month: from its failover to its recovery, with its operations."""
 
     run = models.ForeignKey(ChargeRun, on_delete=models.PROTECT, related_name="outages")
@@ -172,7 +180,7 @@ class Outage(models.Model):
         return f"{self.pair}/{self.entity} {self.started_at:%Y-%m-%d %H:%M}"
 
 
-class Availability(models.Model):
+class Availability(OfPair):
     """The downtime of an entity in a month."""
 
     month = models.CharField(max_length=7)

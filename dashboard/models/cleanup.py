@@ -6,16 +6,17 @@ and every step is a conditional update, so that a process with an expired claim 
 
 import uuid
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from django.db import models
 from django.db.models import Q
 
 from dashboard.models.backlog import COUNTS
 from dashboard.models.pair import Pair
+from dashboard.models.visibility import OfPair
 
 
-class Errand(models.Model):
+class Errand(OfPair):
     """An operation on one queue that an operator requested; finished once `ended_at` is set."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="+")
@@ -39,7 +40,7 @@ class Errand(models.Model):
     @classmethod
     def open_ones(cls) -> models.QuerySet[Self]:
         """Unfinished rows."""
-        return cls._default_manager.filter(ended_at__isnull=True)
+        return cast("models.QuerySet[Self]", cls._default_manager.filter(ended_at__isnull=True))
 
     @classmethod
     def unclaimed(cls, now: datetime) -> models.QuerySet[Self]:
@@ -162,8 +163,10 @@ class DeadLetterJob(Errand):
         return min(100, 100 * (self.done + self.failed) // self.total) if self.total else 0
 
 
-class DiscardedMessage(models.Model):
+class DiscardedMessage(OfPair):
     """The record of a discarded dead letter: stored before it is discarded, with only a digest of its body."""
+
+    of_pair = "job__pair"
 
     job = models.ForeignKey(DeadLetterJob, on_delete=models.PROTECT, related_name="discarded")
     number = models.BigIntegerField()

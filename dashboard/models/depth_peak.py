@@ -3,11 +3,12 @@
 from django.db import models
 
 from dashboard.models.pair import Pair
+from dashboard.models.visibility import OfPair
 
 WHOLE_BACKLOG = "*"
 
 
-class DepthPeak(models.Model):
+class DepthPeak(OfPair):
     """The highest depth of the backlog of a pair (path `*`), or of one of its entities, in one time step."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="peaks")

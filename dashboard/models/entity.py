@@ -1,11 +1,12 @@
 """Entities of primary namespaces, and their health."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 from django.db import models
 from django.urls import reverse
 
 from dashboard.models.pair import Pair
+from dashboard.models.visibility import OfPair, PairScoped
 
 AT_REST = 3
 """The rank of an entity that is neither failed over nor failing, and without waiting messages."""
@@ -19,7 +20,10 @@ class Entities(models.QuerySet["EntityHealth"]):
         return self.exclude(gone_at__isnull=False, rank=AT_REST)
 
 
-class EntityHealth(models.Model):
+EntityManager = PairScoped.from_queryset(Entities)
+
+
+class EntityHealth(OfPair):
     """The last reported health of one entity. Changed only by compare and set on its version (projection.py)."""
 
     class Kind(models.TextChoices):
@@ -78,7 +82,7 @@ class EntityHealth(models.Model):
         null=True, blank=True, help_text="Its dead letters in the primary; empty: unknown."
     )
 
-    objects = Entities.as_manager()
+    objects: ClassVar["EntityManager[EntityHealth]"] = EntityManager()  # type: ignore[assignment]
 
     class Meta:
         ordering = ("path",)
@@ -145,8 +149,10 @@ class EntityHealth(models.Model):
         return f"failed over in {self.failed_over_in} of {self.processes}"
 
 
-class WaitingSample(models.Model):
+class WaitingSample(OfPair):
     """The number of messages for one entity in the backlog at one moment, the source of sparklines."""
+
+    of_pair = "entity__pair"
 
     entity = models.ForeignKey(EntityHealth, on_delete=models.CASCADE, related_name="samples")
     at = models.DateTimeField()

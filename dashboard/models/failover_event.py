@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
 from pairing.events import KINDS
 
 
@@ -10,7 +11,7 @@ def kinds() -> list[tuple[str, str]]:
     return [(name, kind.label) for name, kind in KINDS.items()]
 
 
-class FailoverEvent(models.Model):
+class FailoverEvent(OfPair):
     """One event. Its id identifies it across redeliveries, so it is stored once; events outlive their pairs."""
 
     event_id = models.CharField(max_length=36, unique=True)

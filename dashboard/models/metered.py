@@ -2,8 +2,10 @@
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
 
-class Metered(models.Model):
+
+class Metered(OfPair):
     """The operations of one kind for one entity in a time."""
 
     scope = models.CharField(max_length=200)

@@ -3,9 +3,13 @@
 from django.db import models
 from django.urls import reverse
 
+from dashboard.models.visibility import OfPair
 
-class Pair(models.Model):
+
+class Pair(OfPair):
     """One primary and one secondary namespace. Written by sync_pairs, without credentials."""
+
+    of_pair = "id"
 
     name = models.CharField(max_length=63, unique=True)
     primary_namespace = models.CharField(max_length=260)
@@ -22,6 +26,13 @@ class Pair(models.Model):
     synced_at = models.DateTimeField()
     dead_letters_at = models.DateTimeField(
         null=True, blank=True, help_text="When the dead letters of its queues were counted."
+    )
+
+    groups = models.ManyToManyField(
+        "auth.Group",
+        blank=True,
+        related_name="pairs",
+        help_text="Only members of these groups and superusers see the pair. None: everybody with a role does.",
     )
 
     class Meta:

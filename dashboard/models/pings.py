@@ -3,10 +3,13 @@
 from django.db import models
 
 from dashboard.models.entity import EntityHealth
+from dashboard.models.visibility import OfPair
 
 
-class PingTally(models.Model):
+class PingTally(OfPair):
     """The pings of one failover of an entity, kept when later failovers are pinged."""
+
+    of_pair = "entity__pair"
 
     entity = models.ForeignKey(EntityHealth, on_delete=models.CASCADE, related_name="ping_tallies")
     began_at = models.DateTimeField(help_text="When the entity failed over; of its first known ping if unknown.")

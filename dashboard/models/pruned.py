@@ -2,8 +2,10 @@
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
 
-class PrunedCount(models.Model):
+
+class PrunedCount(OfPair):
     """The part of one counter, for one value of its label, whose rows were pruned."""
 
     counter = models.CharField(max_length=60)

@@ -7,11 +7,12 @@ from django.db.models import Q
 from django.urls import reverse
 
 from dashboard.models.pair import Pair
+from dashboard.models.visibility import OfPair
 
 WHOLE_PAIR = "*"
 
 
-class PairReadiness(models.Model):
+class PairReadiness(OfPair):
     """The checks that all entities of a pair share. The process that advances `due_at` of a due row runs them."""
 
     pair = models.OneToOneField(Pair, on_delete=models.CASCADE, related_name="readiness")
@@ -37,7 +38,7 @@ class PairReadiness(models.Model):
         return cls.objects.get(pair=pair)
 
 
-class Readiness(models.Model):
+class Readiness(OfPair):
     """The readiness of one entity, 0 to 100, and the reasons for missing points."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="readinesses")
@@ -73,7 +74,7 @@ class Readiness(models.Model):
         return reverse("readiness-entity", args=[self.pair.name, self.entity])
 
 
-class ReadinessChange(models.Model):
+class ReadinessChange(OfPair):
     """A change in the check results of a pair (entity `*`) or of one entity. Contains changed results only."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="+")

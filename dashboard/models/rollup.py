@@ -2,8 +2,10 @@
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
 
-class BacklogRollup(models.Model):
+
+class BacklogRollup(OfPair):
     """The depth of a pair's backlog in an hour or on a day. Values of days are computed from samples too."""
 
     pair = models.CharField(max_length=63)

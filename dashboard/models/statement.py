@@ -2,9 +2,13 @@
 
 from django.db import models
 
+from dashboard.models.visibility import OfPair
 
-class Statement(models.Model):
+
+class Statement(OfPair):
     """The billed or measured values of a month: an Azure cost export, or metrics of Azure Monitor."""
+
+    of_pair = ""
 
     class Source(models.TextChoices):
         EXPORT = "export", "Azure cost export"
@@ -28,8 +32,10 @@ class Statement(models.Model):
         return f"{self.month} {self.source}: {self.name}"
 
 
-class BilledDay(models.Model):
+class BilledDay(OfPair):
     """A statement's sum for one meter (or metric), namespace and day."""
+
+    of_pair = ""
 
     statement = models.ForeignKey(Statement, on_delete=models.CASCADE, related_name="days")
     date = models.DateField()
@@ -46,10 +52,12 @@ class BilledDay(models.Model):
         return f"{self.date} {self.meter}"
 
 
-class ConnectionDay(models.Model):
+class ConnectionDay(OfPair):
     """The connection peaks of a namespace on one day: as measured by a statement's metrics, or (without a statement) as
     computed from the reports of processes.
     """
+
+    of_pair = ""
 
     statement = models.ForeignKey(
         Statement, on_delete=models.CASCADE, related_name="connections", null=True, blank=True

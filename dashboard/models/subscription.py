@@ -3,12 +3,15 @@
 from django.db import models
 
 from dashboard.models.entity import EntityHealth
+from dashboard.models.visibility import OfPair
 
 BELOW = "/Subscriptions/"
 
 
-class TopicSubscription(models.Model):
+class TopicSubscription(OfPair):
     """A subscription and its dead letters at the last count. A deleted one has no row."""
+
+    of_pair = "topic__pair"
 
     topic = models.ForeignKey(EntityHealth, on_delete=models.CASCADE, related_name="subscriptions")
     name = models.CharField(max_length=50)

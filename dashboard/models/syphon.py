@@ -3,11 +3,12 @@
 from django.db import models
 
 from dashboard.models.pair import Pair
+from dashboard.models.visibility import OfPair
 
 WHOLE_PAIR = "*"
 
 
-class SyphonPause(models.Model):
+class SyphonPause(OfPair):
     """An operator's pause of a pair's syphon (queue `*`), of one backlog queue or of an entity, by path."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="pauses")
@@ -24,7 +25,7 @@ class SyphonPause(models.Model):
         return f"{self.pair}: {self.queue}"
 
 
-class SyphonPace(models.Model):
+class SyphonPace(OfPair):
     """An operator's rate limit for a pair's syphon (target `*`), for one backlog queue or for one entity."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="paces")
@@ -45,7 +46,7 @@ class SyphonPace(models.Model):
         return f"{self.pair}: {self.target}"
 
 
-class SyphonLedger(models.Model):
+class SyphonLedger(OfPair):
     """The ledger of one filling of a backlog queue: from its first message until the syphon found it empty."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="ledgers")
@@ -75,7 +76,7 @@ class SyphonLedger(models.Model):
         return f"{self.queue} {self.began_at:%Y-%m-%d %H:%M}"
 
 
-class SyphonRun(models.Model):
+class SyphonRun(OfPair):
     """One process's lease of one backlog queue: from acquiring it until releasing or losing it."""
 
     pair = models.ForeignKey(Pair, on_delete=models.CASCADE, related_name="syphon_runs")

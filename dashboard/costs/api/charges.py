@@ -15,7 +15,7 @@ from dashboard.api.fields import WHOLE, Body, Month, Rule, Word, pair_or_404
 from dashboard.api.paging import Cursor, Page, page
 from dashboard.api.problems import PROBLEMS
 from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
-from dashboard.costs.charges import latest_run, request_run
+from dashboard.costs.charges import request_run, rule_of
 from dashboard.models import Charge, ChargeRun, Invoice
 from dashboard.site.money import money
 
@@ -192,8 +192,7 @@ def budget(request: HttpRequest, body: BudgetBody) -> dict[str, str]:
 
 def _rule(month: str, wanted: str) -> str:
     """The requested counting rule; by default the one the month was computed for."""
-    run = None if wanted else latest_run(month, ChargeRun.Status.SUCCEEDED)
-    return wanted or (run.rule if run else "published")
+    return wanted or rule_of(month)
 
 
 def _bill(row: Invoice) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dashboard.access.rights import Right, require
 from dashboard.costs import report as cost_report
 from dashboard.costs.availability import by_pair
 from dashboard.costs.budgets import ALL, budget_states, raise_alerts, set_budget
-from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run
+from dashboard.costs.charges import OPEN, is_stalled, latest_run, request_run, rule_of
 from dashboard.costs.csv_export import write_csv
 from dashboard.costs.forms import BudgetForm, TermsForm
 from dashboard.costs.jobs import JobFailed
@@ -28,8 +28,9 @@ from dashboard.costs.reconciliation import against_bill
 from dashboard.costs.since_run import as_now, live_availability, live_outages, not_priced
 from dashboard.costs.terms import set_terms, terms_of
 from dashboard.fleet.boards import watched_pairs
-from dashboard.models import BacklogRollup, ChargeRun, ClosedMonth, CostTerms, Invoice, Pair
+from dashboard.models import BacklogRollup, ClosedMonth, CostTerms, Invoice, Pair
 from dashboard.models.cost_terms import ALL_MONTHS
+from dashboard.models.visibility import all_pairs
 from dashboard.site.months import is_month
 from dashboard.site.snapshot import from_one_reading
 
@@ -144,8 +145,7 @@ def _rule(request: HttpRequest, month: str) -> str:
     rule = request.GET.get("rule", "")
     if rule in ("published", "settlements"):
         return rule
-    run = latest_run(month, ChargeRun.Status.SUCCEEDED)
-    return run.rule if run else "published"
+    return rule_of(month)
 
 
 def no_month() -> NoReturn:
@@ -191,5 +191,6 @@ def terms(request: HttpRequest) -> HttpResponse:
 
 def _newest(known: list[str]) -> str:
     """The newest month with charges, else the current month."""
-    stored = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
+    with all_pairs():
+        stored = Invoice.objects.order_by("-month").values_list("month", flat=True).first()
     return stored or known[0]

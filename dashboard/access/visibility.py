@@ -1,0 +1,105 @@
+"""Which pairs a person sees: the only place that decides it.
+
+A pair without groups is seen by everybody with a role. A pair with groups is seen by the members of one of them, and by
+superusers; what they may do is still decided by their role. Reading is limited by `dashboard.models.visibility`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.deletion import ProtectedError
+from django.db.models.signals import pre_delete
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase, StreamingHttpResponse
+
+from dashboard.access.rights import Refused
+from dashboard.models import Pair
+from dashboard.models.visibility import Visible, seen_as, visible_here
+
+EVERYWHERE = "*"
+LACKS_PAIRS = "lacks_pairs"
+"""The attribute of a person for whom this was asked."""
+NOT_ALL = "This concerns all pairs, and some of them belong to other groups. Somebody who sees all pairs can do it."
+NOT_YOURS = "The pair belongs to other groups."
+
+
+def visible_pairs(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Pair] | None:
+    """The pairs that the person sees; None: all of them.
+
+    At most one query for each request; none for superusers, and for people whom `GroupBackend` has read.
+    """
+    if not user.is_authenticated:
+        return Pair._base_manager.none()
+    if getattr(user, "is_superuser", False):
+        return None
+    if not hasattr(user, LACKS_PAIRS):  # kept on this object only: one request's
+        setattr(user, LACKS_PAIRS, Pair._base_manager.filter(~_is_visible(user.pk)).exists())
+    return Pair._base_manager.filter(_is_visible(user.pk)) if getattr(user, LACKS_PAIRS) else None
+
+
+def with_visibility(users: QuerySet[User]) -> QuerySet[User]:
+    """The same people, read together with whether there are pairs that they do not see."""
+    return users.annotate(**{LACKS_PAIRS: Exists(Pair._base_manager.filter(~_is_visible(OuterRef(OuterRef("pk")))))})
+
+
+def _is_visible(person: Any) -> Q:
+    links = Pair.groups.through._base_manager.filter(pair=OuterRef("pk"))
+    return Q(~Exists(links)) | Q(Exists(links.filter(group__user=person)))
+
+
+def sees_all() -> bool:
+    """Whether the present request may see every pair. Commands and workers do."""
+    return visible_here() is None
+
+
+def require_all() -> None:
+    """Raise Refused unless the present request may see every pair: for what concerns all of them."""
+    if not sees_all():
+        raise Refused(NOT_ALL)
+
+
+def require_visible(pair: str) -> None:
+    """Raise Refused unless the present request may see the pair with this name; `*` stands for all pairs."""
+    if pair == EVERYWHERE:
+        return require_all()
+    if not sees_all() and not Pair.objects.filter(name=pair).exists():
+        raise Refused(NOT_YOURS)
+    return None
+
+
+class VisiblePairsMiddleware:
+    """Limits what a request reads to the pairs of its person: of the session, or of the owner of its token."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        def visible() -> QuerySet[Pair] | None:
+            return visible_pairs(request.user)  # asked late: a token is only known to the API
+
+        with seen_as(visible):
+            answer: HttpResponseBase = self.get_response(request)
+        if isinstance(answer, StreamingHttpResponse) and not answer.is_async:
+            answer.streaming_content = _streamed(iter(answer), visible)
+        return answer
+
+
+def _streamed(parts: Iterator[bytes], visible: Visible) -> Iterator[bytes]:
+    """The rest of an answer, which is produced after the request, limited in the same way."""
+    while True:
+        with seen_as(visible):
+            part = next(parts, None)
+        if part is None:
+            return
+        yield part
+
+
+@receiver(pre_delete, sender="auth.Group")
+def keep_groups_of_pairs(sender: object, instance: object, **_: object) -> None:
+    """A group of a pair is not deleted: everybody would see the pair."""
+    pairs = list(Pair._base_manager.filter(groups=instance))  # type: ignore[misc]
+    if pairs:
+        raise ProtectedError("The group is one of a pair: take it from the pair first.", set(pairs))
