@@ -40,6 +40,13 @@ def results_of(output: str) -> dict[str, str]:
     return {entry["id"]: entry["result"] for entry in json.loads(output)["results"]}
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch) -> None:
+    """No bound that a slow machine reaches."""
+    monkeypatch.setattr(stage, "WORK_S", 300.0)
+    monkeypatch.setattr(stage, "WAIT_S", 600.0)
+
+
 @pytest.fixture
 def scratch_of(reachable) -> Callable[[], list[str]]:
     """The scratch entities that exist in both namespaces."""
@@ -241,3 +248,15 @@ def test_what_does_not_happen_in_time_is_an_error_and_no_endless_wait(monkeypatc
 
     with pytest.raises(stage.TooLate, match="draining did not happen"):
         stage.wait_until("draining", lambda: False)
+
+
+def test_the_library_is_closed_before_its_backlog_queue_is_deleted(reachable, monkeypatch) -> None:
+    """It creates a backlog queue again that is deleted while it lives."""
+    states: list[str] = []
+    with Stage(load_pairs()["contoso"], LEFT) as here:
+        client, delete = here.client, here.delete
+        monkeypatch.setattr(here, "delete", lambda scratch: (states.append(client.state), delete(scratch)))
+
+        assert here.clean_up() == []
+
+    assert states == ["closed"]
