@@ -17,6 +17,7 @@ OPERATIONS: Mapping[str, Mapping[str, int]] = {
     "absent": {"manage": 1},
     "pings": {"manage": 3, "ping": 3, "send": 4, "receive": 4, "settle": 4},
     "queue": {
+        "receive_empty": 5,
         "manage": 38,
         "ping": 6,
         "send": 1,
@@ -29,6 +30,7 @@ OPERATIONS: Mapping[str, Mapping[str, int]] = {
         "syphon_receive_empty": 2,
     },
     "sessions": {
+        "receive_empty": 5,
         "manage": 40,
         "ping": 6,
         "receive": 4,
@@ -39,6 +41,7 @@ OPERATIONS: Mapping[str, Mapping[str, int]] = {
         "syphon_settle": 6,
     },
     "topic": {
+        "receive_empty": 5,
         "manage": 40,
         "ping": 6,
         "receive": 2,

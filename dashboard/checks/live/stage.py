@@ -47,7 +47,7 @@ class Stage:
             "primary": endpoint_of(pair.primary, "primary"),
             "secondary": endpoint_of(pair.secondary, "secondary"),
         }
-        self._closing = ExitStack()
+        self._closing, self._library = ExitStack(), ExitStack()
         self._made: dict[str, Scratch] = {}
         self.administrations = {role: self._administration(endpoint) for role, endpoint in self.endpoints.items()}
         self.buses: dict[Role, ServiceBusClient] = {
@@ -58,7 +58,8 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closing.close()
+        with self._closing:
+            self._library.close()
 
     def _administration(self, endpoint: Endpoint) -> ServiceBusAdministrationClient:
         client = endpoint.administration(ServiceBusAdministrationClient, emulator_transport)
@@ -93,7 +94,7 @@ class Stage:
             tracing=False,
         )
         ends = (self.endpoints["primary"], self.endpoints["secondary"])
-        return self._closing.enter_context(_paired(*ends, options))
+        return self._library.enter_context(_paired(*ends, options))
 
     def queue(self, name: str, role: Role = "primary", **properties: Any) -> str:
         """The path of this scratch queue, created on first use."""
@@ -173,7 +174,11 @@ class Stage:
         return refused
 
     def clean_up(self) -> list[str]:
-        """Delete everything of this run, also what was created without an answer; returns what is left."""
+        """Delete everything of this run, also what was created without an answer; returns what is left.
+
+        The library is closed before: it would create its backlog queue again.
+        """
+        self._library.close()
         try:
             return self.clean(self.leftovers(self.prefix))
         except (AzureError, OSError):

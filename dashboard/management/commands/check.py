@@ -4,6 +4,8 @@ import signal
 import sys
 import threading
 from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -61,11 +63,12 @@ class Command(OneSentenceCommand, check.Command):
 
     def _check_live(self, options: Options) -> None:
         pair, trials = _pair(options["live"]), trials_for(_known_ids(options["only"] or ()))
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, _interrupt)  # so that scratch entities are deleted
-        self._clean(pair, options)
-        if options["clean"]:
-            return
+        with _interrupted_by_sigterm():
+            self._clean(pair, options)
+            if not options["clean"]:
+                self._run_live(pair, trials, options)
+
+    def _run_live(self, pair: PairConfig, trials: Sequence[str], options: Options) -> None:
         operations = plan.operations_of(trials)
         price = plan.price_of(pair.name, operations, timezone.now())
         is_emulator = pair.primary.is_emulator() or pair.secondary.is_emulator()
@@ -136,6 +139,19 @@ def _write(file: Path, text: str) -> None:
         file.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise CommandError(f"The report cannot be written to {file}: {error.strerror}.") from None
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM is a KeyboardInterrupt within the block, so that scratch entities are deleted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _interrupt(*_: object) -> NoReturn:

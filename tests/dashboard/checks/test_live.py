@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,13 @@ def results_of(output: str) -> dict[str, str]:
     return {entry["id"]: entry["result"] for entry in json.loads(output)["results"]}
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch) -> None:
+    """No bound that a slow machine reaches."""
+    monkeypatch.setattr(stage, "WORK_S", 300.0)
+    monkeypatch.setattr(stage, "WAIT_S", 600.0)
+
+
 @pytest.fixture
 def scratch_of(reachable) -> Callable[[], list[str]]:
     """The scratch entities that exist in both namespaces."""
@@ -52,8 +60,21 @@ def scratch_of(reachable) -> Callable[[], list[str]]:
     return look
 
 
+def metered(strings: Any) -> int:
+    """Operations that the two namespaces have counted at scratch entities."""
+    total = 0
+    for text in strings.values():
+        where = text.split(";")[0].removeprefix("Endpoint=sb://").rstrip("/")
+        with urllib.request.urlopen(f"http://{where}/$emulator/meter", timeout=60) as response:
+            counted = json.load(response)
+        kinds = [kinds for path, kinds in counted.items() if path.startswith(PREFIX)]
+        total += sum(usage["operations"] for each in kinds for usage in each.values())
+    return total
+
+
 def test_everything_holds_on_the_emulator_and_is_marked_so(reachable, scratch_of, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
+    already = metered(reachable.strings)
     before = [queue.name for queue in reachable.primary_administration.list_queues()]
 
     status, printed, said = check("--yes", "--json", "--report", str(file))
@@ -70,6 +91,7 @@ def test_everything_holds_on_the_emulator_and_is_marked_so(reachable, scratch_of
     assert document["is_emulator"] is True
     assert "nothing about Azure" in document["about"]
     assert "operations" in said
+    assert 50 < metered(reachable.strings) - already <= sum(document["operations_at_most"].values())
     assert "nothing is billed" in said
     assert scratch_of() == []
     assert [queue.name for queue in reachable.primary_administration.list_queues()] == before
@@ -241,3 +263,15 @@ def test_what_does_not_happen_in_time_is_an_error_and_no_endless_wait(monkeypatc
 
     with pytest.raises(stage.TooLate, match="draining did not happen"):
         stage.wait_until("draining", lambda: False)
+
+
+def test_the_library_is_closed_before_its_backlog_queue_is_deleted(reachable, monkeypatch) -> None:
+    """It creates a backlog queue again that is deleted while it lives."""
+    states: list[str] = []
+    with Stage(load_pairs()["contoso"], LEFT) as here:
+        client, delete = here.client, here.delete
+        monkeypatch.setattr(here, "delete", lambda scratch: (states.append(client.state), delete(scratch)))
+
+        assert here.clean_up() == []
+
+    assert states == ["closed"]
