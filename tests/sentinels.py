@@ -18,7 +18,7 @@ port {port}
 bind 127.0.0.1
 dir {folder}
 sentinel monitor {master} 127.0.0.1 {redis} 2
-sentinel down-after-milliseconds {master} 1000
+sentinel down-after-milliseconds {master} 3000
 sentinel failover-timeout {master} 3000
 """
 LIMIT_S = 120.0
@@ -39,7 +39,7 @@ class Sentinels:
         for port in self.ports:
             self._watch(port)
         self.until(lambda: all(map(self._knows_all, self.ports)), "the Sentinels know the replica and each other")
-        self.until(lambda: self._has_caught_up(self.servers[1]), "the replica has caught up")
+        self.until(lambda: any(map(self._has_caught_up, self.servers)), "the replica has caught up")
 
     def start(self, port: int) -> None:
         """A server, with nothing in it."""

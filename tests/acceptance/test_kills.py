@@ -187,9 +187,7 @@ def make_queues(connection_string: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("kinds", "how"), CASES, ids=lambda value: value if isinstance(value, str) else "+".join(value)
-)
+@pytest.mark.parametrize(("kinds", "how"), CASES, ids=["-".join((*kinds, how)) for kinds, how in CASES])
 def test_all_is_ready_again_within_fifteen_seconds_and_nothing_is_lost(
     story: Story, kinds: tuple[str, ...], how: str
 ) -> None:

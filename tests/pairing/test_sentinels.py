@@ -1,16 +1,19 @@
 """Clients follow the master that Sentinels name (docs/operations.md, Redis with a replica)."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 import redis
+from kombu import Consumer, Exchange, Producer, Queue
 from redis.sentinel import SentinelManagedConnection, SentinelManagedSSLConnection
 
 from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
-from pairing.fleet.redis_url import Sentinels, client_of
+from pairing.fleet.redis_url import Sentinels, async_client_of, client_of
 from tests import sentinels
+from workers.broker import PersistentConnection, broker_url
 
 URL = "redis+sentinel://:secret@h1,h2:1,[::1]:2/master/3?sentinel_password=other&health_check_interval=3"
 
@@ -87,3 +90,22 @@ def test_a_process_goes_on_with_the_promoted_replica_and_reports_what_it_lacks(r
     assert known is not None
     assert shared.health_of("orders") == known
     one.close()
+
+
+def test_live_pages_listen_to_the_master(replicated):
+    async def ping() -> bool:
+        async with async_client_of(replicated.url) as client:
+            return bool(await client.ping())
+
+    assert asyncio.run(ping())
+
+
+def test_workers_take_their_tasks_from_the_master(replicated, settings):
+    settings.REDIS_URL = replicated.url
+    queue, taken = Queue("tasks-of-a-test", Exchange("tests"), routing_key="tasks"), []
+    with PersistentConnection(broker_url(replicated.url)) as connection:
+        Producer(connection, queue.exchange, queue.routing_key).publish("work", declare=[queue])
+        with Consumer(connection, [queue], callbacks=[lambda body, message: (taken.append(body), message.ack())]):
+            connection.drain_events(timeout=60)
+
+    assert taken == ["work"]
