@@ -2,7 +2,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: demo quick test nightly bench campaign check setup
+.PHONY: demo quick test nightly bench campaign soak check docs setup
 
 # The recipes are plain commands on purpose: make then runs them without a shell in between, and the set-up notices
 # when make is killed.
@@ -24,8 +24,14 @@ bench:
 campaign:
 	@$(PYTHON) tools/bootstrap.py campaign $(ARGS)
 
+soak:
+	@$(PYTHON) tools/bootstrap.py soak $(ARGS)
+
 check:
 	@$(PYTHON) tools/bootstrap.py check $(ARGS)
+
+docs:
+	@$(PYTHON) tools/bootstrap.py docs $(ARGS)
 
 setup:
 	@$(PYTHON) tools/bootstrap.py setup

@@ -9,12 +9,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from dashboard.site import database
 from dashboard.site.bodies import BoundedBodies
+from dashboard.site.connections import bound_connections_of
 from dashboard.site.forwarded import ForwardedClients, disregard_trust_of, loading_server, named_networks
 from dashboard.site.logs import adopt_server
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 try:
     server = loading_server()
+    bound_connections_of(server)
     proxies = (*settings.TRUSTED_PROXIES, *named_networks("--forwarded-allow-ips", disregard_trust_of(server)))
     handler = get_asgi_application()
     from dashboard.access.senders import is_known  # it needs the models

@@ -34,6 +34,7 @@ BANDWIDTH = re.compile(r".*Data Transfer Out")
 PUBLISHED_TIERS = {OPERATIONS: (13, 100, 2_500), CONNECTIONS: (1_000, 100_000, 500_000)}
 """Where the paid tiers begin that the service publishes, in units of measure."""
 MOST, MOST_DECIMALS = 10**12, 100
+TEXT = re.compile(r"\S")
 SKIPPED = re.compile(r"[?&](?:\$|%24)skip=(\d{1,9})(?:&|$)", re.IGNORECASE)
 
 
@@ -107,11 +108,17 @@ def parse_items(text: str) -> Iterator[dict[str, Any]]:
 
 def _documents(text: str) -> Iterator[Any]:
     decoder = json.JSONDecoder(parse_float=Decimal, parse_int=Decimal)
-    rest = text.lstrip()
-    while rest:
-        document, end = decoder.raw_decode(rest)
+    place = _next_text(text, 0)
+    while place < len(text):
+        document, end = decoder.raw_decode(text, place)
         yield document
-        rest = rest[end:].lstrip()
+        place = _next_text(text, end)
+
+
+def _next_text(text: str, place: int) -> int:
+    """Where the next character is that is no space. The text is not copied for it: there may be many documents."""
+    found = TEXT.search(text, place)
+    return found.start() if found else len(text)
 
 
 def _pages(document: Any) -> Iterator[Page]:

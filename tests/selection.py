@@ -20,6 +20,8 @@ FULL = 100
 """What Hypothesis draws where a test says nothing."""
 NIGHTLY = "NIGHTLY_TESTS"
 """The environment variable by which tests that run pytest themselves pass the choice on."""
+LIVES = "PAIRING_MODEL_RUNS"
+"""The environment variable with how many lives a model lives in this run."""
 
 # A red run in CI is red again; at home each run draws anew.
 _repeated = {"derandomize": True, "print_blob": True} if os.environ.get("CI") else {}
@@ -59,6 +61,11 @@ def depth(examples: int) -> int:
     """How many examples Hypothesis draws where the nightly run draws this many."""
     now = settings().max_examples
     return max(examples * now // FULL, min(examples, FEWEST))
+
+
+def lives(examples: int) -> int:
+    """As `depth`, unless `python -m tests.models` asks for a number of lives of a model."""
+    return int(os.environ.get(LIVES, 0)) or depth(examples)
 
 
 def nightly(*values: object) -> list[Any]:

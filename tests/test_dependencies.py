@@ -33,7 +33,6 @@ NOT_IMPORTED = {
     "argon2-cffi": "Django's password hasher imports it, by PASSWORD_HASHERS",
     "aiohttp": "the SDK imports it, for asyncio",
     "psycopg": "Django imports it, where DATABASE_URL names PostgreSQL",
-    "uvicorn": "a program that serves the pages",
     "websocket-client": "the SDK imports it, for AMQP over WebSockets",
 }
 

@@ -1,6 +1,7 @@
 """Sets up this checkout on a fresh machine and then runs what was asked for.
 
-    python3 tools/bootstrap.py demo | quick | test | nightly | check | bench | campaign | setup | spark [arguments]
+    python3 tools/bootstrap.py demo | quick | test | nightly | check | docs | bench | campaign | soak [arguments]
+    python3 tools/bootstrap.py setup | spark
 
 Standard library only, because nothing is installed yet. It makes `.venv`, installs the hashed requirements and this
 project into it, and finds (or, as root on Debian, installs) redis-server, a Java runtime, Chromium, PostgreSQL and
@@ -67,6 +68,9 @@ TESTS = ["-m", "pytest", "-n", TEST_WORKERS, *FILE_BY_FILE]
 QUICK_TESTS = ["-m", "pytest", "--quick", "-n", str(os.cpu_count() or 1), *FILE_BY_FILE]
 """They compute and hardly wait: as many as cores, for each collects all tests first."""
 
+SITE = ["--fail-on-warning", "--keep-going", "--conf-dir", "docs/site", ".", "build/docs"]
+WITHOUT_HOST_PACKAGES = ("check", "docs")
+
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": ("demo", ["manage.py", "demo"]),
     "quick": ("test", QUICK_TESTS),
@@ -74,7 +78,9 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "nightly": ("test", [*TESTS, "--nightly"]),
     "bench": ("test", ["-m", "tests.benchmarks"]),
     "campaign": ("test", ["-m", "tests.campaign"]),
+    "soak": ("test", ["-m", "tests.campaign.soak"]),
     "check": ("test", ["tools/check.py"]),
+    "docs": ("test", ["-m", "sphinx", *SITE]),
     "setup": ("test", []),
     "spark": ("run", []),
 }
@@ -92,24 +98,25 @@ def set_up(command: str) -> None:
     ensure_venv()
     ensure_packages(requirements)
     of_the_host.join()
-    if command != "check":
-        ensure_redis()
-        ensure_spark(command)
+    if command in WITHOUT_HOST_PACKAGES:
+        return
+    ensure_redis()
+    ensure_spark(command)
     if command == "campaign":
         ensure_faketime()
-    elif requirements == "test" and command != "check":
+    elif requirements == "test" and command != "soak":
         ensure_prometheus()
 
 
 def install_host_packages(command: str) -> None:
     """The packages of the host that need nothing of `.venv`, one after another, while Python packages are installed."""
-    if command == "check":
+    if command in WITHOUT_HOST_PACKAGES:
         return
     has_redis()
     if command != "demo":
         has_java()
     if COMMANDS[command][0] == "test":
-        if command != "campaign":
+        if command not in ("campaign", "soak"):
             ensure_browser()
         ensure_postgres()
 

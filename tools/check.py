@@ -1,10 +1,12 @@
-"""`make check`: lint of Python and templates, formatting, types, contracts, deployment checks, migrations, audit."""
+"""`make check`: lint of Python and templates, formatting, types, contracts, deployment, migrations, docs, audit."""
 
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from bootstrap import SITE
 
 BIN = Path(sys.executable).parent
 CHECKS: list[list[str]] = [
@@ -15,6 +17,7 @@ CHECKS: list[list[str]] = [
     ["mypy"],
     ["python", "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
+    ["python", "-m", "sphinx", "--quiet", *SITE],
     ["python", "tools/audit.py"],
 ]
 

@@ -15,7 +15,6 @@ from math import ceil
 from typing import Any, BinaryIO
 
 from dashboard.costs.statements import (
-    RESOURCE,
     Adder,
     Parsed,
     Peak,
@@ -24,6 +23,7 @@ from dashboard.costs.statements import (
     Unusable,
     day_of,
     number_of,
+    resource_of,
     text_of,
     why,
 )
@@ -97,10 +97,10 @@ def _measured(point: Any) -> Sum | Peak:
         raise Unusable("that are not metrics")
     if point.get("metricName") not in (*TOTALS, CONNECTIONS):
         raise Unusable("of other metrics")
-    resource = RESOURCE.search(str(point.get("resourceId", "")))
+    resource = resource_of(str(point.get("resourceId", "")))
     if resource is None:
         raise Unusable("of other services")
-    scope, namespace = resource[1].lower(), resource[2].lower()
+    scope, namespace = resource
     if point["metricName"] == CONNECTIONS:
         hour = _hour(str(point.get("time", "")))
         return Peak(hour=hour, scope=scope, namespace=namespace, connections=_connections(point))

@@ -21,6 +21,8 @@ _SCHEDULED = encoded_symbol(SCHEDULED_TIME) + b"\x83"
 # The delivery annotations section up to the value of its only entry, a UUID of 16 bytes.
 _TOKEN_KEY = encoded_symbol("x-opt-lock-token") + b"\x98"
 _LOCK_TOKEN = b"\x00\x53\x71\xc1" + bytes((len(_TOKEN_KEY) + 17, 2)) + _TOKEN_KEY
+_NO_LOCK_TOKEN = b"\x00\x53\x71\xc1\x01\x00"  # the service writes the section even if it is empty
+_DURABLE = {None: b"\x40", True: b"\x41", False: b"\x42"}
 
 
 def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
@@ -29,7 +31,7 @@ def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
     With `locked` it contains the lock token, which clients need without a delivery tag, and the end of the lock.
     """
     if not locked or stored.lock_token is None:
-        return _encoded_header(stored) + _encoded_annotations(stored, locked) + stored.message.bare
+        return _encoded_header(stored) + _NO_LOCK_TOKEN + _encoded_annotations(stored, locked) + stored.message.bare
     token = stored.lock_token
     guid = token[3::-1] + token[5:3:-1] + token[7:5:-1] + token[8:]  # .NET writes the first three fields reversed
     return _encoded_header(stored) + _LOCK_TOKEN + guid + _encoded_annotations(stored, locked) + stored.message.bare
@@ -37,7 +39,7 @@ def encode_delivery(stored: StoredMessage, *, locked: bool) -> bytes:
 
 def _encoded_header(stored: StoredMessage) -> bytes:
     message, count = stored.message, stored.delivery_count
-    durable = b"\x41" if message.durable else b"\x42"
+    durable = _DURABLE[message.durable]
     priority = b"\x40" if message.priority is None else bytes((0x50, message.priority & 255))
     ttl = b"\x40" if message.header_ttl_ms is None else b"\x70" + _U32.pack(message.header_ttl_ms)
     body = durable + priority + ttl + b"\x40" + (b"\x43" if count == 0 else b"\x70" + _U32.pack(count))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from os import urandom
+from random import Random
 from typing import Any, NamedTuple
 
 from emulator.encoding import sections
@@ -24,6 +24,9 @@ MAX_UBYTE, MAX_UINT = 2**8 - 1, 2**32 - 1
 
 PARTITION_KEY = "x-opt-partition-key"
 SCHEDULED_TIME = "x-opt-scheduled-enqueue-time"
+# Ids need to be unique, not secret, and bytes of the system cost a call each.
+_random = Random()  # noqa: S311
+_DECIMAL, _DECIMAL_BIAS = b"\x94", 6176
 # Written by the broker on delivery; values set by another broker are dropped on arrival.
 BROKER_ANNOTATIONS = frozenset(
     {
@@ -79,7 +82,7 @@ class Message:
     """
 
     bare: bytes
-    durable: bool = True
+    durable: bool | None = None
     priority: int | None = None
     header_ttl_ms: int | None = None
     ttl_s: float | None = None
@@ -156,6 +159,8 @@ def parse(data: bytes, *, assigns_id: bool = False) -> Message:
             first_bare = index
             break
     bare = sections.with_short_descriptors(data, parts[first_bare:])
+    if _DECIMAL in bare:
+        bare = _with_decimals_of_the_service(bare)
     message = _build(bare, header, annotations, len(data))
     if assigns_id and message.message_id is None:
         message.bare = _with_new_id(bare)
@@ -193,7 +198,7 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
             kept.append(_encoded_key(key) + raw)
     return Message(
         bare=bare,
-        durable=durable is not False,
+        durable=durable if type(durable) is bool else None,
         priority=priority if type(priority) is int and 0 <= priority <= MAX_UBYTE else None,
         header_ttl_ms=ttl_ms,
         ttl_s=_time_to_live(ttl_ms, properties),
@@ -210,12 +215,30 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
 
 def _with_new_id(bare: bytes) -> bytes:
     """The bare message with a generated message id, in the format of the service: 32 hexadecimal digits."""
-    encoded = b"\xa1\x20" + urandom(16).hex().encode()
+    encoded = b"\xa1\x20%032x" % _random.getrandbits(128)
     if bare[:3] != b"\x00\x53\x73":
         return b"\x00\x53\x73\xc0\x23\x01" + encoded + bare
     if bare[3] == 0xC0 and bare[5] and bare[4] + len(encoded) <= 256:  # a short list whose first field is null
         return b"\x00\x53\x73\xc0" + bytes((bare[4] + len(encoded) - 1, bare[5])) + encoded + bare[7:]
     return _with_property_fields(bare, {"message_id": encoded[2:].decode()})
+
+
+def _with_decimals_of_the_service(bare: bytes) -> bytes:
+    """The bare message with the exponents of decimals in application properties as the service delivers them.
+
+    The service shifts the exponent two bits further than IEEE 754 does, and SDKs read it so. The two forms differ in
+    the first byte for the decimals of .NET, those with 0 to 28 digits behind the point; others stay as they are.
+    """
+    part, changed = _find(bare, sections.APPLICATION_PROPERTIES), bytearray(bare)
+    try:
+        places = [start for start, _ in list_items(bare, part.value)][1::2] if part is not None else []
+    except DecodeError:  # delivered as it is, like all that only a filter would read
+        return bare
+    for place in places:
+        sign, exponent = bare[place + 1] & 0x80, (bare[place + 1] & 0x7F) << 7 | bare[place + 2] >> 1
+        if bare[place] == _DECIMAL[0] and 0 <= _DECIMAL_BIAS - exponent <= 28:
+            changed[place + 1] = sign | exponent >> 9
+    return bytes(changed)
 
 
 def _time_to_live(ttl_ms: int | None, properties: Properties) -> float | None:

@@ -53,8 +53,10 @@ _COLUMNS = {
     "history": {"message_id": _TEXT, "seen_at": _TIME},
     "messages": {
         **dict.fromkeys(("sent_bare", "sent_annotations"), _BLOB),
-        **dict.fromkeys(("sent_annotation_count", "sent_durable", "sent_size", "delivery_count", "hops"), _COUNT),
-        **dict.fromkeys(("sent_priority", "sent_header_ttl_ms", "enqueue_sequence_number"), _COUNT + _OPTIONAL),
+        **dict.fromkeys(("sent_annotation_count", "sent_size", "delivery_count", "hops"), _COUNT),
+        **dict.fromkeys(
+            ("sent_durable", "sent_priority", "sent_header_ttl_ms", "enqueue_sequence_number"), _COUNT + _OPTIONAL
+        ),
         **dict.fromkeys(("sent_ttl_s", "sent_scheduled_at", "scheduled_at"), _TIME + _OPTIONAL),
         **dict.fromkeys(("sent_partition_key", "sent_message_id", "sent_session_id"), _TEXT + _OPTIONAL),
         **dict.fromkeys(("enqueued_at", "expires_at"), _TIME),
@@ -78,7 +80,7 @@ def to_message(row: tuple[Any, ...]) -> StoredMessage:
     _, sequence_number, *values = row
     sent = dict(zip(MESSAGE_FIELDS, values, strict=False))
     known = dict(zip(STORED_FIELDS, values[len(MESSAGE_FIELDS) :], strict=True))
-    sent["durable"] = bool(sent["durable"])
+    sent["durable"] = None if sent["durable"] is None else bool(sent["durable"])
     known["state"] = MessageState(known["state"])
     return StoredMessage(Message(**sent), sequence_number, **known)
 

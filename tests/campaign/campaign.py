@@ -27,7 +27,9 @@ PROGRESS_S = 10.0
 PROGRESS = "progress.json"
 QUEUES = tuple(f"{PAIR}/x-servicebus-transfer/{number}" for number in range(BACKLOG_QUEUES))
 REPORTED_S = 30.0
-"""How long pages and usage may take after everything has arrived."""
+"""How long pages may take after everything has arrived."""
+COLLECTED_S = 120.0
+"""How long usage may take to be in files: a worker that was restarted last has to start, and to get the task again."""
 SCHEDULED_S = 0.5
 """How much later than scheduled a message may appear."""
 SEND_KINDS = ("send", "send_backlog")
@@ -181,10 +183,11 @@ class Campaign:
         """The messages by reporter: of the usage files once they no longer grow, or of the stream without workers."""
         if not self._plan.has_control_plane:
             return _billed_of_stream(stage)
-        until, before = time.monotonic() + REPORTED_S, dict[str, int]()
+        until, before = time.monotonic() + COLLECTED_S, dict[str, int]()
         while time.monotonic() < until:
+            is_collected = not stage.client.xlen(USAGE)  # first: records leave it once they are in files
             found = _billed_of_files(self._folder / "metering" / "usage")
-            if found == before and found and not stage.client.xlen(USAGE):
+            if found == before and found and is_collected:
                 break
             before = found
             stage.processes.check()

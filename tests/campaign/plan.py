@@ -43,6 +43,8 @@ class Plan:
     """How long everything may take to arrive once all disturbances are over."""
     kinds: tuple[str, ...] = ()
     """Only these kinds of disturbances; all if empty."""
+    before: str = ""
+    """The commit that deploys go back to and forward from; only this checkout if empty."""
     without: str = ""
     """The safeguard that is removed from the copy that runs."""
 

@@ -10,8 +10,9 @@ from emulator.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, frame
 from emulator.broker.descriptions import AuthorizationRule, QueueDescription, SubscriptionDescription, TopicDescription
 from emulator.broker.message import MessageState, parse
 from emulator.encoding.codec import decode, encode
-from emulator.encoding.sections import DELIVERY_ANNOTATIONS, PROPERTIES, split
-from emulator.encoding.types import Array, Described, Int, Long, Symbol, ULong
+from emulator.encoding.sections import DELIVERY_ANNOTATIONS, HEADER, PROPERTIES, split
+from emulator.encoding.types import Array, Described, Int, Long, Raw, Symbol, ULong
+from emulator.endpoints.receiver import SETTLED_BY_SENDER
 from tests.emulator.amqp.client import KEY, Client, body
 from tests.emulator.amqp.peer import SESSION, sent, source, target
 
@@ -157,6 +158,48 @@ def test_a_deferred_message_has_its_lock_token_as_an_annotation(client):
     _, _, answer = client.manage("orders")("receive-by-sequence-number", asked)
     (message,) = answer["messages"]
     assert sections_of(message["message"])[DELIVERY_ANNOTATIONS] == {"x-opt-lock-token": message["lock-token"]}
+
+
+def test_a_delivery_without_a_lock_has_an_empty_tag_and_no_token(client):
+    sender, _ = client.attach(sends_to="orders")
+    client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), body()))
+    handle, _ = client.attach(receives_from="orders", snd_settle_mode=SETTLED_BY_SENDER)
+    client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1)))
+    ((transfer, data),) = client.heard()
+    assert (transfer.delivery_tag, sections_of(data)[DELIVERY_ANNOTATIONS]) == (b"", {})
+
+
+@pytest.mark.parametrize("durable", [None, True, False])
+def test_durable_is_delivered_as_it_was_sent(client, durable):
+    _, data = received(client, payload=b"\x00\x53\x70" + encode([durable]) + body())
+    assert sections_of(data)[HEADER][0] is durable
+
+
+def test_durable_that_was_not_sent_is_not_delivered_either(client):
+    _, data = received(client)
+    assert sections_of(data)[HEADER][0] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "delivered"),
+    [
+        ("3038", "0c38"),  # 12345 with 4 digits behind the point
+        ("b038", "8c38"),  # the same below zero
+        ("3040", "0c40"),  # no digit behind the point
+        ("3008", "0c08"),  # 28 digits behind the point
+        ("3006", "3006"),  # 29, which .NET has not
+        ("3042", "3042"),  # a multiple of ten
+        ("0c38", "0c38"),  # as a client of .NET sends it
+        ("7c00", "7c00"),  # not a number
+    ],
+)
+def test_decimals_of_properties_are_delivered_with_the_exponent_as_the_service_writes_it(client, given, delivered):
+    def properties(exponent):
+        return b"\x00\x53\x74" + encode({"before": 1, "n": Raw(b"\x94" + bytes.fromhex(exponent) + number), "x": "y"})
+
+    number, data = (12345).to_bytes(14, "big"), b"\x00\x53\x75" + encode(b"\x94\x30\x38")
+    _, got = received(client, payload=properties(given) + data)
+    assert got.endswith(properties(delivered) + data)
 
 
 @pytest.mark.parametrize(

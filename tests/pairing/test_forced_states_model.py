@@ -5,7 +5,6 @@ are the real ones; only the clock and the way of the news are models (docs/speci
 More lives: ``PAIRING_MODEL_RUNS=20000 pytest tests/pairing/test_forced_states_model.py --timeout 0``.
 """
 
-import os
 from collections import deque
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -25,9 +24,9 @@ from pairing.health.flows import PingResult
 from pairing.membership import Fleet
 from pairing.pair import GuardedEntity, Pair
 from pairing.testing import ManualClock
-from tests.selection import depth
+from tests.selection import lives
 
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
+RUNS = lives(150)
 ENTITY, PAIR = "orders", "model"
 HEALTH = f"pairing:{{{PAIR}}}:health"
 OPTIONS = SendAvailabilityOptions(

@@ -4,7 +4,6 @@ docs/specification.md, sections 5 to 8, over the fakes that users get (pairing.t
 Tens of thousands of lives: ``PAIRING_MODEL_RUNS=20000 pytest tests/pairing/test_model.py --timeout 0``.
 """
 
-import os
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
@@ -20,7 +19,7 @@ from pairing import BacklogUnavailableError, SendAvailabilityOptions
 from pairing.backlog.rotation import Rotation
 from pairing.messages.rewriting import restore
 from pairing.testing import InMemoryNamespace, InMemoryPairedClient, ManualClock
-from tests.selection import depth
+from tests.selection import lives
 
 ENTITIES = ["orders", "payments"]
 OUTAGES = [
@@ -39,7 +38,7 @@ KINDS = {
     "queue_pulled",
     "queue_returned",
 }
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
+RUNS = lives(150)
 entities = st.sampled_from(ENTITIES)
 
 

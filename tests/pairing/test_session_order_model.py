@@ -5,7 +5,6 @@ in Redis and the syphon's turns are the real ones; only brokers and the clock ar
 More lives: ``PAIRING_MODEL_RUNS=20000 pytest tests/pairing/test_session_order_model.py --timeout 0``.
 """
 
-import os
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
@@ -30,9 +29,9 @@ from pairing.sessions import shared as shared_sessions
 from pairing.sessions.gates import SessionGates
 from pairing.sessions.order import Consult, Move, Pause, SessionSend
 from pairing.sessions.shared import SharedSessions
-from tests.selection import depth
+from tests.selection import lives
 
-RUNS = int(os.environ.get("PAIRING_MODEL_RUNS", depth(150)))
+RUNS = lives(150)
 ENTITY, SESSION = "orders", "s"
 QUEUES = ("backlog/0", "backlog/1")
 LOCK_S = 60.0

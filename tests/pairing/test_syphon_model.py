@@ -36,7 +36,7 @@ from pairing.drain.flow import DrainFlow
 from pairing.drain.ledger import Ledger
 from pairing.drain.pacing import Pacing
 from pairing.messages.rewriting import to_backlog
-from tests.selection import depth
+from tests.selection import lives
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 PATHS = ("orders", "payments", "gone")
@@ -226,7 +226,7 @@ TROUBLE = [
 ]
 
 
-@settings(max_examples=depth(1500), deadline=None)
+@settings(max_examples=lives(1500), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), st.booleans(), st.booleans()), min_size=1, max_size=25),
     st.lists(st.sampled_from(TROUBLE), max_size=40),
@@ -343,7 +343,7 @@ def test_power_may_fail_at_every_step_and_nothing_is_lost(before):
     assert steps > 30
 
 
-@settings(max_examples=depth(300), deadline=None)
+@settings(max_examples=lives(300), deadline=None)
 @given(st.lists(st.sampled_from(("orders", "payments")), min_size=1, max_size=40), st.sets(st.sampled_from(PATHS)))
 def test_without_trouble_each_destination_gets_its_messages_once_and_in_order(paths, failed_over):
     world = World([], failed_over=failed_over)

@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import SuspiciousOperation
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
@@ -16,6 +17,8 @@ from dashboard.access.rights import GROUPS
 from dashboard.access.team_groups import team_groups
 from dashboard.models import Identity
 
+LONGEST_SUBJECT = 255
+"""A longer one is not cut off: its beginning may be somebody else's subject."""
 log = structlog.get_logger(__name__)
 
 
@@ -46,7 +49,10 @@ def person_of(claims: Mapping[str, Any]) -> User:
 
 
 def _person(claims: Mapping[str, Any], *, may_be_new: bool) -> User | None:
-    key = {"issuer": settings.OIDC_ISSUER, "subject": str(claims["sub"])[:255]}
+    subject = str(claims["sub"])
+    if len(subject) > LONGEST_SUBJECT:
+        raise SuspiciousOperation("The provider sent a subject that is longer than OpenID Connect allows.")
+    key = {"issuer": settings.OIDC_ISSUER, "subject": subject}
     known = Identity.objects.filter(**key).select_related("user").first()
     if known is None:
         return _new_person(claims, key) if may_be_new else None

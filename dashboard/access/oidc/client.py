@@ -10,6 +10,7 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest
 
 from dashboard.access.oidc.discovery import TIMEOUT_S, provider
+from dashboard.access.oidc.transport import bound
 
 NAME = "oidc"
 LEEWAY_S = 30
@@ -35,13 +36,27 @@ class States(DjangoIntegration):  # type: ignore[misc]
             session.save()
 
 
+class BoundedSession(DjangoOAuth2App.client_cls):  # type: ignore[misc]
+    """Authlib's session, which follows no redirect and takes no endless answer."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        bound(self)
+
+
+class Client(DjangoOAuth2App):  # type: ignore[misc]
+    """Authlib's client with bounded sessions."""
+
+    client_cls = BoundedSession
+
+
 def client() -> Any:
     """A client of the provider according to its current description. Raises ProviderError.
 
     A new one is made for each request and caches no keys, so withdrawn keys are not accepted.
     """
     found = provider()
-    return DjangoOAuth2App(
+    return Client(
         States(NAME),
         NAME,
         client_id=settings.OIDC_RP_CLIENT_ID,

@@ -9,11 +9,15 @@ from urllib.parse import urlsplit
 import requests
 from django.conf import settings
 
+from dashboard.access.oidc.transport import bound
+
 TIMEOUT_S = 5
 KEPT_S = 3600
+FAILED_S = 2
+"""How long nobody asks again. Each request to sign in would wait for all before it otherwise."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _lock = threading.Lock()
-_known: dict[str, tuple[float, "Provider"]] = {}
+_known: dict[str, "tuple[float, Provider | str]"] = {}
 
 
 class ProviderError(Exception):
@@ -37,16 +41,21 @@ def provider() -> Provider:
     issuer = settings.OIDC_ISSUER
     with _lock:
         kept = _known.get(issuer)
-        if kept and time.monotonic() < kept[0]:
-            return kept[1]
-        try:
-            found = read(_ask(issuer), issuer)
-        except ProviderError:
-            if kept is None:
-                raise
-            found = kept[1]
-        _known[issuer] = (time.monotonic() + KEPT_S, found)
-        return found
+        if kept is None or kept[0] <= time.monotonic():
+            kept = _known[issuer] = _renewed(issuer, kept[1] if kept else "")
+    if isinstance(kept[1], str):
+        raise ProviderError(kept[1])
+    return kept[1]
+
+
+def _renewed(issuer: str, known: "Provider | str") -> "tuple[float, Provider | str]":
+    """Until when to use which description; a sentence where there is none. Those who wait for it do not ask again."""
+    try:
+        return time.monotonic() + KEPT_S, read(_ask(issuer), issuer)
+    except ProviderError as error:
+        if isinstance(known, str):
+            return time.monotonic() + FAILED_S, str(error)
+        return time.monotonic() + KEPT_S, known
 
 
 def read(document: Any, issuer: str) -> Provider:
@@ -69,8 +78,10 @@ def is_safe(place: str) -> bool:
 
 def _ask(issuer: str) -> Any:
     try:
-        answer = requests.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", timeout=TIMEOUT_S)
+        with requests.Session() as session:
+            bound(session)
+            answer = session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration", timeout=TIMEOUT_S)
         answer.raise_for_status()
         return answer.json()
-    except (requests.RequestException, ValueError) as error:
+    except (requests.RequestException, ValueError, RecursionError) as error:
         raise ProviderError(f"The provider does not answer ({type(error).__name__}).") from error

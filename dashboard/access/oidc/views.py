@@ -65,7 +65,7 @@ def come_back(request: HttpRequest) -> HttpResponse:
     except (ProviderError, OAuthError, requests.RequestException, ValueError) as error:
         log.warning("the provider failed in a sign-in", error=type(error).__name__)
         return _failed(request, "The provider did not respond correctly. Try again in a moment.", 503)
-    except (SuspiciousOperation, JoseError, AttributeError, KeyError, TypeError) as error:
+    except (SuspiciousOperation, JoseError, AttributeError, KeyError, TypeError, RecursionError) as error:
         return _untrusted(request, error)
 
 

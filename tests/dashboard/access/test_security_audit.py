@@ -34,6 +34,7 @@ def answers(monkeypatch):
         return subprocess.CompletedProcess(command, 0, text, "")
 
     monkeypatch.setattr(audit.subprocess, "run", run)
+    monkeypatch.setattr(audit, "npm_sentence", str)
     reported["asked"] = asked
     return reported
 
@@ -75,3 +76,35 @@ def test_what_was_left_out_is_counted():
 def test_the_audit_is_a_part_of_make_check():
     assert ["python", "tools/audit.py"] in check.CHECKS
     assert all((audit.ROOT / "requirements" / f"{name}.txt").is_file() for name in audit.LISTS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"metadata": {"vulnerabilities": {"low": 0, "high": 2, "total": 2}}}, "JavaScript: 2 high"),
+        ({"metadata": {"vulnerabilities": {"low": 0, "total": 0}}}, "JavaScript: no known vulnerability"),
+        ({"message": "405 Method Not Allowed", "statusCode": 405}, "npm audit could not be asked"),
+        ({"metadata": {"vulnerabilities": []}}, "npm audit could not be asked"),
+        ("", "npm audit could not be asked"),
+        (subprocess.TimeoutExpired("npm", 1), "npm audit could not be asked"),
+        (OSError("not a program"), "npm audit could not be asked"),
+    ],
+    ids=repr,
+)
+def test_npm_is_asked_in_bounded_time_and_says_what_it_knows(monkeypatch, answer, sentence):
+    def run(command, timeout, **_):
+        assert timeout <= 60
+        if isinstance(answer, Exception):
+            raise answer
+        return subprocess.CompletedProcess(command, 1, answer if isinstance(answer, str) else json.dumps(answer), "")
+
+    monkeypatch.setattr(audit.shutil, "which", lambda _: "/usr/bin/npm")
+    monkeypatch.setattr(audit.subprocess, "run", run)
+
+    assert sentence in audit.npm_sentence()
+
+
+def test_without_npm_nothing_is_asked(monkeypatch):
+    monkeypatch.setattr(audit.shutil, "which", lambda _: None)
+
+    assert "npm is not installed" in audit.npm_sentence()

@@ -4,7 +4,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -27,11 +27,12 @@ ROUTES = "dashboard.access.oidc.views.reverse"
 
 @dataclass
 class Provider:
-    """Answers by path, as status and text; what it was asked for a token, last."""
+    """Answers by path, as status and text, or by hand; what it was asked for a token, last; the paths, in order."""
 
     issuer: str = ""
-    answers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    answers: dict[str, tuple[int, str] | Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=dict)
     asked: dict[str, list[str]] = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
     keys: list[RSAKey] = field(default_factory=list)
 
     def say(self, path: str, status: int = 200, **document: Any) -> None:
@@ -40,10 +41,10 @@ class Provider:
     def publish(self, *keys: RSAKey) -> None:
         self.say("/keys", keys=[key.as_dict(private=False) for key in keys])
 
-    def sign(self, key: RSAKey, nonce: str) -> None:
+    def sign(self, key: RSAKey, nonce: str | None, **changes: Any) -> None:
         now = int(time.time())
         claims = {"iss": self.issuer, "aud": "us", "sub": "1234", "iat": now, "exp": now + 60, "nonce": nonce}
-        text = jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
+        text = jwt.encode({"alg": "RS256", "kid": key.kid}, {**claims, **changes}, key)
         self.say("/token", access_token="a", token_type="Bearer", id_token=text)
 
 
@@ -53,11 +54,16 @@ def provider() -> Iterator[Provider]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, text = ours.answers.get(urlsplit(self.path).path, (404, "{}"))
+            ours.paths.append(path := urlsplit(self.path).path)
+            answer = ours.answers.get(path, (404, "{}"))
+            if callable(answer):
+                return answer(self)
+            status, text = answer
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text.encode())
+            return None
 
         def do_POST(self) -> None:
             ours.asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())

@@ -49,14 +49,15 @@ class Client:
             found.append((performative, body[end:]))
         return found
 
-    def attach(self, *, sends_to=None, receives_from=None, **more):
+    def attach(self, *, sends_to=None, receives_from=None, snd_settle_mode=0, **more):
         """Attach a link; returns its handle and what was answered."""
         handle = self.handles
         self.handles += 1
         ends = (source("me"), target(sends_to)) if sends_to is not None else (source(receives_from), target("me"))
         role = sends_to is None
         count = None if role else 0
-        self.say(sent(p.Attach(f"l{handle}", handle, role, 0, 1, *ends, initial_delivery_count=count, **more)))
+        attach = p.Attach(f"l{handle}", handle, role, snd_settle_mode, 1, *ends, initial_delivery_count=count, **more)
+        self.say(sent(attach))
         return handle, [performative for performative, _ in self.heard()]
 
     def node(self, name):

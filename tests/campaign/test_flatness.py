@@ -1,0 +1,116 @@
+"""What a soak calls flat, and what it must find: a leak, however noisy its series, and a process that was replaced."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.apps import apps
+
+from dashboard.fleet.pruning import KEPT
+from tests.campaign.flatness import FEWEST, RETAINED, Judged, judge, restarted, slope_of
+
+HOUR_S, EVERY_S, WARM_UP_S = 3600, 30, 600
+Series = Callable[[float], float]
+
+
+def samples(**series: Series) -> list[dict[str, Any]]:
+    """An hour of samples; `_` in a name is a blank, two are a colon and a blank."""
+    names = {name: name.replace("__", ": ").replace("_", " ") for name in series}
+    return [
+        {"at_s": float(at), "pids": {"web": 7}, "values": {names[one]: series[one](at) for one in series}}
+        for at in range(0, HOUR_S + 1, EVERY_S)
+    ]
+
+
+def result_of(series: Series, name: str = "descriptors__web") -> Judged:
+    [found] = judge(samples(**{name: series}), WARM_UP_S)
+    return found
+
+
+def noise(size: float) -> Callable[[], float]:
+    chance = random.Random("soak")
+    return lambda: chance.uniform(-size, size)
+
+
+def test_a_constant_series_is_flat() -> None:
+    found = result_of(lambda at: 40.0)
+    assert found.result == "flat"
+    assert found.is_constant
+
+
+def test_what_rises_in_the_warm_up_alone_is_flat() -> None:
+    assert result_of(lambda at: min(at, WARM_UP_S)).result == "flat"
+
+
+def test_noise_is_flat() -> None:
+    jitter = noise(15.0)
+    assert result_of(lambda at: 40.0 + jitter()).result == "flat"
+
+
+def test_what_rises_in_each_outage_and_falls_again_is_flat() -> None:
+    assert result_of(lambda at: 40.0 + 30.0 * (at % 60 == 30)).result == "flat"
+
+
+def test_single_high_samples_are_flat() -> None:
+    assert result_of(lambda at: 900.0 if at in (3000, 3300, 3570) else 40.0).result == "flat"
+
+
+@pytest.mark.parametrize("size", [0.0, 3.0, 10.0])
+def test_one_descriptor_lost_in_each_fifth_outage_is_found(size: float) -> None:
+    jitter = noise(size)
+    found = result_of(lambda at: 40.0 + at // 300 + jitter())
+    assert found.result == "grows"
+    assert found.per_hour == pytest.approx(12, abs=2 + size)
+
+
+def test_a_leak_of_twenty_mebibytes_an_hour_is_found_under_the_noise_of_outages() -> None:
+    jitter = noise(12.0)
+    leak = result_of(lambda at: 200.0 + 20.0 * at / HOUR_S + 25.0 * (at % 60 == 30) + jitter(), "memory_(MiB)__web")
+    assert leak.result == "grows"
+
+
+def test_less_than_the_allowance_is_flat() -> None:
+    """Four mebibytes in the judged 50 minutes: what an allocator does."""
+    assert result_of(lambda at: 60.0 + 4.0 * at / HOUR_S, "memory_(MiB)__web").result == "flat"
+    assert result_of(lambda at: 60.0 + 6.0 * at / HOUR_S, "memory_(MiB)__web").result == "grows"
+
+
+def test_what_falls_is_flat() -> None:
+    assert result_of(lambda at: 400.0 - at / 60).result == "flat"
+
+
+def test_rows_that_are_kept_for_a_time_are_named_with_it() -> None:
+    assert result_of(lambda at: at, "rows__FailoverEvent").result == "kept for 400 days"
+    assert result_of(lambda at: at, "rows__Heartbeats").result == "grows"
+
+
+def test_a_series_of_few_samples_is_left_out_and_too_few_samples_fail() -> None:
+    few = samples(threads__web=lambda at: 8.0)
+    few[-1]["values"]["threads: job"] = 99.0
+    assert [one.name for one in judge(few, WARM_UP_S)] == ["threads: web"]
+    with pytest.raises(ValueError, match="only"):
+        judge(few[: FEWEST - 1], 0)
+
+
+def test_a_process_that_was_started_again_is_found() -> None:
+    taken = samples(threads__web=lambda at: 8.0)
+    assert restarted(taken) == {}
+    taken[-1]["pids"] = {"web": 8}
+    assert restarted(taken) == {"web": 1}
+
+
+def test_the_interval_of_a_slope_contains_it() -> None:
+    jitter = noise(5.0)
+    slope = slope_of([(float(at), at / 10 + jitter()) for at in range(0, 600, 10)])
+    assert slope.lower < slope.middle == pytest.approx(0.1, abs=0.01)
+
+
+def test_every_row_with_a_retention_is_one_that_is_pruned() -> None:
+    """None is excused that nothing deletes."""
+    named = {model.__name__ for model in apps.get_models()}
+    pruned = {model.__name__: kept for model, (_, kept) in KEPT.items()}
+    for name, text in RETAINED.items():
+        model = name.removeprefix("rows: ")
+        assert model in named
+        assert f"{pruned[model].days} day" in text, f"{model} is kept for {pruned[model].days} days"

@@ -1,0 +1,94 @@
+"""What a public forge and pre-commit read: it runs the commands of this repository, and no others."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deployment.product import ROOT
+from tools.build_packages import version
+
+FORGE = ROOT / ".github"
+FORMS = sorted(path for path in (FORGE / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+CI: dict[str, Any] = yaml.safe_load((FORGE / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+HOOKS: list[dict[str, Any]] = [
+    hook
+    for repository in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    for hook in repository["hooks"]
+]
+STEPS = [step for job in CI["jobs"].values() for step in job["steps"]]
+
+
+def test_continuous_integration_runs_the_commands_of_the_repository() -> None:
+    commands = {step["run"] for step in STEPS if "run" in step}
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [step["run"] for step in CI["jobs"]["change"]["steps"] if "run" in step] == [".ci/run"]
+    assert commands <= {".ci/run", *(f"make {target}" for target in targets)}
+    assert "make nightly" in commands
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_continuous_integration_reads_only_and_uses_the_actions_of_the_forge_alone() -> None:
+    used = [step["uses"] for step in STEPS if "uses" in step]
+
+    assert CI["permissions"] == {"contents": "read"}
+    assert used
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", name) for name in used)
+    assert all(job["timeout-minutes"] for job in CI["jobs"].values())
+
+
+def test_it_uses_the_oldest_python_that_the_packages_support() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+
+    assert {job["container"]["image"] for job in CI["jobs"].values()} == {f"python:{oldest}-bookworm"}
+
+
+def test_the_hooks_are_tools_of_the_environment_and_those_of_make_check() -> None:
+    tools = [hook["entry"].split()[0] for hook in HOOKS]
+    # From the text: the tool imports modules beside it, as a program does.
+    checked = set(re.findall(r'^    \["([a-z-]+)"', (ROOT / "tools" / "check.py").read_text("utf-8"), re.MULTILINE))
+
+    assert all(hook["language"] == "system" for hook in HOOKS)
+    assert all(tool.startswith(".venv/bin/") for tool in tools)
+    assert checked >= {"ruff", "mypy", "python"}
+    assert checked - {"python"} == {Path(tool).name for tool in tools} - {"pytest"}
+    assert {word for hook in HOOKS for word in hook["entry"].split() if word.startswith("tests/")} <= {
+        str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")
+    }
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
+def test_a_form_of_an_issue_is_one_that_the_forge_shows(form: Path) -> None:
+    read = yaml.safe_load(form.read_text(encoding="utf-8"))
+    fields = [field for field in read["body"] if field["type"] != "markdown"]
+
+    assert {"name", "description", "body"} <= read.keys()
+    assert all(field["type"] in ("textarea", "input", "dropdown", "checkboxes") for field in fields)
+    assert all(field["attributes"]["label"] for field in fields)
+    assert all(field["attributes"]["options"] for field in fields if field["type"] == "dropdown")
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+def test_pages_that_the_forms_name_are_there() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in [*FORMS, FORGE / "pull_request_template.md"])
+    named = set(re.findall(r"\b(?:docs/)?[\w-]+\.md\b", texts))
+
+    assert "SECURITY.md" in named
+    assert all((ROOT / name).exists() for name in named)
+
+
+def test_the_version_is_the_same_wherever_it_is_named() -> None:
+    example = yaml.safe_load((ROOT / "deploy/kubernetes/example/kustomization.yaml").read_text(encoding="utf-8"))
+    wheels = re.findall(r"/[a-z_]+-([\d.]+)-py3", (ROOT / "docs" / "installation.md").read_text(encoding="utf-8"))
+    supported = re.findall(r"^\| ([\d.]+) \| yes \|$", (ROOT / "SECURITY.md").read_text("utf-8"), re.MULTILINE)
+
+    assert {image["newTag"] for image in example["images"]} == {version()}
+    assert wheels
+    assert set(wheels) == {version()}
+    assert supported[0] == version().rpartition(".")[0]
