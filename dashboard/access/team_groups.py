@@ -20,7 +20,7 @@ def problem_of(words: Sequence[str]) -> str:
     """One sentence with what is wrong with the setting; empty if nothing is."""
     for word in words:
         group, sign, value = (part.strip() for part in word.partition("="))
-        if not group or (sign and not value) or "\0" in word:
+        if not group or (sign and not value) or not word.isprintable():
             return f"OIDC_PAIR_GROUPS has {word[:60]!r}: give GROUP or GROUP=VALUE, parted by commas."
         if group in ROLES:
             return (

@@ -57,7 +57,9 @@ def test_several_values_may_lead_to_one_group():
     assert team_groups(["a=1", "a=2", "b"]) == {"a": ["1", "2"], "b": ["b"]}
 
 
-@pytest.mark.parametrize("words", [["=x"], ["a="], ["viewer"], ["administrator=admins"], ["a\0"], ["x" * 151]])
+@pytest.mark.parametrize(
+    "words", [["=x"], ["a="], ["viewer"], ["administrator=admins"], ["a\0"], ["a\udcff"], ["x" * 151]]
+)
 def test_a_setting_that_cannot_be_meant_is_refused_in_one_sentence(words):
     assert problem_of(words).startswith("OIDC_PAIR_GROUPS has ")
     assert problem_of(["orders", "payments=8d7f"]) == ""
