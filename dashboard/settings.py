@@ -8,6 +8,7 @@ import environ  # type: ignore[import-untyped]
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from dashboard.access.team_groups import problem_of
 from dashboard.alerts.addresses import networks
 from dashboard.site.environment import Environment, is_web_address, shown
 from dashboard.site.forwarded import named_networks
@@ -119,6 +120,7 @@ OIDC_LETS_IN = {
     "operator": _env.words("OIDC_OPERATORS", "operator"),
     "administrator": _env.words("OIDC_ADMINISTRATORS", "administrator"),
 }
+OIDC_PAIR_GROUPS = _env.words("OIDC_PAIR_GROUPS", "")
 OIDC_RENEW_ID_TOKEN_EXPIRY_SECONDS = 60 * _env.whole("OIDC_RENEW_MINUTES", 15, least=1, most=24 * 60)
 if OIDC_ISSUER:
     if not is_web_address(OIDC_ISSUER) or not re.match(
@@ -133,6 +135,8 @@ if OIDC_ISSUER:
         raise ImproperlyConfigured(
             f"OIDC_ALGORITHM is {shown(OIDC_RP_SIGN_ALGO)}: give RS256 or another with a public key."
         )
+    if problem := problem_of(OIDC_PAIR_GROUPS):
+        raise ImproperlyConfigured(problem)
 elif not LOCAL_LOGIN:
     raise ImproperlyConfigured("LOCAL_LOGIN=0 without OIDC_ISSUER would allow nobody to sign in.")
 AUTHENTICATION_BACKENDS = [

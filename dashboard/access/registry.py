@@ -19,6 +19,7 @@ OTHER_LABELS = {
     "queue_deleted": "Queue deleted",
     "queue_kept": "Queue not deleted",
     "queue_returned": "Deletion cancelled",
+    "set_groups": "Groups of the pair set",
     "demo_break": "Break",
     "demo_mend": "Mend",
 }

@@ -4,8 +4,9 @@ from enum import StrEnum
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-VIEWER, OPERATOR, ADMINISTRATOR = "viewer", "operator", "administrator"
-GROUPS = (VIEWER, OPERATOR, ADMINISTRATOR)
+from dashboard.access.team_groups import ROLES
+
+VIEWER, OPERATOR, ADMINISTRATOR = GROUPS = ROLES
 
 
 class Right(StrEnum):

@@ -32,6 +32,8 @@ LABELS = {name: kind.label for name, kind in KINDS.items()} | {
     BANDWIDTH: "Bandwidth between regions",
 }
 ROWS_SHOWN = 200
+SHOWN_TO_ALL = ("prices", "sample_prices")
+"""What a run's details say of no pair."""
 Row = TypeVar("Row", Charge, Adjustment)
 
 
@@ -210,7 +212,7 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         month=month,
         rule=chosen,
         pair=filters.pair,
-        run=first.run,
+        run=_shown(first.run),
         currency=first.currency,
         total=total,
         other_rule=other,
@@ -235,6 +237,14 @@ def report(month: str, rule: str = "", filters: Filters | None = None) -> Report
         availability=list(_availability(month, filters.pair)),
         chart=days_chart(month, _daily(invoices, filters.kind), first.currency),
     )
+
+
+def _shown(run: ChargeRun) -> ChargeRun:
+    """The run; without its remarks and counts, which are about all pairs, for somebody who does not see them all."""
+    if not sees_all():
+        run.details = {name: run.details[name] for name in SHOWN_TO_ALL if name in run.details}
+        run.started_by = ""
+    return run
 
 
 def _charges(month: str, rule: str) -> QuerySet[Charge]:

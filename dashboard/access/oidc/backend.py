@@ -12,8 +12,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from dashboard.access.backends import GroupBackend
-from dashboard.access.oidc.claims import digest, groups_of, username_of
+from dashboard.access.oidc.claims import digest, groups_of, teams_of, username_of
 from dashboard.access.rights import GROUPS
+from dashboard.access.team_groups import team_groups
 from dashboard.models import Identity
 
 LONGEST_SUBJECT = 255
@@ -40,7 +41,8 @@ def person_of(claims: Mapping[str, Any]) -> User:
     wanted = groups_of(claims, settings.OIDC_GROUPS_CLAIM, settings.OIDC_LETS_IN)
     person = _person(claims, may_be_new=bool(wanted))
     if person is not None:
-        _keep_groups(person, wanted)
+        teams = team_groups(settings.OIDC_PAIR_GROUPS)
+        _keep_groups(person, [*wanted, *teams_of(claims, settings.OIDC_GROUPS_CLAIM, teams)], {*GROUPS, *teams})
     if person is None or not wanted:
         raise NoAccess(username_of(claims, settings.OIDC_NAME_CLAIM))
     return person
@@ -73,12 +75,17 @@ def _new_person(claims: Mapping[str, Any], key: dict[str, str]) -> User:
     return person
 
 
-def _keep_groups(person: User, wanted: list[str]) -> None:
-    """Add and remove groups until the person's groups among ours equal those of the claim."""
-    ours = set(person.groups.filter(name__in=GROUPS).values_list("name", flat=True))
+def _keep_groups(person: User, wanted: list[str], known: set[str]) -> None:
+    """Add and remove groups until the person's groups among the known ones equal those of the claim.
+
+    A group of pairs is created when its first member signs in, so that it can be given pairs.
+    """
+    ours = set(person.groups.filter(name__in=known).values_list("name", flat=True))
     if ours == set(wanted):
         return
     with transaction.atomic():
+        for name in set(wanted) - set(GROUPS):
+            Group.objects.get_or_create(name=name)
         person.groups.remove(*Group.objects.filter(name__in=ours - set(wanted)))
         person.groups.add(*Group.objects.filter(name__in=set(wanted) - ours))
     log.info("the provider changed somebody's groups", user=person.username, groups=wanted)

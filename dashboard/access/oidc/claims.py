@@ -19,6 +19,12 @@ def groups_of(claims: Mapping[str, Any], claim: str, lets_in: Mapping[str, Seque
     return [group for group in GROUPS if given & set(lets_in.get(group, ()))]
 
 
+def teams_of(claims: Mapping[str, Any], claim: str, teams: Mapping[str, Sequence[str]]) -> list[str]:
+    """The groups of pairs that the values of the claim map to. They give no role, and so no access by themselves."""
+    given = set(_texts(claims.get(claim)))
+    return [group for group, values in teams.items() if given & set(values)]
+
+
 def _texts(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         return [value, *re.split(r"[\s,]+", value)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from dashboard.access.visibility import sees_all
 from dashboard.costs import current_month as present
 from dashboard.costs.forms import BeforeFailoverForm, ForecastForm, assumed, forecasts
 from dashboard.costs.jobs import JobFailed
@@ -21,6 +22,7 @@ from dashboard.models import Pair
 def before_failover(request: HttpRequest) -> HttpResponse:
     """The hourly cost and backlog of a failover of the selected entities, as a part of the confirmation dialog."""
     now = timezone.now()
+    require_known(request.GET.get("pair", ""))
     pair, path = request.GET.get("pair", ""), request.GET.get("path", "*")
     form = BeforeFailoverForm(request.GET)
     context: dict[str, Any] = {"pair": pair, "path": path, "form": form}
@@ -43,6 +45,12 @@ def before_failover(request: HttpRequest) -> HttpResponse:
     return answer
 
 
+def require_known(pair: str) -> None:
+    """Raise Http404 for a pair that the person does not see: PAIRS_FILE names its regions and tiers all the same."""
+    if not sees_all() and pair and not Pair.objects.filter(name=pair).exists():
+        raise Http404
+
+
 def present_numbers(form: BeforeFailoverForm, traffic: present.Traffic) -> dict[str, Any]:
     """The figures known to the dialog: the requested hours and entities, and the metered traffic."""
     return {
@@ -58,6 +66,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """The forecast for the fields of the query; missing fields are filled with present figures."""
     now = timezone.now()
     pair = request.GET.get("pair", "")
+    require_known(pair)
     traffic, priced = present.traffic(pair, now), Tariff()
     context: dict[str, Any] = {"pair": pair, "pairs": Pair.objects.values_list("name", flat=True), "traffic": traffic}
     try:

@@ -29,12 +29,13 @@ from tests.postgres import cluster, programs
 pytestmark = pytest.mark.slow
 
 SQUASHED, MIDDLE, LAST = "0001_squashed_0037_pruned_counts", "0019_peaks_of_depth", "0037_pruned_counts"
-LATER = ["0038_cost_terms_and_late_usage", "0039_metered_usage_and_pings"]
+LATER = ["0038_cost_terms_and_late_usage", "0039_metered_usage_and_pings", "0040_pair_groups"]
 NEW_TABLES = (
     "dashboard_costterms",
     "dashboard_lateusage",
     "dashboard_meteredrecord",
     "dashboard_meteredusage",
+    "dashboard_pair_groups",
     "dashboard_pingtally",
 )
 REPLACED = [name for _, name in import_module(f"dashboard.migrations.{SQUASHED}").Migration.replaces]

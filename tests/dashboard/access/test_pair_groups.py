@@ -1,0 +1,262 @@
+"""Pairs of another team, over every address of the control plane: they answer as if they did not exist.
+
+Every page, every operation of the API and every page of Django's admin is asked by people who are not in the group of
+the other team's pair. Whoever adds an address, an operation or a table adds it to these tests.
+"""
+
+import re
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models.deletion import ProtectedError
+from django.urls import reverse
+from django.utils import timezone
+
+from dashboard.access import tokens
+from dashboard.access.audited import Request
+from dashboard.access.pair_groups import set_groups
+from dashboard.access.rights import Refused
+from dashboard.access.visibility import visible_pairs
+from dashboard.alerts import actions as alerts
+from dashboard.backlog.orphans import use_of
+from dashboard.models import Alert, AlertRule, AuditEntry, Budget, Charge, Invoice, Pair
+from dashboard.models.visibility import seen_as
+from tests.dashboard.access.test_access_walk import SENT
+from tests.dashboard.planted import (
+    CONTENT,
+    ENTITY,
+    HIDDEN,
+    MONTH,
+    NOTHING,
+    WORD,
+    body_of,
+    names_in,
+    patterns,
+    planted,
+    tables,
+    theirs,
+)
+from tests.selection import nightly
+
+__all__ = ["planted"]
+SHARED = {"CostTerms", "ClosedMonth", "Heartbeat", "Identity", "ApiToken", "ChannelState", "AlertRound", "LateUsage"}
+"""Tables without facts of pairs."""
+OUTSIDE = {"login", "logout", "live", "healthz", "readyz", "metrics"}
+EVERY = [(name, names_in(pattern)) for name, pattern in patterns() if name not in OUTSIDE]
+LISTS = sorted({name for name, needs in EVERY if not needs and not name.startswith("admin:")})
+OBJECTS = sorted({(name, *needs) for name, needs in EVERY if needs and not name.startswith("admin:")})
+OUR_OWN = {"token-revoke", "alert-channel"}
+"""Addresses that name no pair and nothing of one."""
+
+
+def filled(needs: list[str], verb: str, known: dict[str, Any]) -> dict[str, Any]:
+    return {name: {"verb": verb, **known}[name] for name in needs}
+
+
+def verbs_of(name: str) -> tuple[str, ...]:
+    return ("hold", "pause_syphon", "delete_queue") if name == "pair-action" else ("break",)
+
+
+def test_every_table_with_facts_of_pairs_is_read_through_the_visible_pairs():
+    every = set(apps.get_app_config("dashboard").get_models())
+
+    assert {model.__name__ for model in every - set(tables())} == SHARED
+
+
+def test_the_words_are_found_where_everything_is_seen(planted):
+    """Without this the tests below could not fail."""
+    root = planted.client("superuser")
+    bodies = {name: body_of(root.get(reverse(name))) for name in LISTS}
+    shown = {name for name, body in bodies.items() if WORD in body or CONTENT in body}
+
+    assert shown >= {
+        "overview", "events", "events-csv", "alerts", "alert-deliveries", "alert-rules", "audit", "backlog", "costs",
+        "costs-csv", "costs-forecast", "drills", "readiness",
+    } & set(LISTS)  # fmt: skip
+
+
+@pytest.mark.parametrize("role", [*nightly("viewer", "operator"), "administrator"])
+def test_no_list_shows_anything_of_another_team(planted, role):
+    ours = planted.client(role)
+    asked = ("", f"?month={MONTH}")
+    bodies = {f"{name}{query}": body_of(ours.get(reverse(name) + query)) for name in LISTS for query in asked}
+
+    assert [name for name, body in bodies.items() if WORD in body or CONTENT in body] == []
+
+
+def test_nor_does_a_list_that_is_asked_for_it(planted):
+    ours = planted.client("administrator")
+    asked = f"?pair={HIDDEN}&q={ENTITY}&entity={ENTITY}&path={ENTITY}&month={MONTH}"
+
+    assert [name for name in LISTS if CONTENT in body_of(ours.get(reverse(name) + asked)).replace(asked, "")] == []
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("role", [*nightly("operator"), "administrator"])
+def test_what_another_team_has_answers_like_what_does_not_exist(planted, role, method):
+    ours, wrong = planted.client(role), []
+    for name, *needs in OBJECTS:
+        for verb in verbs_of(name):
+            there = getattr(ours, method)(reverse(name, kwargs=filled(needs, verb, theirs(planted))), SENT)
+            nowhere = getattr(ours, method)(reverse(name, kwargs=filled(needs, verb, NOTHING)), SENT)
+            if there.status_code != nowhere.status_code or CONTENT in body_of(there):
+                wrong.append((name, verb, there.status_code, nowhere.status_code))
+            elif name not in OUR_OWN and there.status_code not in (302, 403, 404, 405):
+                wrong.append((name, verb, there.status_code, "is no refusal"))
+
+    assert wrong == []
+    assert not AuditEntry.objects.filter(pair=HIDDEN, operator=planted.people[role].username, outcome="done").exists()
+
+
+def test_who_is_in_the_group_without_a_role_sees_nothing(planted):
+    for name, *needs in [(name,) for name in LISTS] + OBJECTS:
+        answer = planted.client("roleless").get(reverse(name, kwargs=filled(needs, "hold", theirs(planted))))
+
+        assert (answer.status_code, CONTENT in body_of(answer)) == (403, False), name
+
+
+def test_strangers_see_nothing(planted):
+    for name, *needs in [(name,) for name in LISTS] + OBJECTS:
+        answer = planted.client("stranger").get(reverse(name, kwargs=filled(needs, "hold", theirs(planted))))
+
+        assert (answer.status_code, CONTENT in body_of(answer)) == (302, False), name
+
+
+@pytest.mark.parametrize("role", ["theirs", "superuser"])
+def test_the_pair_is_seen_by_its_own_team_and_by_superusers(planted, role):
+    assert HIDDEN in body_of(planted.client(role).get("/"))
+    assert planted.client(role).get(f"/pairs/{HIDDEN}/").status_code == 200
+    assert planted.client(role).get(f"/pairs/{HIDDEN}/entities/{ENTITY}/").status_code == 200
+
+
+def test_a_role_still_decides_what_its_own_team_may_do(planted):
+    answer = planted.client("theirs").post(f"/pairs/{HIDDEN}/actions/release/", {"path": ENTITY})
+
+    assert answer.status_code == 403
+
+
+def test_without_groups_everybody_with_a_role_sees_a_pair(planted):
+    Pair.objects.get(name=HIDDEN).groups.clear()
+
+    assert planted.client("viewer").get(f"/pairs/{HIDDEN}/").status_code == 200
+
+
+def test_leaving_the_group_ends_the_access_with_the_next_request(planted):
+    browser = planted.client("theirs")
+    assert browser.get(f"/pairs/{HIDDEN}/").status_code == 200
+
+    planted.people["theirs"].groups.remove(Group.objects.get(name="theirs"))
+
+    assert browser.get(f"/pairs/{HIDDEN}/").status_code == 404
+
+
+def test_costs_are_the_sum_of_the_pairs_that_one_sees(planted):
+    invoice = planted.rows[Invoice]
+    row = {"namespace": "contoso", "entity": "orders", "kind": "send", "operations": 5, "billing_units": 5}
+    Charge.objects.create(
+        invoice=invoice, pair="contoso", cents=1234, included_units=0, quantity="5", exact="12.34", **row
+    )
+
+    page = planted.client("viewer").get(f"/costs/?month={MONTH}").text
+    rows = planted.client("viewer").get(f"/api/v1/charges?month={MONTH}").json()["items"]
+
+    assert re.search(r'class="sum">12\.34', page)
+    assert "Part of the invoice" in page
+    assert [(row["pair"], row["amount"]) for row in rows] == [("contoso", "12.34")]
+
+
+def test_all_alerts_are_those_that_one_sees(planted):
+    planted.client("operator").post("/alerts/acknowledge/")
+
+    assert not Alert.objects.get(pair=HIDDEN).acknowledged_at
+
+
+@pytest.mark.parametrize(
+    ("address", "sent"),
+    [
+        ("/costs/compute/", {"month": MONTH}),
+        ("/costs/terms/", {"month": MONTH, "of": MONTH, "rule": "settlements"}),
+        ("/costs/budget/", {"month": MONTH, "amount": "10", "pair": ""}),
+        ("/costs/budget/", {"month": MONTH, "amount": "10", "pair": HIDDEN}),
+        ("/alerts/channels/mail/enable/", {}),
+    ],
+)
+def test_what_concerns_all_pairs_is_for_those_who_see_all_pairs(planted, address, sent):
+    before = set(Budget.objects.values_list("pair", "cents"))
+
+    assert planted.client("administrator").post(address, sent).status_code == 403
+    assert set(Budget.objects.values_list("pair", "cents")) == before
+
+
+def test_a_rule_of_alerts_is_for_one_pair_that_one_sees(planted):
+    def save(pair: str) -> str:
+        request = alerts.Request(user=planted.people["administrator"], at=timezone.now())
+        return alerts.MAKE_RULE.run(request, AlertRule(name=f"for {pair}", pair=pair, channels=["mail"]))
+
+    browser = planted.client("administrator")
+    form = {
+        "name": "nights", "is_enabled": "on", "entity": "*", "least_severity": "info", "escalate_after_min": "15",
+        "group_s": "10", "time_zone": "UTC", "wakes_from": "critical", "channels": ["mail"],
+    }  # fmt: skip
+    made = [browser.post("/alerts/rules/new/", {**form, "pair": pair}).status_code for pair in ("*", HIDDEN, "others*")]
+
+    assert save("*")  # a command is not limited
+    assert 302 not in made
+    assert not AlertRule.objects.filter(name="nights").exists()
+
+
+def test_a_token_sees_what_its_owner_sees(planted, client):
+    def names(role: str) -> list[str]:
+        text = tokens.make(planted.people[role], "x", "read", 30, timezone.now())[1]
+        answer = client.get("/api/v1/pairs", headers={"Authorization": f"Bearer {text}"})
+        return [pair["name"] for pair in answer.json()]
+
+    assert names("operator") == ["contoso"]
+    assert names("theirs") == [HIDDEN]
+    assert names("superuser") == ["contoso", HIDDEN]
+
+
+def test_metrics_are_whole_for_named_networks_and_for_those_who_see_all_pairs(planted):
+    def status(role: str) -> int:
+        return planted.client(role).get("/metrics", REMOTE_ADDR="203.0.113.9").status_code
+
+    assert HIDDEN in planted.client("stranger").get("/metrics").text
+    assert (status("viewer"), status("administrator"), status("superuser")) == (401, 401, 200)
+
+
+def test_one_query_decides_which_pairs_a_person_sees(planted, django_assert_num_queries):
+    person = type(planted.people["viewer"]).objects.get(username="our-viewer")
+    with django_assert_num_queries(1):
+        visible_pairs(person)
+        visible_pairs(person)
+
+
+def test_a_group_of_a_pair_is_not_deleted(planted):
+    group = Group.objects.get(name="theirs")
+
+    with pytest.raises(ProtectedError), transaction.atomic():
+        group.delete()
+    assert planted.client("superuser").get(f"/admin/auth/group/{group.pk}/delete/").status_code == 403
+
+    Pair.objects.get(name=HIDDEN).groups.clear()
+    group.delete()
+
+
+def test_who_gives_a_pair_away_sees_all_pairs_or_is_a_command(planted, pair):
+    request = Request(planted.people["operator"], pair, "*")
+
+    with pytest.raises(Refused):
+        set_groups(request, [])
+    assert set_groups(Request(planted.people["administrator"], pair, "*"), []).outcome == "done"
+
+
+def test_somebody_else_s_queue_on_a_shared_namespace_is_no_orphan(planted, pair):
+    Pair.objects.filter(name=HIDDEN).update(secondary_namespace=pair.secondary_namespace)
+
+    with seen_as(lambda: visible_pairs(planted.people["operator"])):
+        belongs = use_of(pair, "othersteam-primary/x-servicebus-transfer/0").belongs
+
+    assert HIDDEN in belongs
