@@ -32,7 +32,8 @@ PRICES_REGION = _env.text("PRICES_REGION", "")
 USAGE_DIR = _env.text("USAGE_DIR", str(STATE_DIR / "metering"))
 if "://" in USAGE_DIR and not USAGE_DIR.startswith(tuple(f"{scheme}://" for scheme in STORES)):
     raise ImproperlyConfigured(f"USAGE_DIR is {shown(USAGE_DIR)}: give a folder, or {'://… or '.join(STORES)}://….")
-REDIS_URL = usable_redis_url(_env.url("REDIS_URL", "redis://127.0.0.1:6379/0", ("redis", "rediss", "unix")))
+_REDIS = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
+REDIS_URL = usable_redis_url(_env.url("REDIS_URL", "redis://127.0.0.1:6379/0", _REDIS))
 
 # How the control plane behaves
 UNDO_WINDOW_S = _env.whole("UNDO_WINDOW_S", 30, least=0, most=3600)

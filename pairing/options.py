@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 _ZERO = timedelta(0)
 _INSTANT = timedelta(microseconds=1)
-_REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+sentinel://", "rediss+sentinel://")
 
 _DURATIONS: dict[str, tuple[timedelta, timedelta]] = {
     "failover_interval": (_ZERO, timedelta(minutes=60)),

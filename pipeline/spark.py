@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
+from pipeline.java import require_java
 from pipeline.schemas import KEPT_SHAPE
 
 SEMANTICS = {
@@ -94,23 +92,6 @@ def settings_for(folder: str, month: str, *, incremental: bool = False) -> dict[
     memory = {"spark.driver.memory": LOCAL_DEFAULTS["spark.driver.memory"]} if incremental else {}
     is_tiny = sum(_bytes_if_newer(day, 0.0) for day in Path(folder, "usage").glob(f"date={month}-*")) < TINY_BYTES
     return FOR_LITTLE_DATA | memory | (INTERPRETED if is_tiny else {})
-
-
-def require_java() -> None:
-    """Makes sure Spark finds a Java: the one of JAVA_HOME, of the PATH, or the one set up beside this Python."""
-    home = os.environ.get("JAVA_HOME")
-    if home and shutil.which("java", path=str(Path(home, "bin"))):
-        return
-    beside = Path(sys.prefix, "java")
-    if home:
-        raise PipelineError(f"JAVA_HOME is {home}, but there is no bin/java in it: correct or unset it.")
-    if shutil.which("java"):
-        return
-    if not (beside / "bin" / "java").exists():
-        raise PipelineError(
-            "No Java was found: install a JRE 17 or newer (apt install default-jre-headless), or set JAVA_HOME."
-        )
-    os.environ["JAVA_HOME"] = str(beside)
 
 
 def _of_a_plain_process(environment: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:

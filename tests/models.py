@@ -53,6 +53,16 @@ MODELS: Mapping[str, Model] = {
     ),
     "pairs": Model("tests/pairing/test_model.py::TestPairLife"),
     "rotations": Model("tests/pairing/test_model.py::TestRotationLife"),
+    "deletions": Model(
+        "tests/dashboard/backlog/test_deletion_model.py"
+        "::test_a_deletion_ends_once_and_loses_nothing_that_was_not_confirmed",
+        ("dashboard/backlog", "dashboard/models"),
+    ),
+    "syphon-runs": Model(
+        "tests/dashboard/fleet/test_syphon_runs_model.py"
+        "::test_runs_of_syphons_are_those_of_the_leases_and_count_no_message_twice",
+        ("dashboard/fleet", "dashboard/models"),
+    ),
 }
 
 

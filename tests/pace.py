@@ -47,12 +47,21 @@ def waits() -> dict[str, float]:
     """Seconds that each thread of this process and of its descendants was ready to run and did not."""
     found = {}
     for process in _family():
-        for account in Path(f"/proc/{process}/task").glob("*/schedstat"):
+        for thread in _threads(process):
             try:
-                found[f"{process}/{account.parent.name}"] = int(account.read_text().split()[1]) / 1e9
+                account = Path(f"/proc/{process}/task/{thread}/schedstat").read_text()
+                found[f"{process}/{thread}"] = int(account.split()[1]) / 1e9
             except (OSError, IndexError):
                 continue  # it has ended, or this kernel keeps no account
     return found
+
+
+def _threads(process: int) -> list[str]:
+    """The threads of a process; none if it has ended meanwhile."""
+    try:
+        return os.listdir(f"/proc/{process}/task")
+    except OSError:
+        return []
 
 
 def _family() -> Iterator[int]:

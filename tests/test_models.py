@@ -63,11 +63,11 @@ def test_lives_count_for_the_code_they_were_lived_with(tmp_path: Path) -> None:
 @pytest.mark.parametrize("changed", ["pairing/deep/rule.py", "pairing/lua/script.lua", "tests/test_it.py"])
 def test_the_fingerprint_changes_with_the_code_and_the_model(tmp_path: Path, changed: str) -> None:
     model = Model("tests/test_it.py::test_it")
-    for name in ("pairing/deep/rule.py", "pairing/lua/script.lua", "tests/test_it.py", "docs/page.md"):
+    for name in ("pairing/deep/rule.py", "pairing/lua/script.lua", "tests/test_it.py", "docs/proof.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(TEST)
     before = fingerprint(model, tmp_path)
-    (tmp_path / "docs/page.md").write_text("another")
+    (tmp_path / "docs/proof.md").write_text("another")
     assert fingerprint(model, tmp_path) == before
     (tmp_path / changed).write_text("another")
     assert fingerprint(model, tmp_path) != before

@@ -8,20 +8,29 @@ after the visibility timeout; until then the next tick of the schedule does its 
 
 Malformed messages that another program has put into the queues would end a worker as well. They are dropped or set
 aside here.
+
+A worker that is behind takes the oldest task first. Ticks that have expired would keep it from ever reaching one that
+has not, while beat adds new ones as fast as it discards them: it drops all expired ones together.
 """
 
 import logging
+from datetime import UTC, datetime
 from queue import Empty
 from typing import Any, ClassVar, cast
 
 from celery.app.amqp import AMQP
 from celery.worker.consumer import Gossip, Mingle
+from django.conf import settings
 from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
+from redis.connection import Connection as PlainConnection
 from redis.exceptions import ConnectionError, ResponseError
+from redis.sentinel import SentinelManagedConnection, SentinelManagedSSLConnection
 
 from pairing.fleet.checked_redis import CheckedRedis, set_aside
 from pairing.fleet.keys import Keys
+from pairing.fleet.redis_url import Sentinels, names_sentinels
+from pairing.fleet.scripts import script
 from pairing.stored_json import as_text
 
 log = logging.getLogger(__name__)
@@ -37,8 +46,24 @@ KEYS = {
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What kombu and Celery raise where a task makes no sense. Errors of Redis are none of them."""
 EXCHANGE, FIELDS_OF_A_BINDING = "workers", 3
+MOST_DROPPED = 1_000
+_DROP_EXPIRED = script("workers", "drop_expired")
+SENTINELS = "redis://sentinels/0"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 3.0
 """Pauses between connection attempts: workers reconnect within 10 s after Redis returns (docs/operations.md)."""
+
+
+def broker_url(url: str) -> str:
+    """The address for Kombu, which cannot read a list of Sentinels: a placeholder for them."""
+    return SENTINELS if names_sentinels(url) else url
+
+
+def has_expired(expires: object) -> bool:
+    """Whether a task has this time of expiry, and it is over."""
+    try:
+        return isinstance(expires, str) and datetime.fromisoformat(expires) < datetime.now(UTC)
+    except (ValueError, TypeError):
+        return False
 
 
 def has_lost_connection(channel: Any) -> bool:
@@ -86,6 +111,8 @@ class Message(virtual.Message):
         texts = (self.delivery_tag, where["exchange"], where["routing_key"], *names)
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("not a task")
+        if channel is not None and has_expired(headers.get("expires")):
+            channel.behind.add(where["routing_key"])
 
 
 class Channel(redis.Channel):
@@ -94,10 +121,30 @@ class Channel(redis.Channel):
     QoS = QoS
     Message = Message
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.behind: set[str] = set()  # queues of which an expired task was taken
+        super().__init__(*arguments, **options)
+
+    @property
+    def connection_class(self) -> type[PlainConnection]:  # type: ignore[override]
+        """The kind of connection that the pool of this channel needs, without TLS."""
+        if not names_sentinels(settings.REDIS_URL):
+            return PlainConnection
+        return SentinelManagedSSLConnection if settings.REDIS_URL.startswith("rediss") else SentinelManagedConnection
+
     def _connparams(self, asynchronous: bool = False) -> Any:
         if has_lost_connection(self):
             raise ConnectionError("this channel has lost its connection to Redis")
         return super()._connparams(asynchronous)  # type: ignore[misc]  # its types leave this out
+
+    def _get_pool(self, asynchronous: bool = False) -> Any:
+        """With Sentinels, a pool whose connections go to the master that they name."""
+        if not names_sentinels(settings.REDIS_URL):
+            return super()._get_pool(asynchronous)  # type: ignore[misc]  # its types leave this out
+        options = self._connparams(asynchronous)
+        for name in ("host", "port", "username", "password", "db"):  # of the placeholder
+            options.pop(name, None)
+        return Sentinels.from_url(settings.REDIS_URL).pool(**options)
 
     def _get_client(self) -> type[BrokerRedis]:
         return BrokerRedis
@@ -107,7 +154,9 @@ class Channel(redis.Channel):
         qos = cast(QoS, self.qos)
         before = qos.tags()
         try:
-            return super()._brpop_read(**options)  # type: ignore[misc]  # its types leave this out
+            answer = super()._brpop_read(**options)  # type: ignore[misc]  # its types leave this out
+            self._catch_up()
+            return answer
         except ResponseError as error:
             if not self._set_aside(error):
                 raise
@@ -116,6 +165,13 @@ class Channel(redis.Channel):
             for tag in qos.tags() - before:
                 qos.reject(tag)
         raise Empty
+
+    def _catch_up(self) -> None:
+        """Drops the expired tasks of queues that are behind."""
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        while self.behind:
+            client: BrokerRedis = self._create_client()  # type: ignore[attr-defined]  # its types leave this out
+            client.eval(_DROP_EXPIRED, 1, self.behind.pop(), now, MOST_DROPPED)
 
     def _set_aside(self, error: ResponseError) -> bool:
         its: Any = self  # its types leave some methods out

@@ -18,13 +18,14 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
-from workers.broker import EXCHANGE, QUEUES
+from workers.broker import EXCHANGE, QUEUES, broker_url
 
 try:
     settings.REDIS_URL  # noqa: B018 - reads the environment, which may be wrong
 except ImproperlyConfigured as error:
     sys.exit(f"error: {error}")
 
+ANSWER_S = 4.0  # how long workers and beat wait for an answer of Redis before they connect again
 SLICE_S = 60.0  # how long a looping task keeps its thread until the next tick starts it again
 
 ROOMS = (
@@ -59,7 +60,7 @@ def every(seconds: float, task: str, *, expires: float | None = None) -> dict[st
 
 
 app.conf.update(
-    broker_url=settings.REDIS_URL,
+    broker_url=broker_url(settings.REDIS_URL),
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,  # without a limit: workers.broker
     broker_channel_error_retry=True,  # an error that Redis returns is retried, and ends no worker
@@ -70,6 +71,11 @@ app.conf.update(
         "visibility_timeout": 4 * SLICE_S,
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
+        # A Redis that froze, or whose host is gone, ends no connection: without limits beat and workers wait for it
+        # until it is back, also if a replica has long been promoted.
+        "socket_timeout": ANSWER_S,
+        "socket_connect_timeout": ANSWER_S,
+        "health_check_interval": ANSWER_S,
     },
     task_queues=[Queue(name, Exchange(EXCHANGE), routing_key=name) for name in QUEUES],
     task_default_queue="samples",
@@ -84,7 +90,7 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,
-    beat_scheduler="celery.beat:Scheduler",  # there is no state to store in a schedule file
+    beat_scheduler="workers.scheduler:Scheduler",  # there is no state to store in a schedule file
     beat_schedule={
         "pings": every(1, "pings.due"),
         "syphons": every(1, "syphons.ensure"),

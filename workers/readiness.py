@@ -9,28 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from azure.core.exceptions import AzureError
-from azure.servicebus.exceptions import MessagingEntityNotFoundError
 from django.conf import settings
 from django.db.models import F
 
 from dashboard.models import EntityHealth, Pair, PairReadiness, Readiness
+from dashboard.readiness import probing
 from dashboard.readiness.facts import Answer, Probe
 from dashboard.readiness.gathering import pair_facts
 from dashboard.readiness.storing import keep
 from dashboard.site.redis import announce_change
-from pairing import PairedServiceBusClient, PairingError
-from pairing.backlog.administration import is_unauthorized
-from pairing.errors import Fault
-from pairing.health.faults import classify, describe
-from pairing.links import Link, Operation
+from pairing import PairedServiceBusClient
+from pairing.links import Operation
 from workers.celery import app
 from workers.connections import NotConnected, client, outages_reported, pairs
 from workers.heartbeats import heartbeats
 from workers.slices import slice_of
 
 LIMIT_S = 60.0
-OPEN_S = 5.0
 AT_ONCE = 8
 AGAIN = timedelta(minutes=10)
 """How long a proved right is valid before it is probed again; other rights are probed each time."""
@@ -90,7 +85,7 @@ def probe_pair(connected: PairedServiceBusClient, known: dict[str, Any]) -> dict
 
 def probe_queue(connected: PairedServiceBusClient, path: str) -> dict[str, Any]:
     """Open both kinds of link to one backlog queue."""
-    listened = opened(connected, lambda: connected.secondary.sdk.get_queue_receiver(path), _peek)
+    listened = opened(connected, lambda: connected.secondary.sdk.get_queue_receiver(path), probing.peek)
     connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)
     sent = opened(connected, lambda: connected.sdk_sender("secondary", path))
     return {"send": sent.as_json(), "listen": listened.as_json()}
@@ -121,34 +116,14 @@ def turn(pair: Pair, now: datetime) -> list[str]:
 def administered(connected: PairedServiceBusClient) -> Probe:
     """Send a request to the secondary that requires the Manage claim."""
     try:
-        connected.secondary.administration.get_namespace_properties()
-    except (AzureError, OSError, ValueError) as error:
-        refused = is_unauthorized(error)
-        return Probe(Answer.REFUSED if refused else Answer.SILENT, datetime.now(UTC), describe(error))
+        return probing.administered(connected.secondary.administration)
     finally:
         connected.meter.count("manage", connected.secondary.namespace, "*", operations=1, billing_units=1)
-    return Probe(Answer.ALLOWED, datetime.now(UTC))
 
 
 def opened(connected: PairedServiceBusClient, make: Callable[[], Any], use: Operation | None = None) -> Probe:
     """Open a link, run the operation on it, if given, and close it, in bounded time."""
-    try:
-        link = Link(make, connected.watchdog)
-    except PairingError as error:
-        return Probe(Answer.SILENT, datetime.now(UTC), str(error))
-    try:
-        failure = link.attempt(use, OPEN_S) if use else link.warm(OPEN_S)
-    finally:
-        link.close(1.0)
-    if failure is None:
-        return Probe(Answer.ALLOWED, datetime.now(UTC))
-    return Probe(answer_of(failure.error), datetime.now(UTC), describe(failure.error))
-
-
-def answer_of(error: Exception) -> Answer:
-    """Whether an error of a link is a refusal or an unreachable namespace. Pure."""
-    missing = isinstance(error, MessagingEntityNotFoundError)
-    return Answer.REFUSED if missing or classify(error, known=False) is Fault.CONFIGURATION else Answer.SILENT
+    return probing.opened(connected.watchdog, make, use)
 
 
 def is_due(reported: Any, now: datetime, again: timedelta) -> bool:
@@ -159,7 +134,3 @@ def is_due(reported: Any, now: datetime, again: timedelta) -> bool:
 
 def _queue_is_due(reported: dict[str, Any], now: datetime) -> bool:
     return any(is_due(reported.get(right), now, AGAIN) for right in ("send", "listen"))
-
-
-def _peek(receiver: Any, left_s: float) -> None:
-    receiver.peek_messages(1, sequence_number=1, timeout=left_s)

@@ -42,14 +42,17 @@ def carry_on(row: QueueDeletion, now: datetime) -> None:
     """Execute the due stages. An outage is stored on the row, and the stage is retried some seconds later."""
     if not row.claim(now, CLAIM_S):
         return
+    token = row.claimed_by
     try:
         with namespace(row.pair.name) as here:
             while _step(row, here, now):
                 pass
     except (NamespaceError, RedisError, ResourceNotFoundError) as error:
-        row.keep(detail=_trouble(error), claimed_until=now + timedelta(seconds=RETRY_S), claimed_by="")
+        if row.claimed_by == token:  # else the claim of another worker, which is not ours to change
+            row.keep(detail=_trouble(error), claimed_until=now + timedelta(seconds=RETRY_S), claimed_by="")
     else:
-        row.lay_down()
+        if row.claimed_by == token:
+            row.lay_down()
     announce_change()
 
 
@@ -97,7 +100,8 @@ def _quarantine(row: QueueDeletion, here: Namespace) -> bool:
     if _move(row, Stage.QUARANTINED, due_at=timezone.now() + undo_window(), detail=""):
         BacklogQueue.objects.filter(pair=row.pair, path=row.path).update(status=QUARANTINED)
         return True
-    set_status(here, row.path, row.status_before)  # cancelled while it was being quarantined
+    if row.stage not in (Stage.QUARANTINED, Stage.DELETING):  # else another worker goes on with it, and needs it
+        set_status(here, row.path, row.status_before)  # cancelled while it was being quarantined
     return False
 
 

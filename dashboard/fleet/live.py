@@ -9,11 +9,12 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from weakref import WeakKeyDictionary
 
-import redis.asyncio
+import redis
 import structlog
 from django.conf import settings
 
 from dashboard.site.redis import CHANGED
+from pairing.fleet.redis_url import async_client_of
 
 LEAST_GAP_S = 0.4
 KEEP_ALIVE_S = 15.0
@@ -58,7 +59,7 @@ class Broadcast:
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
-        client = redis.asyncio.Redis.from_url(settings.REDIS_URL)  # what is said is not read, so not decoded
+        client = async_client_of(settings.REDIS_URL)  # what is said is not read, so not decoded
         async with client, client.pubsub(ignore_subscribe_messages=True) as channels:
             await channels.subscribe(CHANGED)
             self._wake()  # for changes announced while not subscribed

@@ -37,7 +37,7 @@ class Namespace:
         try:
             config = load_pairs()[pair]
             where = config.primary if role == "primary" else config.secondary
-            self._endpoint = _endpoint(where, role)
+            self._endpoint = endpoint_of(where, role)
         except KeyError:
             raise NamespaceError(f"{pair} is no longer in PAIRS_FILE, so it cannot be reached.") from None
         except (PairsFileError, ValueError) as error:
@@ -107,7 +107,7 @@ class Namespace:
             return self._client.get_queue_receiver(queue, sub_queue=sub_queue)
 
         if (queue, dead) not in self._links:
-            self._links[queue, dead] = Link(make, _watchdog())
+            self._links[queue, dead] = Link(make, watchdog())
         return self._links[queue, dead]
 
 
@@ -123,12 +123,13 @@ def namespace(pair: str, role: Role = "secondary") -> Iterator[Namespace]:
 
 @lru_cache(maxsize=1)
 def _start_watchdog() -> Watchdog:
-    watchdog = Watchdog(lambda: None)
-    watchdog.start()
-    return watchdog
+    started = Watchdog(lambda: None)
+    started.start()
+    return started
 
 
-def _watchdog() -> Watchdog:
+def watchdog() -> Watchdog:
+    """The watchdog of links that this process opens for pages and checks; it runs from the first call on."""
     with _lock:
         return _start_watchdog()
 
@@ -140,7 +141,8 @@ def _credential() -> Any:
     return DefaultAzureCredential()
 
 
-def _endpoint(where: EndpointConfig, role: Role) -> Endpoint:
+def endpoint_of(where: EndpointConfig, role: Role) -> Endpoint:
+    """The connection parameters of one end of a pair. Raises PairsFileError, and ValueError without secrets."""
     if where.connection_string_env:
         return Endpoint.from_connection_string(role, where.connection_string(), {})
     return Endpoint.from_host(role, where.fully_qualified_namespace or "", _credential(), {})

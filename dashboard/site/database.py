@@ -38,13 +38,19 @@ def report() -> None:
     threading.Thread(target=_report, name="database-check", daemon=True).start()
 
 
-def _report() -> None:
+def problem_now() -> str:
+    """The present problem of the database, as in ``problem_of``; empty if it answers and is migrated."""
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        problem = NOT_MIGRATED.format(_name()) if missing else ""
+        return NOT_MIGRATED.format(_name()) if missing else ""
     except DatabaseError as error:
-        problem = problem_of(error)
+        return problem_of(error)
+
+
+def _report() -> None:
+    try:
+        problem = problem_now()
     finally:
         connection.close()
     if problem:

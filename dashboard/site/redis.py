@@ -12,6 +12,7 @@ from django.conf import settings
 from pairing.fleet.checked_redis import CheckedRedis
 from pairing.fleet.coordination import SharedState
 from pairing.fleet.keys import PAIRING, Keys
+from pairing.fleet.redis_url import client_of
 
 MOST_DIGITS = 15
 CHANGED = "dashboard:changed"
@@ -36,8 +37,9 @@ class ControlPlaneRedis(CheckedRedis):
 
 @lru_cache(maxsize=4)
 def _client(url: str, answer_s: float = 2.0) -> redis.Redis:
-    return ControlPlaneRedis.from_url(
+    return client_of(
         url,
+        ControlPlaneRedis,
         decode_responses=True,
         encoding_errors="replace",  # invalid UTF-8 is replaced, and does not stop the reader
         socket_timeout=answer_s,

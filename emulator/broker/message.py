@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from os import urandom
+from random import Random
 from typing import Any, NamedTuple
 
 from emulator.encoding import sections
@@ -24,6 +24,8 @@ MAX_UBYTE, MAX_UINT = 2**8 - 1, 2**32 - 1
 
 PARTITION_KEY = "x-opt-partition-key"
 SCHEDULED_TIME = "x-opt-scheduled-enqueue-time"
+# Ids need to be unique, not secret, and bytes of the system cost a call each.
+_random = Random()  # noqa: S311
 _DECIMAL, _DECIMAL_BIAS = b"\x94", 6176
 # Written by the broker on delivery; values set by another broker are dropped on arrival.
 BROKER_ANNOTATIONS = frozenset(
@@ -157,9 +159,8 @@ def parse(data: bytes, *, assigns_id: bool = False) -> Message:
             first_bare = index
             break
     bare = sections.with_short_descriptors(data, parts[first_bare:])
-    for part in parts[first_bare : first_bare + 2]:
-        if part.code == sections.APPLICATION_PROPERTIES and data.find(_DECIMAL, part.value, part.end) >= 0:
-            bare = _with_decimals_of_the_service(bare)
+    if _DECIMAL in bare:
+        bare = _with_decimals_of_the_service(bare)
     message = _build(bare, header, annotations, len(data))
     if assigns_id and message.message_id is None:
         message.bare = _with_new_id(bare)
@@ -214,7 +215,7 @@ def _build(bare: bytes, header: list[Any], annotations: list[tuple[Any, bytes]],
 
 def _with_new_id(bare: bytes) -> bytes:
     """The bare message with a generated message id, in the format of the service: 32 hexadecimal digits."""
-    encoded = b"\xa1\x20" + urandom(16).hex().encode()
+    encoded = b"\xa1\x20%032x" % _random.getrandbits(128)
     if bare[:3] != b"\x00\x53\x73":
         return b"\x00\x53\x73\xc0\x23\x01" + encoded + bare
     if bare[3] == 0xC0 and bare[5] and bare[4] + len(encoded) <= 256:  # a short list whose first field is null

@@ -23,6 +23,7 @@ from pairing.fleet.clock import FleetClock
 from pairing.fleet.facts import Facts
 from pairing.fleet.known_health import KnownHealth, has_forgotten
 from pairing.fleet.presence import Heard, Presence, Presences
+from pairing.fleet.redis_url import client_of
 from pairing.fleet.shared_backlog import QueueNews, SharedBacklog
 from pairing.fleet.shared_health import Pace, Pause, PingRecord, SharedHealth
 from pairing.fleet.shared_state import EVENTS, USAGE, Seen, SharedState
@@ -77,8 +78,9 @@ class RedisCoordination:
     """
 
     def __init__(self, url: str, pair: str, process: str) -> None:
-        client = CheckedRedis.from_url(
+        client = client_of(
             url,
+            CheckedRedis,
             decode_responses=True,
             encoding_errors="replace",  # invalid UTF-8 is replaced, and does not stop the reader
             socket_timeout=_ANSWER_S,
@@ -111,6 +113,7 @@ class RedisCoordination:
         self._seen: Seen | None = None
         self._number_known = 0
         self._must_read = True
+        self._must_compare = False
         self._must_listen_anew = threading.Event()
         self._is_closing = False
         subscription = Subscription(
@@ -256,6 +259,7 @@ class RedisCoordination:
         if self.is_connected:
             _LOGGER.warning("pairing: Redis is away (%s); this process decides alone", type(error).__name__)
         self.is_connected = False
+        self._must_compare = True
         self._must_listen_anew.set()
 
     def _rest(self, seconds: float) -> None:
@@ -268,6 +272,7 @@ class RedisCoordination:
         """Read missed changes, and restore what Redis has lost."""
         with self._lock:
             self._must_read = False
+            must_compare, self._must_compare = self._must_compare, False
         self._clock.look(self.shared.now)
         self._report_rotation()
         self._presences.report(self._process, replace(self.presence(), heard=tuple(self._heard)))
@@ -276,12 +281,13 @@ class RedisCoordination:
         if (paths := self.shared.known(but=self._number_known)) is not None:
             self._number_known = len(paths)
             self.on_known(paths)
-        news = self.shared.news(self._seen)
-        remembered = list(self._known) if news.has_forgotten else []
+        news = self.shared.news(self._seen, is_complete=must_compare)
+        remembered = list(self._known) if news.is_everything else []
         for health in readable(self.shared.channel, news.texts, SharedHealth.from_json).values():
             self._learn(health, is_read=not news.has_forgotten)
         for known in remembered:
-            if known.state != "failing" and has_forgotten(news.texts.get(known.path), known):
+            text = news.texts.get(known.path)
+            if known.state != "failing" and has_forgotten(text, known, was_emptied=news.has_forgotten):
                 self.shared.restore(known)
         self._seen = news.seen
 
@@ -290,8 +296,9 @@ class RedisCoordination:
             self.shared.report_rotation(self._process, paths)
 
     def _ask_for_a_read(self) -> None:
+        """Read all of it: what answers now may be a replica that was promoted without the last changes."""
         with self._lock:
-            self._must_read = True
+            self._must_read = self._must_compare = True
             self._lock.notify_all()
 
     def _read(self, text: str) -> None:

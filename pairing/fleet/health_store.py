@@ -66,9 +66,11 @@ class HealthStore(PairKeys):
         """The health of one entity; None if there is none, or none that is readable."""
         return readable(self.channel, fields_of(self.redis, self.channel, [path]), SharedHealth.from_json).get(path)
 
-    def news(self, known: Seen | None) -> News:
-        """The health that changed since ``known``; all of it if that is None, or if Redis was emptied since.
+    def news(self, known: Seen | None, *, is_complete: bool = False) -> News:
+        """The health that changed since ``known``; all of it if that is None or later than the last change here.
 
+        The latter shows that Redis was emptied, or that a replica without the last changes was promoted. If others have
+        changed something since, it does not show; ``is_complete`` asks for all of it.
         Two keys show that nothing changed, so frequent calls are cheap for any number of entities. The first reader of
         an empty Redis sets its mark, by which all see when it is emptied again.
         """
@@ -80,6 +82,8 @@ class HealthStore(PairKeys):
         seen = Seen(_count(latest), as_text(born or ""))  # another process may have set it aside
         if known is None or known.born != seen.born:
             return News(self._hash("health"), seen, is_everything=True, has_forgotten=known is not None)
+        if is_complete or seen.latest < known.latest:
+            return News(self._hash("health"), seen, is_everything=True)
         if known == seen:
             return News({}, seen)
         paths = cast("list[Any]", self.redis.zrangebyscore(self._key("changed"), f"({known.latest}", "+inf"))

@@ -55,15 +55,17 @@ class KnownHealth:
         return health if is_due and not (is_own or health.state == "failing" or is_pending) else None
 
 
-def has_forgotten(text: str | None, known: SharedHealth) -> bool:
-    """Whether Redis has no health, an older one, or ``failing`` by a process that knew of no failover."""
+def has_forgotten(text: str | None, known: SharedHealth, *, was_emptied: bool = True) -> bool:
+    """Whether Redis has no health, an older one, or, if it was emptied, ``failing`` by a process that knew of no
+    failover. Otherwise that process may have missed a recovery.
+    """
     if text is None:
         return True
     try:
         stands = SharedHealth.from_json(text)
     except ValueError:
         return False
-    if stands.state == "failing" and known.state == "failed_over":
+    if was_emptied and stands.state == "failing" and known.state == "failed_over":
         return stands.knew < known.version
     return stands.version < known.version
 

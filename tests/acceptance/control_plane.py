@@ -9,12 +9,13 @@ import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
+import redis
 
 from tests import migrated
-from tests.acceptance.fleet import ROOT, Namespaces, RedisServer
+from tests.acceptance.fleet import ROOT, Namespaces
 
 PAIRS = """
 [pairs.contoso]
@@ -36,10 +37,18 @@ for command in ("migrate", "sync_pairs"):
 """Both in one process: a start of Django takes as long as either."""
 
 
+class AnyRedis(Protocol):
+    """Where a control plane finds its Redis, and a client for the test."""
+
+    url: str
+
+    def client(self) -> redis.Redis: ...
+
+
 class ControlPlane:
     """The workers of the pair `contoso`, with a database and usage files of their own."""
 
-    def __init__(self, folder: Path, namespaces: Namespaces, server: RedisServer, **settings: str) -> None:
+    def __init__(self, folder: Path, namespaces: Namespaces, server: AnyRedis, **settings: str) -> None:
         self.folder, self.usage = folder, folder / "metering"
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._started: dict[str, datetime] = {}
@@ -64,12 +73,23 @@ class ControlPlane:
     def start(self, *names: str) -> None:
         """Starts workers of these names; those that begin with `beat` wake them."""
         for name in names:
-            own = ["beat"] if name.startswith("beat") else ["worker", "--hostname", f"{name}@%h"]
             self._started[name] = datetime.now(UTC)
-            command = [sys.executable, "-m", "celery", "-A", "workers", *own, "--loglevel", "WARNING"]
+            command = [sys.executable, *self.command(name)]
             self.workers[name] = subprocess.Popen(
                 command, cwd=ROOT, env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True
             )
+
+    def command(self, name: str) -> list[str]:
+        """What a process of this name runs."""
+        own = ["beat"] if name.startswith("beat") else ["worker", "--hostname", f"{name}@%h"]
+        return ["-m", "celery", "-A", "workers", *own, "--loglevel", "WARNING"]
+
+    def run(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
+        """Runs Python with the environment of the workers, in their folder, and returns what it printed."""
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=self._environment, check=check, timeout=120, capture_output=True, text=True
+        )
 
     def signal(self, name: str, number: signal.Signals) -> None:
         """Sends a signal to a worker, and does not wait for what it does."""

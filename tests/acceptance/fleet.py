@@ -192,6 +192,7 @@ class Member:
         self.heard: list[tuple[str, str, float]] = []
         self.sent: Counter[str] = Counter()
         self.sent_at: list[float] = []
+        self.accepted: list[str] = []
         self.raised: Counter[str] = Counter()
         self.errors: list[str] = []
         self.slowest_s = 0.0
@@ -209,6 +210,7 @@ class Member:
             case "sent":
                 self.sent[rest[0]] += 1
                 self.sent_at.append(time.monotonic())
+                self.accepted.append(rest[1])
                 self.slowest_s = max(self.slowest_s, rest[2])
             case "raised":
                 self.raised[rest[0]] += 1

@@ -1,6 +1,7 @@
 """Workers and beat as they are deployed, without a supervisor, outlive Redis (docs/operations.md, Redis is away)."""
 
 import json
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -9,11 +10,13 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
-from tests.acceptance.control_plane import ControlPlane
+from pairing.fleet.redis_url import client_of
+from tests.acceptance.control_plane import AnyRedis, ControlPlane
 from tests.acceptance.fleet import Namespaces, RedisServer
 from tests.hostile_redis import BYTES, POISONS, all_keys, poison
 from tests.pace import GUARD, Stopwatch
 from tests.selection import nightly
+from tests.sentinels import Sentinels
 
 pytestmark = pytest.mark.acceptance
 QUEUES = ("pings", "syphons", "collectors", "samples", "backlog", "pipeline", "alerts")
@@ -49,7 +52,7 @@ def until(holds: Callable[[], bool], within_s: float, what: str) -> None:
         time.sleep(0.05)  # between two looks
 
 
-def at_work(server: RedisServer, since: datetime) -> set[str]:
+def at_work(server: AnyRedis, since: datetime) -> set[str]:
     """The workers whose heartbeat was written after `since`."""
     with suppress(redis.RedisError), server.client() as client:
         reported = {str(worker): str(text) for worker, text in client.hgetall("workers:heartbeat").items()}
@@ -61,7 +64,7 @@ def at_work(server: RedisServer, since: datetime) -> set[str]:
     return set()
 
 
-def leases(server: RedisServer) -> set[str]:
+def leases(server: AnyRedis) -> set[str]:
     """Leases of backlog queues: tasks run, and syphons were started by them."""
     with suppress(redis.RedisError), server.client() as client:
         held = {str(key) for key in client.scan_iter("pairing:{contoso}:lease:*")}
@@ -69,7 +72,7 @@ def leases(server: RedisServer) -> set[str]:
     return set()
 
 
-def all_work(plane: ControlPlane, server: RedisServer, since: datetime) -> bool:
+def all_work(plane: ControlPlane, server: AnyRedis, since: datetime) -> bool:
     assert not exits(plane)
     return at_work(server, since) >= {"one", "two"} and len(leases(server)) >= 2
 
@@ -80,7 +83,7 @@ def exits(plane: ControlPlane) -> dict[str, int]:
     return {name: status for name, status in ended.items() if status is not None}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def working(plane: ControlPlane, server: RedisServer) -> None:
     asked = datetime.now(UTC)
     until(lambda: all_work(plane, server, asked), 60, "workers are at work before Redis goes away")
@@ -124,6 +127,7 @@ def poisoned(server: RedisServer) -> None:
                 client.lpush(queue, BYTES, "{}", '{"properties": {}}')
 
 
+@pytest.mark.usefixtures("working")
 @pytest.mark.parametrize("outage", [killed, *nightly(frozen, emptied, restarted), poisoned])
 def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds(
     plane: ControlPlane, server: RedisServer, outage: Callable[[RedisServer], None]
@@ -136,3 +140,52 @@ def test_workers_and_beat_outlive_redis_and_are_at_work_again_within_ten_seconds
         assert watch.took < BACK_WITHIN_S
 
     assert not exits(plane)
+
+
+class PromotedRedis:
+    """The master that Sentinels name, for a control plane."""
+
+    def __init__(self, watched: Sentinels) -> None:
+        self.url = watched.url
+
+    def client(self) -> redis.Redis:
+        return client_of(self.url, redis.Redis, decode_responses=True, socket_timeout=5)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sentinels]:
+    watched = Sentinels(tmp_path_factory.mktemp("sentinels"))
+    yield watched
+    watched.end()
+
+
+@pytest.fixture(scope="module")
+def replicated_plane(watched: Sentinels, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    folder = tmp_path_factory.mktemp("replicated-control-plane")
+    namespaces = Namespaces("contoso", "orders", "payments")
+    plane = ControlPlane(folder, namespaces, PromotedRedis(watched))
+    plane.start(*NAMES)
+    yield plane
+    plane.end()
+    namespaces.end()
+    print((folder / "workers.log").read_text()[-20_000:])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_workers_and_beat_follow_a_failover_of_redis_within_ten_seconds(
+    replicated_plane: ControlPlane, watched: Sentinels, how: signal.Signals
+) -> None:
+    server, asked = PromotedRedis(watched), datetime.now(UTC)
+    until(lambda: all_work(replicated_plane, server, asked), 60, "workers are at work before the master goes away")
+
+    old = watched.fail_over(how)
+    promoted = datetime.now(UTC)
+    with Stopwatch() as watch:
+        until(lambda: all_work(replicated_plane, server, promoted), BACK_WITHIN_S, "workers are at work")
+    watched.bring_back(old)
+    back = datetime.now(UTC)
+
+    until(lambda: all_work(replicated_plane, server, back), 60, "workers are at work after the old master has returned")
+    assert watch.took < BACK_WITHIN_S
+    assert not exits(replicated_plane)

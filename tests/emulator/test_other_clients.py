@@ -160,13 +160,13 @@ def test_a_deferred_message_has_its_lock_token_as_an_annotation(client):
     assert sections_of(message["message"])[DELIVERY_ANNOTATIONS] == {"x-opt-lock-token": message["lock-token"]}
 
 
-def test_a_delivery_without_a_lock_has_the_section_for_its_token_all_the_same(client):
+def test_a_delivery_without_a_lock_has_an_empty_tag_and_no_token(client):
     sender, _ = client.attach(sends_to="orders")
     client.say(sent(p.Transfer(sender, 0, b"t", 0, settled=True), body()))
     handle, _ = client.attach(receives_from="orders", snd_settle_mode=SETTLED_BY_SENDER)
     client.say(sent(p.Flow(0, 5000, 0, 5000, handle, 0, 1)))
-    ((_, data),) = client.heard()
-    assert sections_of(data)[DELIVERY_ANNOTATIONS] == {}
+    ((transfer, data),) = client.heard()
+    assert (transfer.delivery_tag, sections_of(data)[DELIVERY_ANNOTATIONS]) == (b"", {})
 
 
 @pytest.mark.parametrize("durable", [None, True, False])

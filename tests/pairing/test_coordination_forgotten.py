@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+import redis
 
 from pairing.fleet.coordination import RedisCoordination, SharedHealth, SharedState
 from pairing.fleet.known_health import has_forgotten
@@ -41,6 +42,11 @@ def test_redis_has_forgotten_where_it_says_less_than_was_known(stands, known, ex
 def test_what_cannot_be_read_is_not_forgotten(text):
     """A newer version of the library may have written it: it is left alone."""
     assert has_forgotten(text, health("failed_over")) is False
+
+
+def test_failing_is_no_sign_of_loss_in_a_redis_that_was_not_emptied():
+    """Its author may not know of the failover because it has ended."""
+    assert not has_forgotten(health("failing", 8).to_json(), health("failed_over"), was_emptied=False)
 
 
 class Reader:
@@ -151,3 +157,47 @@ def test_what_was_held_back_and_is_older_than_what_is_known_is_not_taken_in(one,
     assert one.reported == []
     one.hears(later)
     assert one.reported == [later]
+
+
+@pytest.fixture
+def earlier(redis_client, redis_url):
+    """A Redis as it was before: a replica that was promoted without the last changes."""
+
+    def promote() -> None:
+        raw.flushall()
+        for key, value in kept.items():
+            raw.restore(key, 0, value)
+
+    raw = redis.Redis.from_url(redis_url)
+    kept: dict[bytes, bytes] = {}
+    yield lambda: kept.update({key: raw.dump(key) for key in raw.scan_iter()}) or promote
+    raw.close()
+
+
+def test_a_failover_that_a_promoted_replica_lacks_is_reported_again_though_others_go_on_changing(one, shared, earlier):
+    one.reads()
+    promote = earlier()
+    forced = force(shared)
+    one.reads()
+    promote()
+    shared.fail_over("payments", "drill", operator="ada", process="web")  # its number is higher than the lost one
+    one.coordination._cut_off(ConnectionError("the master is gone"))
+
+    one.reads()
+
+    restored = shared.health_of("orders")
+    assert restored is not None
+    assert (restored.state, restored.version) == ("failed_over", forced.version)
+    assert {change.path for change in one.reported} == {"orders", "payments"}
+
+
+def test_a_reader_of_a_promoted_replica_that_lacks_the_last_change_reads_everything(shared, earlier):
+    force(shared)
+    promote = earlier()
+    shared.release("orders", operator="ada", process="web")
+    seen = shared.news(None).seen
+    promote()
+
+    news = shared.news(seen)
+
+    assert (set(news.texts), news.is_everything, news.has_forgotten) == ({"orders"}, True, False)

@@ -16,7 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, build_session, require_java
+from pipeline.java import require_java
+from pipeline.spark import FOR_LITTLE_DATA, INTERPRETED, build_session
 
 TYPES = {"timestamp": pa.timestamp("us", tz="UTC"), "string": pa.string(), "long": pa.int64()}
 Write = Callable[..., Path]

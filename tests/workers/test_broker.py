@@ -1,6 +1,7 @@
 """Losing Redis under a task is an error that Celery handles, never one that ends the worker (workers/broker.py)."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis
@@ -151,3 +152,22 @@ def test_nobody_controls_workers_through_redis() -> None:
     assert not app.conf.worker_enable_remote_control
     with PersistentConnection("redis://127.0.0.1:1/0") as connection:
         assert connection.transport.driver_type not in {*Gossip.compatible_transports, *Mingle.compatible_transports}
+
+
+def test_a_worker_that_is_behind_drops_expired_ticks_together_and_no_other_task(
+    connection: PersistentConnection, redis_client: redis.Redis, consumed: list[str]
+) -> None:
+    """One by one they would take longer than new ones need to expire."""
+    over, later = (datetime.now(UTC) + timedelta(seconds=seconds) for seconds in (-60, 3600))
+    producer = Producer(connection, POISONED_QUEUE.exchange, POISONED_QUEUE.routing_key)
+    for number in range(50):
+        producer.publish(
+            f"expired {number}", headers={"task": "pings.due", "expires": over.isoformat(timespec="microseconds")}
+        )
+    producer.publish("kept", headers={"task": "prune"})
+    producer.publish(
+        "expired after it", headers={"task": "pings.due", "expires": over.isoformat(timespec="microseconds")}
+    )
+    producer.publish("due", headers={"task": "pings.due", "expires": later.isoformat()})
+
+    assert drained(connection, consumed) == ["expired 0", "kept", "expired after it", "due", "work"]

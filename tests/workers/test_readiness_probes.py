@@ -25,6 +25,7 @@ from dashboard.fleet.pairs_file import PairConfig, load_pairs
 from dashboard.fleet.sync import sync
 from dashboard.models import Pair, PairReadiness, Readiness
 from dashboard.readiness.facts import Answer, Probe
+from dashboard.readiness.probing import answer_of
 from tests.dashboard.served import namespaces
 from workers import connections, orphans, readiness, slices, watchers
 
@@ -222,7 +223,7 @@ ERRORS = {
 
 @pytest.mark.parametrize(("error", "answer"), ERRORS.values(), ids=ERRORS.keys())
 def test_refusals_are_distinguished_from_silence(error: Exception, answer: str) -> None:
-    assert readiness.answer_of(error) == answer
+    assert answer_of(error) == answer
 
 
 AGES = {

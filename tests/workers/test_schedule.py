@@ -1,15 +1,17 @@
 """The schedule and the queues of the Celery app."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 import redis
+from celery.beat import SchedulingError
 from celery.schedules import crontab
 
 from workers import connections, heartbeats, pipeline
 from workers.celery import QUEUES, app
+from workers.scheduler import Scheduler
 
 
 def schedule() -> dict[str, dict[str, object]]:
@@ -90,3 +92,25 @@ def test_a_pair_that_is_served_without_its_backlog_is_a_problem_and_a_whole_one_
         "contoso": "no backlog queue is reachable: check the secondary and its key.",
         "northwind": "it refused the key",
     }
+
+
+def test_beat_says_once_in_one_line_that_redis_is_away_and_once_that_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scheduler = Scheduler(app, lazy=True)
+    entry = scheduler.Entry("pings", "pings.due", schedule=timedelta(seconds=1), app=app)
+    answers = iter([SchedulingError("refused"), SchedulingError("refused"), None, None])
+
+    def send(*_: object, **__: object) -> None:
+        if error := next(answers):
+            raise error
+
+    scheduler.apply_async = send
+    for _ in range(4):
+        scheduler.apply_entry(entry)
+
+    reported = [(record.levelname, record.getMessage(), record.exc_info) for record in caplog.records]
+    assert reported == [
+        ("WARNING", "Redis does not answer; ticks are sent again as soon as it does: refused", None),
+        ("WARNING", "Redis answers again", None),
+    ]

@@ -127,6 +127,11 @@ def test_a_file_that_cannot_be_read_is_named_in_one_sentence(name, file, tmp_pat
         ({"CSRF_TRUSTED_ORIGINS": "bus.example"}, "CSRF_TRUSTED_ORIGINS"),
         ({"PUBLIC_URL": "https://[::1"}, "PUBLIC_URL"),
         ({"REDIS_URL": "redis://h:port/0"}, "REDIS_URL"),
+        ({"REDIS_URL": "redis+sentinel://h:1,h:2"}, "REDIS_URL cannot be read"),
+        ({"REDIS_URL": "redis+sentinel://h:1,/master/0"}, "REDIS_URL cannot be read"),
+        ({"REDIS_URL": "redis+sentinel://h:port/master"}, "REDIS_URL cannot be read"),
+        ({"REDIS_URL": "redis+sentinel://h/master/zero"}, "REDIS_URL cannot be read"),
+        ({"REDIS_URL": "rediss+sentinel://h/master?db=x"}, "REDIS_URL cannot be read"),
         ({"USAGE_DIR": "ftp://h/x"}, "USAGE_DIR"),
         ({"STATE_DIR": "~nobody-is-called-so/x"}, "STATE_DIR"),
         ({"DATABASE_URL": "sqlite:////proc/x/y.db"}, "/proc/x/y.db"),
@@ -139,7 +144,17 @@ def test_what_would_fail_later_is_refused_at_once(variables, words, tmp_path, mo
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("value", ["redis://", "redis://:p@h:1/0", "rediss://h/1?ssl_cert_reqs=none", "unix:///a.sock"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "redis://",
+        "redis://:p@h:1/0",
+        "rediss://h/1?ssl_cert_reqs=none",
+        "unix:///a.sock",
+        "redis+sentinel://h/master",
+        "rediss+sentinel://u:p@h1:1,[::1]:2,h3/master/1?sentinel_password=q&ssl_cert_reqs=none",
+    ],
+)
 def test_a_usable_redis_url_is_taken(value, tmp_path, monkeypatch):
     assert load(tmp_path, monkeypatch, REDIS_URL=value)["REDIS_URL"] == value
 

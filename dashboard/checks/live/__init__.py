@@ -1,0 +1,1 @@
+"""`check --live PAIR`: what two namespaces do with the assumptions of the documentation, tried on scratch entities."""

@@ -1,0 +1,147 @@
+"""Django's checks of the code; with an option, those of the environment or of two real namespaces."""
+
+import signal
+import sys
+import threading
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, NoReturn
+
+from azure.core.exceptions import AzureError
+from django.core.management.base import CommandError
+from django.core.management.commands import check
+from django.utils import timezone
+
+from dashboard.checks import endpoints, environment, findings
+from dashboard.checks.live import plan, scratch
+from dashboard.checks.live.assumptions import BY_ID, Result, trials_for
+from dashboard.checks.live.report import NOT_CLEAN, line_of
+from dashboard.checks.live.running import run_live
+from dashboard.checks.live.stage import Stage
+from dashboard.checks.side_by_side import findings_of
+from dashboard.command_line.errors import OneSentenceCommand
+from dashboard.command_line.subcommands import as_json
+from dashboard.fleet.pairs_file import PairConfig, load_pairs
+from pairing.health.faults import describe
+
+Options = dict[str, Any]
+
+
+class Command(OneSentenceCommand, check.Command):
+    """Without one of our options it is Django's own command."""
+
+    help = (
+        "Check the code, or with --environment whether settings, Redis, database, namespaces, clocks, workers and "
+        "folders are complete, or with --live what two namespaces do with the assumptions of the documentation."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)  # type: ignore[arg-type]
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--environment", action="store_true", help="check the environment this command runs in")
+        which.add_argument("--live", metavar="PAIR", help="try this pair's namespaces, with scratch entities in them")
+        parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
+        parser.add_argument("--only", metavar="ID", action="append", help="with --live: the trial of this assumption")
+        parser.add_argument("--yes", action="store_true", help="with --live: do not ask for a confirmation")
+        parser.add_argument("--clean", action="store_true", help="with --live: only delete what earlier runs have left")
+        parser.add_argument("--report", metavar="FILE", type=Path, help="with --live: write the JSON document here")
+
+    def handle(self, *app_labels: Any, **options: Any) -> None:
+        if options["environment"]:
+            self._check_environment(options)
+        elif options["live"] is not None:
+            self._check_live(options)
+        else:
+            super().handle(*app_labels, **options)
+
+    def _check_environment(self, options: Options) -> None:
+        found = [*environment.settings_findings(), *findings_of({**environment.probes(), **endpoints.probes()})]
+        self.stdout.write(as_json(findings.document(found)) if options["json"] else "\n".join(findings.lines(found)))
+        _leave(findings.status_of(found))
+
+    def _check_live(self, options: Options) -> None:
+        pair, trials = _pair(options["live"]), trials_for(_known_ids(options["only"] or ()))
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _interrupt)  # so that scratch entities are deleted
+        self._clean(pair, options)
+        if options["clean"]:
+            return
+        operations = plan.operations_of(trials)
+        price = plan.price_of(pair.name, operations, timezone.now())
+        is_emulator = pair.primary.is_emulator() or pair.secondary.is_emulator()
+        self._say(plan.announced(pair.name, operations, price, len(trials), is_emulator=is_emulator))
+        _confirm("Run them?", options)
+        report = run_live(pair, trials, lambda result: self._show(result, options), is_partial=bool(options["only"]))
+        if options["report"]:
+            _write(options["report"], as_json(report.document()))
+        self.stdout.write(as_json(report.document()) if options["json"] else "\n".join(report.lines()))
+        _leave(report.status)
+
+    def _clean(self, pair: PairConfig, options: Options) -> None:
+        """Offer to delete what a killed run has left in the namespaces."""
+        try:
+            with Stage(pair, scratch.PREFIX) as stage:
+                left = stage.leftovers()
+                if not left:
+                    return
+                self._say("Left by earlier runs:\n  " + "\n  ".join(scratch.described(left)))
+                _confirm("Delete them? If one of those runs is still going, it will fail.", options)
+                if refused := stage.clean(left):
+                    raise CommandError(f"Not deleted: {', '.join(refused)}.", returncode=NOT_CLEAN)
+                self._say(f"Deleted: {len(left)}.")
+        except (AzureError, OSError, ValueError) as error:
+            self._say(f"Whether an earlier run has left anything is not known: {describe(error)}.")
+
+    def _show(self, result: Result, options: Options) -> None:
+        if not options["json"]:
+            self.stdout.write(line_of(result))
+            self.stdout.flush()
+
+    def _say(self, text: str) -> None:
+        """What is no result goes to stderr, so that stdout can be one document."""
+        self.stderr.write(text, self.style.NOTICE)
+
+
+def _pair(name: str) -> PairConfig:
+    pairs = load_pairs()
+    if name not in pairs:
+        raise CommandError(f"There is no pair {name} in PAIRS_FILE; the known ones are: {', '.join(pairs)}.")
+    return pairs[name]
+
+
+def _known_ids(ids: Any) -> list[str]:
+    for one in ids:
+        if one not in BY_ID:
+            raise CommandError(f"There is no assumption {one}; docs/check.md lists them.")
+        if not BY_ID[one].trial:
+            raise CommandError(f"{one} cannot be tried: {BY_ID[one].otherwise}.")
+    return list(ids)
+
+
+def _confirm(question: str, options: Options) -> None:
+    if options["yes"]:
+        return
+    if not sys.stdin.isatty():
+        raise CommandError("Not confirmed, so nothing was done. Without a terminal, use --yes.", returncode=NOT_CLEAN)
+    try:
+        answer = input(f"{question} [y/N] ")
+    except (EOFError, KeyboardInterrupt):
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CommandError("Not confirmed, so nothing was done.", returncode=NOT_CLEAN)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"The report cannot be written to {file}: {error.strerror}.") from None
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _leave(status: int) -> None:
+    if status:
+        sys.exit(status)
