@@ -412,7 +412,11 @@ def test_no_message_goes_where_clouds_keep_credentials_or_nobody_is(place):
     assert not is_allowed(ip_address(place), ())
 
 
-HOSTS = ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "localhost", "0"]
+HOSTS = [
+    "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "localhost", "0",
+    "0x7f000001", "017700000001", "127.0.1", "[::1]", "[0:0:0:0:0:0:0:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]",
+    "[::ffff:0:127.0.0.1]", "[2002:7f00:1::]", "LOCALHOST", "0.0.0.0", "[::]",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("host", HOSTS)
