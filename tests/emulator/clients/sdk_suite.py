@@ -38,9 +38,10 @@ from tests.emulator.clients.sdk_suite_failures import FAILURES
 
 START_TIMEOUT_S = 300
 AMQPS = 5671
-NAME, SUFFIX = f"127.79.{os.getpid() // 250 % 250}", f".{os.getpid() % 250 + 1}"
-"""The address of the namespace in two parts, which the tests put together, as they do with its name in Azure."""
-ADDRESS = NAME + SUFFIX
+ADDRESS = f"127.79.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
+NAME, _, _last = ADDRESS.rpartition(".")
+SUFFIX = f".{_last}:{AMQPS}"
+"""The end of the namespace's address, which the tests append to NAME. Messaging clients take the port off."""
 RIGHTS = types.SimpleNamespace(manage="Manage", send="Send", listen="Listen")
 _numbers = itertools.count()
 _stack = contextlib.ExitStack()
@@ -267,7 +268,7 @@ class Environment(Prepared):
     def make(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return {
             "servicebus_connection_str": namespace.connection_string,
-            "servicebus_fully_qualified_namespace": f"{ADDRESS}:{AMQPS}",
+            "servicebus_fully_qualified_namespace": NAME + SUFFIX,
             "servicebus_sas_policy": key_name,
             "servicebus_sas_key": key,
         }
