@@ -57,6 +57,7 @@ RETAINED: Mapping[str, str] = {
 }
 """Rows that are a record of what happened: they grow until their retention (dashboard/fleet/pruning.py)."""
 FOR_EVER: Mapping[str, str] = {
+    "rows: ChargeRun": "ever: it says when charges were computed",
     "rows: Outage": "ever: the bill of a month names its outages",
 }
 """Rows that nothing deletes: charges and their sources."""
