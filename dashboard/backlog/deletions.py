@@ -24,6 +24,7 @@ Stage = QueueDeletion.Stage
 CLAIM_S = 120.0
 RETRY_S = 15.0
 SETTLE = timedelta(seconds=5)  # until every gateway of a namespace applies SendDisabled
+ANOTHER = "It was deleted and created again in the meantime: this is another queue."
 ENTRIES = {Stage.DELETED: "queue_deleted", Stage.KEPT: "queue_kept", Stage.TAKEN_BACK: "queue_returned"}
 
 
@@ -59,7 +60,7 @@ def carry_on(row: QueueDeletion, now: datetime) -> None:
 def why_kept(row: QueueDeletion, proof: Proof, use: Use) -> str:
     """Why a queue must not be deleted although it was confirmed; empty if it may be deleted. Pure."""
     if proof.created_at != row.queue_created_at:
-        return "It was deleted and created again in the meantime: this is another queue."
+        return ANOTHER
     if use.belongs or use.served:
         return use.belongs or use.served
     if proof.status != QUARANTINED:
@@ -93,6 +94,9 @@ def _step(row: QueueDeletion, here: Namespace, now: datetime) -> bool:
 
 
 def _quarantine(row: QueueDeletion, here: Namespace) -> bool:
+    proof = look(here, row.path)
+    if proof is not None and proof.created_at != row.queue_created_at:
+        return _move(row, Stage.RETURNING, returns_as=Stage.KEPT, detail=ANOTHER)
     try:
         set_status(here, row.path, QUARANTINED)
     except ResourceNotFoundError:

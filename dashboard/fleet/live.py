@@ -20,6 +20,7 @@ LEAST_GAP_S = 0.4
 KEEP_ALIVE_S = 15.0
 ASKED_AGAIN_S = 15.0
 RETRY_S = 2.0
+CANCELLED_AGAIN_S = 1.0
 CHANGED_MESSAGE = b"event: changed\ndata: 1\n\n"
 log = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ class Broadcast:
         if not self._streams and self._listener:
             self._ending.add(self._listener)  # asyncio itself would let it be collected before it has ended
             self._listener.add_done_callback(self._ending.discard)
-            self._listener.cancel()
+            _cancel(self._listener)
             self._listener = None  # it takes time to end, and a stream that joins in between needs a new one
 
     async def _listen(self) -> None:
@@ -69,6 +70,13 @@ class Broadcast:
     def _wake(self) -> None:
         for stream in self._streams:
             stream.set()
+
+
+def _cancel(listener: asyncio.Task[None]) -> None:
+    """Until it has ended: while it connects, the Redis client may swallow a cancellation, and then listen for ever."""
+    if not listener.done():
+        listener.cancel()
+        asyncio.get_running_loop().call_later(CANCELLED_AGAIN_S, _cancel, listener)
 
 
 _broadcasts: WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcast] = WeakKeyDictionary()

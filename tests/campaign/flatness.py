@@ -56,6 +56,11 @@ RETAINED: Mapping[str, str] = {
     "rows: Alert": "400 days after it is resolved",
 }
 """Rows that are a record of what happened: they grow until their retention (dashboard/fleet/pruning.py)."""
+FOR_EVER: Mapping[str, str] = {
+    "rows: ChargeRun": "ever: it says when charges were computed",
+    "rows: Outage": "ever: the bill of a month names its outages",
+}
+"""Rows that nothing deletes: charges and their sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +109,8 @@ def _judge(name: str, samples: Sequence[Mapping[str, Any]]) -> Judged | None:
     rise = slope.middle * (points[-1][0] - points[0][0])
     allowed = ALLOWANCES[name.partition(": ")[0]].of(level)
     result = "grows" if rise > allowed and slope.lower > 0 else "flat"
-    if result == "grows" and name in RETAINED:
-        result = f"kept for {RETAINED[name]}"
+    if result == "grows" and (kept := RETAINED.get(name) or FOR_EVER.get(name)):
+        result = f"kept for {kept}"
     return Judged(name, values[0], values[-1], level, slope.middle * 3600, rise, allowed, result)
 
 

@@ -162,3 +162,30 @@ async def test_a_subscription_that_ends_is_not_destroyed_while_it_is_pending(mon
     for _ in range(3):
         await asyncio.sleep(0)
     assert not broadcast._ending
+
+
+async def test_a_listener_that_swallows_a_cancellation_ends_all_the_same(monkeypatch):
+    """As the Redis client does while it connects: a page that is closed at once left a subscription behind."""
+    swallowed = 0
+
+    async def follow(self: live.Broadcast) -> None:
+        nonlocal swallowed
+        while swallowed < 3:
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                swallowed += 1
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(live.Broadcast, "_follow", follow)
+    monkeypatch.setattr(live, "CANCELLED_AGAIN_S", 0.01)
+    broadcast = live.Broadcast()
+    woken = broadcast.join()
+    listener = broadcast._listener
+    assert listener is not None
+    await asyncio.sleep(0)
+    broadcast.leave(woken)
+    async with asyncio.timeout(60):
+        await asyncio.wait([listener])
+    assert listener.cancelled()
+    assert swallowed == 3
