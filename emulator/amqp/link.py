@@ -186,7 +186,7 @@ class Link:
     def _count_delivery(self) -> None:
         self.delivery_count = (self.delivery_count + 1) & 0xFFFFFFFF
         self.credit -= 1
-        if self.credit <= SENDER_CREDIT // 2 and self.max_message_size:
+        if self.credit <= SENDER_CREDIT // 2 and self.is_attached and self.is_open:
             self.grant(SENDER_CREDIT)
 
     # --- sending ---------------------------------------------------------------------------------------------------

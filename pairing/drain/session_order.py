@@ -119,7 +119,10 @@ class InTurn:
         if self._is_kept:
             key = key_of(action.items[0].received)
             alike = list(takewhile(lambda item: key_of(item.received) == key, action.items))
-            ready = self._turns.ready([item.number for item in alike], key)
+            numbers = [item.number for item in alike]
+            if key is not None and not (yield from self._knows_before(numbers[-1])):
+                return Sent(0, "turn", "the backlog could not be searched for older messages of its session")
+            ready = self._turns.ready(numbers, key)
         if not ready:
             return Sent(0, "turn", "an older message of its session is still in the backlog")
         sent = yield from Send(action.path, action.items[:ready])
@@ -129,6 +132,16 @@ class InTurn:
             self._doubt_s = _DOUBT_S
             self._sent_since.add(key_of(action.items[0].received) or "")
         return sent
+
+    def _knows_before(self, number: int) -> OrderedSteps[bool]:
+        """Make sure that every older message in the queue was seen. A link that died may have taken some with it: they
+        stay locked, and the next link gets newer ones.
+        """
+        turns = self._turns
+        while not turns.knows_before(number) and self._may_work():
+            if not (yield from self._read_page()) or turns.is_whole:
+                break
+        return turns.knows_before(number)
 
     def in_turn(self, numbers: list[int]) -> list[int]:
         """Those of these messages in the queue without an older message of their session."""
@@ -170,11 +183,8 @@ class InTurn:
         self._doubt_what_stays()
         pages = _PAGES if self._has_begun else None
         while not turns.is_whole and pages != 0 and self._may_work():
-            found = yield from Peek(turns.look_from)
-            if isinstance(found, Failed):
+            if not (yield from self._read_page()):
                 return
-            self._note(found)
-            turns.page([(message.sequence_number, key_of(message)) for message in found])
             pages = None if pages is None else pages - 1
         self._has_begun = self._has_begun or turns.is_whole
         missing = sorted(turns.sessions() - barred.keys())
@@ -183,6 +193,15 @@ class InTurn:
         drained = turns.drained(key for key, generation in barred.items() if generation)
         if drained:
             yield from Lift({key: barred[key] for key in drained})
+
+    def _read_page(self) -> OrderedSteps[bool]:
+        """Peek one page further; whether that was possible."""
+        found = yield from Peek(self._turns.look_from)
+        if isinstance(found, Failed):
+            return False
+        self._note(found)
+        self._turns.page([(message.sequence_number, key_of(message)) for message in found])
+        return True
 
     def _doubt_what_stays(self) -> None:
         """What is believed to be in the queue may be gone by other hands: look again, ever more seldom."""

@@ -3,6 +3,9 @@
 Sequence numbers of a queue increase, and a peek also shows messages that others have locked or deferred. So a message
 may be sent once no lower number of its session is left in the queue, and a session is drained once the whole queue was
 read without finding one of its messages. Assumed messages are kept until a page of the queue shows otherwise.
+
+The numbers of a queue have no gaps. A number that was neither received nor on a page is a message that another link
+has locked, perhaps a link that is dead without the broker's knowledge, or one that is gone: only a page tells.
 """
 
 import heapq
@@ -21,13 +24,28 @@ class Turns:
         """The start of the next page; it increases until a doubt resets it."""
         self.is_whole = False
         """Whether the last page reached the end of the queue."""
+        self._known_below = 1
+        self._run = (1, 1)
+        """The numbers received last without a gap; one that is interrupted is only a page to read more."""
 
     def see(self, number: int, key: str | None) -> None:
         """The queue holds this message; None: without a session."""
+        if number >= self._known_below:
+            self._run = (self._run[0], number + 1) if number == self._run[1] else (number, number + 1)
+            self._join_run()
         if key is not None:
             self._keys[number] = key
             self._waiting[key].add(number)
             self._present[key].add(number)
+
+    def knows_before(self, number: int) -> bool:
+        """Whether no older message can be in the queue that was never seen."""
+        return number <= self._known_below
+
+    def _join_run(self) -> None:
+        first, end = self._run
+        if first <= self._known_below < end:
+            self._known_below = end
 
     def page(self, found: Sequence[tuple[int, str | None]]) -> None:
         """Process one page of the queue, read from ``look_from`` on; an empty page is the end."""
@@ -41,6 +59,8 @@ class Turns:
                 self.see(number, key)
         self.is_whole = last is None
         self.look_from = self.look_from if last is None else last + 1
+        self._known_below = max(self._known_below, self.look_from)
+        self._join_run()
 
     def doubt(self) -> None:
         """Verify again all messages that are assumed to be in the queue."""

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from pairing.drain.actions import Failed as Unavailable
 from pairing.drain.actions import Item, Peek, Receive, Send, Sent, Settle
 from pairing.drain.session_order import Bar, Barred, Hold, InTurn, Lift
 from pairing.errors import Fault
@@ -115,6 +116,7 @@ class FleetLife(RuleBasedStateMachine):
         self.writer = 0
         self.primary_works = True
         self.broken: set[str] = set()
+        self.unreadable: set[str] = set()
         self.order_of_queues = list(QUEUES)
         self.home: list[int] = []
         self.queues: dict[str, dict[int, SimpleNamespace]] = {queue: {} for queue in QUEUES}
@@ -242,6 +244,16 @@ class FleetLife(RuleBasedStateMachine):
     def a_backlog_queue_breaks_or_is_mended(self, queue):
         self.broken ^= {queue}
 
+    @rule(queue=st.sampled_from(QUEUES))
+    def a_link_dies_with_what_it_was_sent(self, queue):
+        """The syphon lives on and opens another; the messages stay locked."""
+        for message in self.queues[queue].values():
+            message.locked_until = max(message.locked_until, self.clock.now + LOCK_S)
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def a_queue_cannot_be_read_or_can_again(self, queue):
+        self.unreadable ^= {queue}
+
     @rule()
     def queues_are_chosen_otherwise(self):
         self.order_of_queues.reverse()
@@ -298,6 +310,8 @@ class FleetLife(RuleBasedStateMachine):
                         item.received.locked_until = 0.0
                 return ["done"] * len(items)
             case Peek(number=number):
+                if queue in self.unreadable:
+                    return Unavailable("half-open")
                 return [m for n, m in sorted(held.items()) if n >= number][:2]
             case Barred():
                 return self.sessions.barred(queue)
@@ -320,6 +334,7 @@ class FleetLife(RuleBasedStateMachine):
         if not hasattr(self, "queues"):
             return
         self.primary_works = True
+        self.unreadable.clear()
         for _ in range(6):
             self.clock.advance(LOCK_S + 200)
             for queue in QUEUES:
@@ -385,3 +400,69 @@ def send_until_it_waits(life):
         life.advance_flow(None)
     while life.flow is not None and not isinstance(life.action, Pause):
         life.advance_flow(life.perform(life.action))
+
+
+def begun_with_a_barrier(life):
+    """A session whose barrier names a queue that the syphon has emptied; the syphon, about to receive again."""
+    writer = life.processes[0]
+    writer.is_down = True
+    life.a_process_refreshes(0)
+    life.clock.advance(shared_sessions.RAISING_S)
+    life.send(1)
+    queue = next(queue for queue in QUEUES if life.sessions.barred(queue))
+    syphon = life.syphons[queue].run(life.moving(3))
+    action = next(syphon)
+    while not life.home or not isinstance(action, Receive):
+        action = syphon.send(life.syphon_performs(queue, action))
+    return queue, syphon
+
+
+def test_a_message_waits_for_an_older_one_that_went_with_a_dead_link(redis_client):
+    FleetLife.redis = redis_client
+    life = FleetLife()
+    life.begin()
+    queue, syphon = begun_with_a_barrier(life)
+    life.send(1)
+    older = next(iter(life.queues[queue].values()))
+    older.locked_until = life.clock.now + LOCK_S  # the broker sent it over a link of which nobody reads
+    life.send(1)
+
+    action = syphon.send(life.syphon_performs(queue, Receive(3, 0.1)))
+    while not isinstance(action, Receive):
+        action = syphon.send(life.syphon_performs(queue, action))
+    assert life.home == [0]
+    life.clock.advance(LOCK_S)
+    while life.queues[queue]:
+        action = syphon.send(life.syphon_performs(queue, action))
+        life.clock.advance(0.5)
+    assert life.home == [0, 1, 2]
+
+
+def test_a_message_waits_while_the_queue_cannot_be_searched_for_older_ones(redis_client):
+    FleetLife.redis = redis_client
+    life = FleetLife()
+    life.begin()
+    queue, syphon = begun_with_a_barrier(life)
+    life.send(2)
+    life.queues[queue][2].locked_until = life.clock.now + LOCK_S
+
+    action = syphon.send(life.syphon_performs(queue, Receive(3, 0.1)))
+    assert isinstance(action, Peek)
+    action = syphon.send(Unavailable("half-open"))
+    assert isinstance(action, Settle)
+    assert action.verb == "abandon"
+    assert life.home == [0]
+
+
+def test_messages_that_follow_each_other_need_no_search(redis_client):
+    FleetLife.redis = redis_client
+    life = FleetLife()
+    life.begin()
+    queue, syphon = begun_with_a_barrier(life)
+    life.send(3)
+
+    action = syphon.send(life.syphon_performs(queue, Receive(3, 0.1)))
+    while not isinstance(action, Receive):
+        assert not isinstance(action, Peek)
+        action = syphon.send(life.syphon_performs(queue, action))
+    assert life.home == [0, 1, 2, 3]

@@ -137,6 +137,18 @@ def test_an_accepted_sender_gets_its_own_termini_and_credit(peer):
     assert (flow.handle, flow.link_credit) == (0, SENDER_CREDIT)
 
 
+@pytest.mark.parametrize("size", [1000, None])
+def test_a_sender_never_runs_out_of_credit(peer, size):
+    """Requests to a management node are messages without a limit of size."""
+    (event,) = peer.say(SENDER)
+    event.link.accept(max_message_size=size)
+    for number in range(2 * SENDER_CREDIT):
+        peer.say(sent(p.Transfer(0, number, b"t", 0, settled=True), b"x"))
+    granted = [flow.link_credit for _, flow, _ in peer.heard() if isinstance(flow, p.Flow) and flow.handle == 0]
+    assert len(granted) == 1 + 2 * 2
+    assert event.link.credit > SENDER_CREDIT // 2
+
+
 def test_a_refused_link_shows_no_terminus_of_ours_and_detaches_with_the_reason(peer):
     for attach, missing in ((SENDER, "target"), (RECEIVER, "source")):
         (event,) = peer.say(attach)
