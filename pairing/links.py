@@ -170,7 +170,7 @@ class Watchdog(threading.Thread):
         self._links: WeakSet[Link] = WeakSet()
         self._links_lock = threading.Lock()
         self._overdue: list[Opening] = []
-        self._dropped: queue.SimpleQueue[ServiceBusSender | None] = queue.SimpleQueue()
+        self._dropped: queue.SimpleQueue[tuple[ServiceBusSender, socket.socket | None] | None] = queue.SimpleQueue()
         self._reaper = threading.Thread(target=self._reap, name="pairing-reaper", daemon=True)
         self._ticker = threading.Thread(target=self._tick, name="pairing-time", daemon=True)
 
@@ -211,11 +211,14 @@ class Watchdog(threading.Thread):
         with self._links_lock:
             self._overdue.append(opening)
 
-    def drop(self, sender: ServiceBusSender, *, torn: bool) -> None:
-        """Close a sender on another thread; a broken one is not written to."""
+    def drop(self, sender: ServiceBusSender, found: socket.socket | None, *, torn: bool) -> None:
+        """Close a sender and its socket on another thread; a broken one is not written to.
+
+        The SDK loses the reference to a socket that failed: it would stay open until the garbage collector finds it.
+        """
         if torn:
             break_transport(sender)
-        self._dropped.put(sender)
+        self._dropped.put((sender, found))
 
     def run(self) -> None:
         """Check every link four times a second."""
@@ -245,9 +248,9 @@ class Watchdog(threading.Thread):
             opening.nudge()
 
     def _reap(self) -> None:
-        while (sender := self._dropped.get()) is not None:
+        while (dropped := self._dropped.get()) is not None:
             self._stop_event.wait(_LINGER_S)  # the thread that dropped it should first send its message elsewhere
-            found = raw_socket(sender)
+            sender, found = dropped
             with contextlib.suppress(Exception):
                 sender.close()
             if found is not None:
@@ -269,6 +272,7 @@ class Link:
         self._warm = warm
         self._lock = threading.Lock()
         self._sender: ServiceBusSender | None = None
+        self._socket: socket.socket | None = None
         self._opening: Opening | None = None
         self._until = 0.0
         self._interrupted = False
@@ -435,7 +439,7 @@ class Link:
                 sender.close()
             raise ServiceBusError("The link has been closed.")
         self._interrupted = False
-        self._sender = sender
+        self._socket, self._sender = raw_socket(sender), sender
         self._checked_at = time.monotonic()
         return sender
 
@@ -452,7 +456,7 @@ class Link:
         if sender is None:
             self._watchdog.abandon(opening)
         else:
-            self._watchdog.drop(sender, torn=True)
+            self._watchdog.drop(sender, raw_socket(sender), torn=True)
 
     def _failed(self, error: Exception, timeout_s: float) -> Exception:
         interrupted, self._interrupted = self._interrupted, False
@@ -465,10 +469,11 @@ class Link:
         return error
 
     def _drop(self, *, torn: bool) -> None:
-        sender, self._sender = self._sender, None
+        sender, found = self._sender, self._socket
+        self._sender = self._socket = None
         self._used_at = time.monotonic()
         if sender is not None:
-            self._watchdog.drop(sender, torn=torn)
+            self._watchdog.drop(sender, found, torn=torn)
 
 
 def _sending(message: Any) -> Operation:

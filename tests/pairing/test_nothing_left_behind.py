@@ -4,10 +4,13 @@ docs/specification.md, section 9, every combination, in both worlds.
 """
 
 import contextlib
+import gc
 import logging
+from datetime import timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import ServiceBusError
 
 from pairing import PairingError
 from tests.pace import slowed
@@ -170,3 +173,22 @@ async def test_after_opening_failed(world, secondary, open_sockets):
     await world(client.close)
     await world.until(lambda: left_of_ours() == ([], []))
     await world.until(lambda: leftovers.sockets(open_sockets) <= sockets)
+
+
+async def test_links_that_were_reset_leave_no_socket_while_the_client_lives(world, primary, queue, open_sockets):
+    await world.until(lambda: left_of_ours() == ([], []))
+    client = await world.open(failover_interval=timedelta(minutes=60), backlog_queue_count=1)
+    sender = client.get_queue_sender(queue)
+    await world(sender.send_messages, ServiceBusMessage("x"))
+    leftovers.sockets(open_sockets)
+    sockets = open_sockets()
+    gc.disable()
+    try:
+        primary.fault(entity=queue, operation="send", effect="reset")
+        for _ in range(5):
+            with pytest.raises(ServiceBusError):
+                await world(sender.send_messages, ServiceBusMessage("x"))
+        await world.until(lambda: open_sockets() <= sockets)
+    finally:
+        gc.enable()
+        await world(client.close)
