@@ -64,7 +64,7 @@ def test_the_demo_is_ready_and_says_so(open_page: Opened) -> None:
     page = open_page("/readiness/")
 
     def ready() -> bool:
-        page.reload()
+        page.goto(page.url)
         rows = page.locator("tr[data-entity]")
         return rows.count() >= 4 and rows.filter(has_text="Ready").count() == rows.count()
 
@@ -101,7 +101,7 @@ def test_a_drill_is_begun_and_called_off_without_scripts(open_page: Opened) -> N
     page.get_by_role("button", name="Abort and roll back").click()
 
     def over() -> bool:
-        page.reload()
+        page.goto(page.url)
         return page.locator("[data-outcome='aborted'], [data-outcome='passed']").count() == 1
 
     eventually(over, 90, "the drill is rolled back")
