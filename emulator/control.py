@@ -15,6 +15,7 @@ from emulator.http import Request
 PREFIX = "/$emulator/"
 HEALTH = "/health"
 JSON = "application/json"
+RESOURCES = ("faults", "stats", "meter", "keys")
 HEALTHY = {"status": "healthy", "message": "Service is healthy."}
 
 
@@ -40,9 +41,11 @@ def handle(host: Host, request: Request, *, requires_key: bool) -> AdminResponse
         case "DELETE", ["faults", fault_id]:
             found = host.faults.remove(fault_id)
             return AdminResponse(204) if found else refusal(404, f"There is no fault with the id {fault_id!r}.")
-        case _, ["stats"] | ["meter"] | ["faults"] | ["faults", _]:
+        case "PUT", ["keys"]:
+            return _replace_keys(host, request)
+        case _, ["stats"] | ["meter"] | ["keys"] | ["faults"] | ["faults", _]:
             return refusal(405, "This method is not allowed here.")
-    return refusal(404, "Not found: the resources are /$emulator/faults, /$emulator/stats and /$emulator/meter.")
+    return refusal(404, f"Not found: the resources are {', '.join(f'{PREFIX}{name}' for name in RESOURCES)}.")
 
 
 def _add(host: Host, request: Request) -> AdminResponse:
@@ -54,6 +57,18 @@ def _add(host: Host, request: Request) -> AdminResponse:
         return refusal(400, "The body is not valid JSON.")
     host.add_fault(fault)
     return _answer(201, {"id": fault.id})
+
+
+def _replace_keys(host: Host, request: Request) -> AdminResponse:
+    try:
+        keys = json.loads(request.body)
+    except (ValueError, RecursionError):
+        return refusal(400, "The body is not valid JSON.")
+    texts = [text for pair in keys.items() for text in pair] if isinstance(keys, dict) else []
+    if not texts or not all(isinstance(text, str) and text and ";" not in text for text in texts):
+        return refusal(400, "Give an object with the key of each policy by its name, both without semicolons.")
+    host.replace_keys(keys)
+    return AdminResponse(204)
 
 
 def _has_key(request: Request, key: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -45,13 +45,15 @@ class Host:
         self._dirty: dict[Flushable, None] = {}
         self._in_turn = False
         self.meter = Meter()
+        self.keys = {KEY_NAME: self.key}
+        """The valid keys by the names of their policies; `key` is also that of the control interface."""
         self.expiries: Schedule[Expiring] = Schedule()
         self.on_turn: Callable[[], None] = lambda: None
 
-    @property
-    def keys(self) -> dict[str, str]:
-        """Keys by name."""
-        return {KEY_NAME: self.key}
+    def replace_keys(self, keys: Mapping[str, str]) -> None:
+        """From now on only these are valid; what a connection was granted before stays until its token expires."""
+        self.keys.clear()
+        self.keys.update(keys)
 
     def key_rings(self, path: str) -> Iterator[KeyRing]:
         """The keys that are valid for an entity: those of the namespace, then those of the entity's own rules."""

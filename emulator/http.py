@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 MAX_HEAD = 32 * 1024
 MAX_BODY = 1024 * 1024
+WEBSOCKET_VERSION = "13"
 
 
 class HttpError(Exception):
@@ -31,22 +32,34 @@ class Request:
         """Whether another request may follow on the connection."""
         return self.headers.get("connection", "").lower() != "close"
 
+    @property
+    def asks_for_websocket(self) -> bool:
+        """Whether what follows on the connection is to be no HTTP."""
+        return self.headers.get("upgrade", "").lower() == "websocket"
+
 
 class RequestReader:
-    """Collects bytes and returns whole requests of limited size."""
+    """Collects bytes and returns whole requests of limited size; the last one is that for a WebSocket."""
 
-    __slots__ = ("_data",)
+    __slots__ = ("_data", "_is_over")
 
     def __init__(self) -> None:
         self._data = bytearray()
+        self._is_over = False
 
     def feed(self, data: bytes) -> list[Request]:
         """The requests that are complete with these bytes. Raises HttpError."""
         self._data += data
         requests = []
-        while (request := self._take()) is not None:
+        while not self._is_over and (request := self._take()) is not None:
             requests.append(request)
+            self._is_over = request.asks_for_websocket
         return requests
+
+    def take_rest(self) -> bytes:
+        """The bytes that follow the last request."""
+        rest, self._data = bytes(self._data), bytearray()
+        return rest
 
     def _take(self) -> Request | None:
         end = self._data.find(b"\r\n\r\n")
@@ -121,6 +134,8 @@ def response(status: int, body: bytes = b"", content_type: str = "", *, close: b
         lines.append(f"Content-Length: {len(body)}")
     if content_type:
         lines.append(f"Content-Type: {content_type}")
+    if status == HTTPStatus.UPGRADE_REQUIRED:
+        lines.append(f"Sec-WebSocket-Version: {WEBSOCKET_VERSION}")
     if close:
         lines.append("Connection: close")
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body

@@ -8,7 +8,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,6 +97,13 @@ class RunningNamespace:
             for operation in RESETTABLE:
                 faults.enter_context(self.faulty(operation, "reset"))
             yield
+
+    def replace_keys(self, keys: Mapping[str, str]) -> None:
+        """From now on only these keys, by the names of their policies, are valid. Raises EmulatorError.
+
+        Open links keep their rights until their tokens expire; `connection_string` is not changed.
+        """
+        self._call("PUT", "keys", dict(keys))
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = json.dumps(body).encode() if body is not None else None

@@ -48,8 +48,6 @@ class NamespaceServer:
         """Listen on a further port, for the same protocols; returns it. Raises OSError."""
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(lambda: SniffingProtocol(self), address, port, backlog=1024)
-        for listening in listener.sockets:
-            _bound_segments(listening)
         self._listeners.append(listener)
         for listening in listener.sockets:
             _bound_segments(listening)

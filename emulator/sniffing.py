@@ -1,4 +1,4 @@
-"""One accepted socket: AMQP, TLS or HTTP, depending on its first bytes."""
+"""One accepted socket: AMQP, TLS, HTTP or a WebSocket, depending on its first bytes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from emulator.conversation import Conversation
 from emulator.faults import Fault
 from emulator.tls import TlsChannel
 from emulator.web import HttpServer, WebConversation
+from emulator.websocket import WebSocketChannel, WebSocketError
 
 log = logging.getLogger("emulator")
 
@@ -44,6 +45,7 @@ class SniffingProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._inner: Conversation | WebConversation | None = None
         self._tls: TlsChannel | None = None
+        self._websocket: WebSocketChannel | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._is_held = False
 
@@ -55,7 +57,7 @@ class SniffingProtocol(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         raw = self._transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._deadline = asyncio.get_running_loop().call_later(GREETING_TIMEOUT_S, self._abort_unless_open)
+        self._expect_greeting()
 
     def data_received(self, data: bytes) -> None:
         if self._tls is not None:
@@ -65,11 +67,7 @@ class SniffingProtocol(asyncio.Protocol):
                 log.info("TLS with a client failed: %s", error.reason)
                 self.reset()
                 return
-        if self._inner is not None:
-            self._inner.receive(data)
-        elif data and not self._is_held:
-            self._first += data
-            self._sniff()
+        self._received(data)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.server.connections.discard(self)
@@ -94,14 +92,23 @@ class SniffingProtocol(asyncio.Protocol):
     # --- the transport of a conversation ---------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send bytes, encrypted where the client began with TLS."""
-        if self._tls is not None:
-            self._tls.write(data)
+        """Send bytes, in frames where the client asked for a WebSocket."""
+        if self._websocket is not None:
+            self._websocket.write(data)
         else:
-            self._write_raw(data)
+            self._write_encrypted(data)
+
+    def begin_websocket(self, data: bytes) -> None:
+        """Continue with frames of a WebSocket, the first of which are in `data`; they carry AMQP."""
+        self._websocket = WebSocketChannel(self._write_encrypted)
+        self._inner = None
+        self._expect_greeting()
+        self._received(data)
 
     def close(self) -> None:
         """Close once everything is written."""
+        if self._websocket is not None:
+            self._websocket.close()
         if self._transport is not None:
             self._transport.close()
 
@@ -113,11 +120,43 @@ class SniffingProtocol(asyncio.Protocol):
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self._transport.abort()
 
+    def _write_encrypted(self, data: bytes) -> None:
+        """Send bytes, encrypted where the client began with TLS."""
+        if self._tls is not None:
+            self._tls.write(data)
+        else:
+            self._write_raw(data)
+
     def _write_raw(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     # --- detecting the protocol --------------------------------------------------------------------------------------
+
+    def _received(self, data: bytes) -> None:
+        """Process decrypted bytes."""
+        if self._websocket is not None:
+            data = self._unframed(self._websocket, data)
+        if self._inner is not None:
+            self._inner.receive(data)
+        elif data and not self._is_held:
+            self._first += data
+            self._sniff()
+        if self._websocket is not None and self._websocket.is_closed:
+            self.close()
+
+    def _unframed(self, channel: WebSocketChannel, data: bytes) -> bytes:
+        try:
+            return channel.receive(data)
+        except WebSocketError as error:
+            log.info("a WebSocket of a client failed: %s", error)
+            channel.close(error.code)
+            return b""
+
+    def _expect_greeting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(GREETING_TIMEOUT_S, self._abort_unless_open)
 
     def _abort_unless_open(self) -> None:
         """Abort a connection that was not opened in time."""
@@ -132,6 +171,9 @@ class SniffingProtocol(asyncio.Protocol):
             self._begin_amqp()
         elif b"AMQP".startswith(first) or b"\x16\x03".startswith(first):
             return
+        elif self._websocket is not None:
+            log.info("a client of a WebSocket does not speak AMQP")
+            self.close()
         elif first[:2] == b"\x16\x03" and self.server.tls is not None and self._tls is None:
             self._first = b""
             self._tls = TlsChannel(self.server.tls, self._write_raw)

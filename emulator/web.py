@@ -1,10 +1,10 @@
-"""A connection that speaks HTTP: the administration of entities, and the emulator's own interface."""
+"""A connection that speaks HTTP: the administration, the emulator's own interface, and the way to a WebSocket."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from emulator import control
+from emulator import control, websocket
 from emulator.administration import Administration, AdminRequest, AdminResponse
 from emulator.administration.messages import refusal
 from emulator.broker.errors import ServerBusy
@@ -30,6 +30,7 @@ class Transport(Protocol):
     def write(self, data: bytes) -> None: ...
     def close(self) -> None: ...
     def reset(self) -> None: ...
+    def begin_websocket(self, data: bytes) -> None: ...
 
 
 class WebConversation:
@@ -43,6 +44,7 @@ class WebConversation:
         self._reader = RequestReader()
         self._answers: list[bytes] = []
         self._closes = False
+        self._is_websocket = False
 
     def receive(self, data: bytes) -> None:
         """Process bytes from the socket."""
@@ -68,10 +70,16 @@ class WebConversation:
             self.transport.write(answer)
         if self._closes:
             self.transport.close()
+        elif self._is_websocket:
+            self.transport.begin_websocket(self._reader.take_rest())
 
     def _handle(self, request: Request) -> None:
         host = self.server.host
         close = not request.keeps_alive
+        if request.asks_for_websocket:
+            self._write_later(websocket.accepted(request))
+            self._is_websocket = True
+            return
         if control.handles(request):
             self._answer(control.handle(host, request, requires_key=self.server.requires_key), close=close)
             return
@@ -122,5 +130,8 @@ class WebConversation:
 
     def _answer(self, answer: AdminResponse, *, close: bool = False) -> None:
         self._closes = self._closes or close
-        self._answers.append(response(answer.status, answer.body, answer.content_type, close=close))
+        self._write_later(response(answer.status, answer.body, answer.content_type, close=close))
+
+    def _write_later(self, answer: bytes) -> None:
+        self._answers.append(answer)
         self.server.host.request_flush(self)

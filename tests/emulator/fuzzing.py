@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
-from emulator import access, conversation, signatures
+from emulator import access, conversation, signatures, websocket
 from emulator.administration import Administration
 from emulator.administration.messages import AdminRequest
 from emulator.amqp import performatives as p
@@ -73,6 +73,19 @@ class Nowhere:
 def to_http(data: bytes) -> None:
     with contextlib.suppress(HttpError):
         RequestReader().feed(data)
+
+
+def to_a_websocket(data: bytes) -> None:
+    """A request for a WebSocket, whatever follows it in frames, and what was in those frames to a conversation."""
+    with contextlib.suppress(HttpError, websocket.WebSocketError):
+        reader = RequestReader()
+        for request in reader.feed(data):
+            if request.asks_for_websocket:
+                websocket.accepted(request)
+        channel = websocket.WebSocketChannel(lambda sent: None)
+        contents = channel.receive(reader.take_rest())
+        converse(contents, opening=HANDSHAKE + LINKS)
+        channel.write(contents)
 
 
 def to_messages(data: bytes) -> None:
@@ -225,11 +238,18 @@ def _write_records(path: Path, records: list[tuple[int, int, bytes]]) -> None:
                     database.execute(CHANGES[kind % len(CHANGES)], [values[form % len(values)]])
 
 
-TARGETS = (to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql, to_the_journal)
+TARGETS = (
+    *(to_http, to_messages, to_a_stranger, to_a_client, to_links, to_the_administration, to_sql, to_the_journal),
+    to_a_websocket,
+)
 
 # Well-formed input of every place, for a fuzzer to begin with.
 REQUEST = (
     b"PUT /orders?api-version=2024-05 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+)
+UPGRADE = (
+    b"GET /$servicebus/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: amqp\r\n\r\n"
 )
 MESSAGE = (
     b"\x00\x53\x70"
@@ -255,6 +275,8 @@ SEEDS = {
     to_the_journal: b"\x00" + struct.pack(">HB", len(MESSAGE), 1) + MESSAGE,
     to_sql: b"SET [a b] = sys.MessageId + 'x'; REMOVE \"q\"",
     to_http: REQUEST,
+    to_a_websocket: UPGRADE
+    + b"\x02\x84\x00\x00\x00\x00AMQP\x80\xfe\x00\x04\x00\x00\x00\x00\x03\x01\x00\x00\x89\x80abcd",
     to_messages: MESSAGE,
     to_a_stranger: HANDSHAKE + LINKS,
     to_a_client: sent(p.Transfer(2, 1, b"t", 0), MESSAGE) + sent(p.Disposition(True, 0, 5, False, p.accepted())),

@@ -8,6 +8,7 @@ from azure.servicebus._base_handler import ServiceBusSharedKeyCredential
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.running import EmulatorError, running
 from emulator.signatures import Token, TokenError, sign, verify
 
 KEYS = {"Root": "a key with = & + / and ä", "other": "second"}
@@ -83,3 +84,9 @@ def test_no_text_does_more_than_be_refused(text):
 )
 def test_a_token_opens_its_resource_and_what_lies_below(resource, path, covered):
     assert Token(resource, "Root", 0.0).covers(path) is covered
+
+
+@pytest.mark.parametrize("keys", [{}, [], "key", {"policy": 1}, {"policy": ""}, {"policy": "a;b"}, {"a;b": "key"}])
+def test_keys_that_no_connection_string_can_hold_are_refused(keys):
+    with running("contoso") as namespaces, pytest.raises(EmulatorError, match="key of each policy"):
+        namespaces["contoso"]._call("PUT", "keys", keys)

@@ -2,7 +2,8 @@
 
 The tests need modules of Microsoft's that are published nowhere: `devtools_testutils`, which records what is sent, and
 the resource manager that creates namespaces and queues. Small ones of ours stand in for them. Each worker process of a
-parallel run has a namespace of its own, with TLS on port 5671 of an address of its own, as clients find it in Azure.
+parallel run has a namespace of its own, with TLS on the ports 5671 and, for WebSockets, 443 of an address of its own,
+as clients find it in Azure.
 Tests that cannot pass are listed in `sdk_suite_failures.py`, and must fail.
 """
 
@@ -11,6 +12,7 @@ import functools
 import inspect
 import itertools
 import os
+import socket
 import sys
 import tempfile
 import types
@@ -34,10 +36,10 @@ import emulator.running
 from emulator.running import RunningNamespace, running
 from pairing.aio.administration import emulator_transport as async_emulator_transport
 from pairing.backlog.administration import emulator_transport
-from tests.emulator.clients.sdk_suite_failures import FAILURES
+from tests.emulator.clients.sdk_suite_failures import FAILURES, OVER_WEBSOCKETS
 
 START_TIMEOUT_S = 300
-AMQPS = 5671
+AMQPS, HTTPS = 5671, 443
 ADDRESS = f"127.79.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"
 NAME, _, _last = ADDRESS.rpartition(".")
 SUFFIX = f".{_last}:{AMQPS}"
@@ -57,12 +59,27 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     folder = Path(_stack.enter_context(tempfile.TemporaryDirectory()))
     emulator.running.START_TIMEOUT_S = START_TIMEOUT_S  # all workers start theirs at the same time
-    namespaces = running(f"contoso:{AMQPS}", arguments=[*_tls(folder), "--host", ADDRESS, "--key", "bG9jYWw="])
+    arguments = [*_tls(folder), "--host", ADDRESS, "--key", "bG9jYWw="]
+    if may_open_https():
+        arguments += ["--admin-port", str(HTTPS)]
+    namespaces = running(f"contoso:{AMQPS}", arguments=arguments)
     (namespace,) = _stack.enter_context(namespaces).values()
     parts = dict(part.partition("=")[::2] for part in namespace.connection_string.split(";") if part)
     key_name, key = parts["SharedAccessKeyName"], parts["SharedAccessKey"]
     vars(sys.modules["servicebus_preparer"])["SERVICEBUS_ENDPOINT_SUFFIX"] = SUFFIX
     _lead_clients_here()
+
+
+@functools.cache
+def may_open_https() -> bool:
+    """Whether this user may listen on the port of WebSockets, which clients do not let one choose."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((ADDRESS, HTTPS))
+        except PermissionError:
+            return False
+    return True
 
 
 def _tls(folder: Path) -> list[str]:
@@ -78,9 +95,12 @@ def _tls(folder: Path) -> list[str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        reason = FAILURES.get(item.name) or FAILURES.get(item.name.partition("[")[0])
+        name = item.name.partition("[")[0]
+        reason = FAILURES.get(name)
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+        if {item.name, name} & OVER_WEBSOCKETS and not may_open_https():
+            item.add_marker(pytest.mark.skip(reason="WebSockets need port 443, which this user may not open."))
 
 
 def pytest_unconfigure() -> None:

@@ -16,9 +16,9 @@ def node(served):
     """Runs a program of ours; returns the number of steps that passed."""
     packages = node_packages()
 
-    def run(program, connection_string=None):
+    def run(program, connection_string=None, **environment):
         command = ["node", "--test-reporter=tap", str(JAVASCRIPT / program)]
-        printed = served.run(command, connection_string, CLIENT_PACKAGES=str(packages))
+        printed = served.run(command, connection_string, CLIENT_PACKAGES=str(packages), **environment)
         return int(re.search(r"^# pass (\d+)$", printed, re.MULTILINE)[1])
 
     return run
@@ -29,10 +29,11 @@ def test_service_bus_for_javascript_does_all_its_steps(node):
 
 
 @pytest.mark.nightly
-def test_service_bus_for_javascript_does_all_its_steps_over_tls(node, served):
+@pytest.mark.parametrize("way", [{}, {"OVER_WEBSOCKETS": "1"}], ids=["TCP", "WebSockets"])
+def test_service_bus_for_javascript_does_all_its_steps_over_tls(node, served, way):
     """Without the hint that this is an emulator the SDK uses TLS; the name has to be that of the certificate."""
     text = served.namespace.connection_string.replace("UseDevelopmentEmulator=true;", "")
-    assert node("service_bus.mjs", text.replace("127.0.0.1", "localhost")) == 42
+    assert node("service_bus.mjs", text.replace("127.0.0.1", "localhost"), **way) == 42
 
 
 def test_rhea_does_all_its_steps(node, served):

@@ -1,5 +1,6 @@
 // What @azure/service-bus can do, in 42 steps: `node service_bus.mjs`, with the connection string in
-// SERVICEBUS_CONNECTION_STRING and the authority of the server's certificate in NODE_EXTRA_CA_CERTS.
+// SERVICEBUS_CONNECTION_STRING and the authority of the server's certificate in NODE_EXTRA_CA_CERTS. With
+// OVER_WEBSOCKETS=1 messaging uses WebSockets, which this SDK opens over TLS only.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -14,6 +15,7 @@ const Long = require("long");
 const connectionString = process.env.SERVICEBUS_CONNECTION_STRING;
 const [queue, pair, sessions, quick, topic] = ["js-queue", "js-pair", "js-sessions", "js-quick", "js-topic"];
 const options = { retryOptions: { maxRetries: 0, timeoutInMs: 20_000 } };
+if (process.env.OVER_WEBSOCKETS === "1") options.webSocketOptions = { webSocket: require("ws") };
 const soon = { maxWaitTimeInMs: 10_000 };
 const briefly = { maxWaitTimeInMs: 500 };
 const opened = [];
