@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote, urlsplit
 
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.servicebus.exceptions import ServiceBusError
 
 from pairing.drive import Operation, call
@@ -149,10 +150,27 @@ class Endpoint:
         if transport is not None:
             keywords.pop("connection_verify", None)  # what has a transport of its own ignores it
             keywords["transport"] = transport(**_ADMINISTRATION_TIMEOUTS)
-        if self.connection_string is None:
+        text = self.connection_string or self.shared_access
+        if text is None:
             return class_(self.host, self.credential, **keywords)
         make: Callable[..., S] = class_.from_connection_string  # type: ignore[attr-defined]
-        return make(self.connection_string, **keywords)
+        return make(text, **keywords)
+
+    @property
+    def shared_access(self) -> str | None:
+        """A connection string with the present key or signature, for the SDK's administration: it takes no others.
+
+        None for credentials that give tokens.
+        """
+        match self.credential:
+            case AzureNamedKeyCredential(named_key=(name, key)):
+                access = f"SharedAccessKeyName={name};SharedAccessKey={key}"
+            case AzureSasCredential(signature=signature):
+                prefix = "SharedAccessSignature "
+                access = f"SharedAccessSignature={prefix}{signature.removeprefix(prefix)}"
+            case _:
+                return None
+        return f"Endpoint=sb://{self.host}/;{access}" + (";UseDevelopmentEmulator=true" if self.emulator else "")
 
 
 def _is_address(host: str) -> bool:
@@ -289,10 +307,14 @@ class SdkEnd(End, Generic[BusT, AdministrationT, LinkT]):
 
     @property
     def administration(self) -> AdministrationT:
-        """The SDK's administration client; over plain HTTP where the namespace is an emulator's."""
+        """The SDK's administration client; over plain HTTP where the namespace is an emulator's.
+
+        Another one once the key of the credential was replaced: the SDK's keeps its token, and the key, for an hour.
+        """
         make = self.endpoint.administration
         client: AdministrationT = self._cached(
-            "administration", lambda: make(self.administration_class, self.plain_transport, self._tls_transport())
+            f"administration {hash(self.endpoint.shared_access)}",
+            lambda: make(self.administration_class, self.plain_transport, self._tls_transport()),
         )
         return client
 

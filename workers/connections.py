@@ -6,14 +6,16 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import structlog
 from azure.core.exceptions import AzureError
 from celery.signals import worker_init
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
-from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs
+from dashboard.fleet.pairs_file import PairConfig, PairsFileError, load_pairs, require_connection_strings
 from dashboard.fleet.sync import sync
 from dashboard.site import database
 from pairing import PairedServiceBusClient, PairingError, SendAvailabilityOptions
@@ -23,10 +25,32 @@ REST_S = 5.0  # between two attempts to open a pair
 
 log = structlog.get_logger(__name__)
 _clients: dict[str, PairedServiceBusClient] = {}
-_configs: dict[str, PairConfig] = {}
-"""The configuration that each client was created with."""
+_origins: dict[str, "Origin"] = {}
+"""What each client was created from."""
 _failed: dict[str, tuple[float, str]] = {}
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The configuration of a pair, and its connection strings if they can be read."""
+
+    config: PairConfig
+    strings: tuple[str, ...] | None = field(repr=False)
+
+    @classmethod
+    def of(cls, config: PairConfig) -> "Origin":
+        """The present one."""
+        ends = [end for end in (config.primary, config.secondary) if end.connection_string_env]
+        try:
+            require_connection_strings([config])
+            return cls(config, tuple(end.connection_string() for end in ends))
+        except ImproperlyConfigured:  # somebody is replacing a file
+            return cls(config, None)
+
+    def differs(self, present: "Origin") -> bool:
+        """Whether a client from here is outdated. Strings that cannot be read now have not changed."""
+        return self.config != present.config or (present.strings is not None and self.strings != present.strings)
 
 
 class NotConnected(Exception):
@@ -60,21 +84,25 @@ def client(pair: str) -> PairedServiceBusClient:
     """
     with _locks[pair]:
         current, config = _clients.get(pair), pairs().get(pair)
-        if current is not None and current.state == "opened" and _configs.get(pair) == config:
+        if current is not None and is_current(pair, current):
             return current
         if current is not None:
             del _clients[pair]
             current.close()
         if config is None:
             raise NotConnected(f"{pair} is no longer in the pairs file.")
+        origin = Origin.of(config)  # before it is used: a change from now on is one
         _clients[pair] = current = _connect(config)
-        _configs[pair] = config
+        _origins[pair] = origin
         return current
 
 
 def is_current(pair: str, connected: PairedServiceBusClient) -> bool:
-    """Whether this client is open and has the present configuration; otherwise ``client`` returns another one."""
-    return connected.state == "opened" and _configs.get(pair) == pairs().get(pair)
+    """Whether this client is open and has the present configuration and keys; else ``client`` returns another one."""
+    config, origin = pairs().get(pair), _origins.get(pair)
+    if connected.state != "opened" or config is None or origin is None:
+        return False
+    return not origin.differs(Origin.of(config))
 
 
 def forget(pair: str) -> None:

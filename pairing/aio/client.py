@@ -55,11 +55,11 @@ class AsyncEnd(SdkEnd[ServiceBusClient, ServiceBusAdministrationClient, Link]):
         self._background = background
         self._context: ssl.SSLContext | None = None
 
-    def use(self, context: ssl.SSLContext | None) -> None:
-        """Open every connection with this TLS context."""
-        if context is not None and not self.endpoint.emulator:
+    def use(self, context: ssl.SSLContext) -> None:
+        """Open every connection with this TLS context, which an emulator's connections do not use."""
+        if not self.endpoint.emulator:
             self._context = context
-            self.endpoint = replace(self.endpoint, keywords={**self.endpoint.keywords, "ssl_context": context})
+        self.endpoint = replace(self.endpoint, keywords={**self.endpoint.keywords, "ssl_context": context})
 
     def _tls_transport(self) -> Callable[..., Any] | None:
         """Where authorities are given, azure.core makes a context for each request, on the loop."""
@@ -133,11 +133,19 @@ class PairedServiceBusClient(ClientOperations[Link, PairedSender, ServiceBusRece
     async def _make_tls_context(self) -> None:
         """The context of all connections, made on a thread: the SDK makes one for each link, on the loop.
 
-        It takes some 45 ms, in which no deadline is noticed. A context of the user's own is left as it is.
+        It takes some 45 ms, in which no deadline is noticed, and the SDK makes it for an emulator without TLS too:
+        there an empty one is enough. A context of the user's own is left as it is.
         """
-        ends = [end for end in (self.primary, self.secondary) if not end.endpoint.emulator]
         keywords = self.primary.endpoint.keywords
-        if not ends or keywords.get("ssl_context") is not None:
+        if keywords.get("ssl_context") is not None:
+            return
+        ends = []
+        for end in (self.primary, self.secondary):
+            if end.endpoint.emulator:
+                end.use(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+            else:
+                ends.append(end)
+        if not ends:
             return
         with contextlib.suppress(OSError):  # authorities that cannot be read: the SDK says so where it connects
             context = await asyncio.to_thread(tls_context, keywords.get("connection_verify"))

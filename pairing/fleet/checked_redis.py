@@ -54,8 +54,22 @@ class CheckedRedis(redis.Redis):
     """redis-py's client, for the keys of a table."""
 
     keys_of: ClassVar[Keys] = Keys(PAIRING)
+    _is_closed = False
+
+    def close(self) -> None:
+        """Close its connections, also under threads that wait for an answer: they get redis.ConnectionError."""
+        self._is_closed = True
+        super().close()
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
+        try:
+            return self._execute_checked(*args, **options)
+        except (AttributeError, ValueError) as error:  # redis-py goes on with the buffer that was taken from it
+            if not self._is_closed:
+                raise
+            raise redis.ConnectionError("The client was closed before Redis answered.") from error
+
+    def _execute_checked(self, *args: Any, **options: Any) -> Any:
         for _ in range(_REPAIRS):
             try:
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]

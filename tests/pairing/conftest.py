@@ -123,7 +123,7 @@ class LocalNamespace:
 
     def drain(self, path: str) -> list[Any]:
         """All messages of a queue that nobody else receives from: it is known how many they are."""
-        return self.receive(path, self.stats(path).get("active", 0))
+        return self.receive(path, self.stats(path).get("active", 0), within_s=120)
 
 
 @pytest.fixture(autouse=True)

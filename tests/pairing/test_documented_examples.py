@@ -8,6 +8,7 @@ import asyncio
 import inspect
 import re
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,12 +16,12 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
 from azure.core.credentials import AzureSasCredential
-from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, TransportType
 from azure.servicebus.exceptions import ServiceBusError
 from azure.servicebus.management import ServiceBusAdministrationClient
 
@@ -48,6 +49,14 @@ def run(example: CodeType, names: dict[str, Any]) -> None:
         asyncio.run(result)
 
 
+def at(address: str, example: CodeType) -> CodeType:
+    """The same for a namespace that does not have the port of the documentation."""
+    constants = [
+        each.replace("127.0.0.1:5672", address) if isinstance(each, str) else each for each in example.co_consts
+    ]
+    return example.replace(co_consts=tuple(constants))
+
+
 def run_until(done: Callable[[], bool], example: CodeType, names: dict[str, Any]) -> None:
     """Run one that returns once its event `stop` is set, which happens when this is so."""
     names.pop("stop", None)
@@ -59,6 +68,13 @@ def run_until(done: Callable[[], bool], example: CodeType, names: dict[str, Any]
     names["stop"].set()
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
+
+
+def without_pauses() -> ModuleType:
+    """The module `time` for an example that waits between its sends, so that somebody can watch it."""
+    found = ModuleType("time")
+    found.__dict__.update(vars(time), sleep=lambda seconds: None)
+    return found
 
 
 def enqueued(namespace: RunningNamespace) -> int:
@@ -97,16 +113,19 @@ def test_these_pages_have_examples() -> None:
     assert {page: count for page, count in found.items() if count} == {
         "README.md": 1,
         "docs/contract.md": 1,
-        "docs/emulator.md": 2,
+        "docs/day-two.md": 1,
+        "docs/emulator.md": 3,
         "docs/migration.md": 2,
         "docs/options.md": 2,
-        "docs/quickstart.md": 7,
+        "docs/quickstart.md": 8,
         "docs/syphon.md": 3,
     }
 
 
-def test_the_examples_of_the_quickstart(pair, strings, client, capsys) -> None:
-    send, credentials, send_asynchronously, host_it, run_syphon, observe, in_memory = examples("docs/quickstart.md")
+def test_the_examples_of_the_quickstart(pair, strings, client, capsys, monkeypatch) -> None:
+    send, credentials, send_asynchronously, host_it, run_syphon, observe, program, in_memory = examples(
+        "docs/quickstart.md"
+    )
     names: dict[str, Any] = {"PRIMARY": strings[0], "SECONDARY": strings[1]}
     before = enqueued(pair[0])
 
@@ -122,6 +141,14 @@ def test_the_examples_of_the_quickstart(pair, strings, client, capsys) -> None:
     run(observe, names)
     assert "forced orders maintenance" in capsys.readouterr().out
 
+    monkeypatch.setitem(sys.modules, "time", without_pauses())
+    for name, string in zip(("PRIMARY", "SECONDARY"), strings, strict=True):
+        monkeypatch.setenv(name, string)
+    before = enqueued(pair[0])
+    run(program, {})
+    monkeypatch.undo()
+    assert enqueued(pair[0]) == before + 60
+
     run(in_memory, names)
     run(credentials, {"PairedServiceBusClient": PairedServiceBusClient})
 
@@ -133,6 +160,20 @@ def test_the_example_that_shows_the_client(page, pair, strings) -> None:
     run(*examples(page), {"PRIMARY": strings[0], "SECONDARY": strings[1]})
 
     assert enqueued(pair[0]) == before + 1
+
+
+def test_the_example_of_new_keys() -> None:
+    """What a client does with them is in test_rotated_keys.py."""
+    names: dict[str, Any] = {
+        "PairedServiceBusClient": PairedServiceBusClient,
+        "KEY_1": "one",
+        "KEY_2": "two",
+        "NEW_KEY_1": "three",
+    }
+
+    run(*examples("docs/day-two.md"), names)
+
+    assert names["primary_key"].named_key == ("sender", "three")
 
 
 def test_the_examples_of_the_options() -> None:
@@ -189,7 +230,7 @@ def test_the_examples_of_a_migration(pair, strings) -> None:
 
 
 def test_the_examples_of_the_emulator(pair) -> None:
-    tests, administration = examples("docs/emulator.md")
+    tests, administration, over_websockets = examples("docs/emulator.md")
 
     def send_an_order(connection_string: str) -> bool:
         with ServiceBusClient.from_connection_string(connection_string, retry_total=0) as client:
@@ -213,3 +254,12 @@ def test_the_examples_of_the_emulator(pair) -> None:
             "connection_string": pair[0].connection_string,
         },
     )
+
+    [address] = re.findall(r"sb://([^;/]+)", pair[0].connection_string)
+    names = {"ServiceBusClient": ServiceBusClient, "TransportType": TransportType}
+    names["connection_string"] = pair[0].connection_string
+    run(at(address, over_websockets), names)
+    before = enqueued(pair[0])
+    with names["client"] as client, client.get_queue_sender("orders") as sender:
+        sender.send_messages(ServiceBusMessage("hello"))
+    assert enqueued(pair[0]) == before + 1

@@ -300,3 +300,17 @@ def test_a_gate_that_cannot_be_read_stays_up(shared, redis_client):
     sessions(shared).sync("an epoch", ["orders"])
     redis_client.hset("pairing:{contoso}:session-gates", "orders", BYTES)
     assert sessions(shared).sync("an epoch", []).up == {"orders"}
+
+
+def test_a_command_under_which_its_client_is_closed_fails_like_one_that_did_not_reach_redis(redis_url, monkeypatch):
+    client = CheckedRedis.from_url(redis_url)
+    client.ping()
+    read = redis.Connection.read_response
+
+    def closed_meanwhile(*arguments: Any, **options: Any) -> Any:
+        client.close()
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(redis.Connection, "read_response", closed_meanwhile)
+    with pytest.raises(redis.ConnectionError, match="closed before Redis answered"):
+        client.ping()

@@ -51,9 +51,14 @@ def test_an_incomplete_url_is_refused_without_its_password(url):
     assert "secret" not in str(refused.value)
 
 
-@pytest.fixture(scope="module")
-def replicated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sentinels.Sentinels]:
-    running = sentinels.Sentinels(tmp_path_factory.mktemp("sentinels"))
+@pytest.fixture(scope="module", params=["redis", "rediss"])
+def replicated(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[sentinels.Sentinels]:
+    """Without TLS, and with nothing else."""
+    if request.param == "rediss" and not sentinels.tls_is_built_in():
+        pytest.skip("this redis-server was built without TLS")
+    running = sentinels.Sentinels(tmp_path_factory.mktemp("sentinels"), tls=request.param == "rediss")
     yield running
     running.end()
 

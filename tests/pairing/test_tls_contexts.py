@@ -6,6 +6,7 @@ docs/specification.md, section 5: a send returns or raises within its timeout, s
 import asyncio
 import ssl
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -120,6 +121,20 @@ async def test_amqp_over_tls_uses_one_context_that_was_made_on_a_thread(authorit
             string, connection_verify=authorities
         ) as administration:
             assert administration.get_queue_runtime_properties("orders").active_message_count == LINKS
+
+
+async def test_links_to_an_emulator_without_tls_load_no_authorities(primary, secondary, queue, monkeypatch):
+    loaded = []
+    for name in ("load_verify_locations", "load_default_certs"):
+        monkeypatch.setattr(ssl.SSLContext, name, lambda *_, name=name, **__: loaded.append(name))
+    async with PairedServiceBusClient.from_connection_string(
+        primary.connection_string,
+        secondary.connection_string,
+        options=replace(OPTIONS, primary_namespace="contoso", secondary_namespace="contoso-dr"),
+    ) as client:
+        loaded.clear()  # the administration client's, of aiohttp, once for each client
+        await send_in_both_directions(client, queue)
+    assert loaded == []
 
 
 async def test_authorities_that_cannot_be_read_are_reported_where_the_sdk_reports_them(tmp_path):

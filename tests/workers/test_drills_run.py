@@ -202,6 +202,22 @@ def test_a_canary_of_any_kind_is_made_where_that_was_wanted_and_drilled_on(
     assert left == 0
 
 
+def test_a_canary_that_was_made_for_one_drill_is_deleted_in_the_end_and_counts_nowhere(
+    pair: Pair, primary: ServiceBusAdministrationClient, settings: Any
+) -> None:
+    primary.delete_queue(CANARY)
+    settings.PAIRS_FILE.write_text(PAIRS.replace("drill =", "# drill ="))
+    before = list(EntityHealth.objects.present().values_list("path", flat=True))
+
+    row = begun(pair, creates=True)
+    assert list(EntityHealth.objects.present().values_list("path", flat=True)) == before
+    row = carried_out(row)
+
+    assert (row.outcome, row.detail) == ("passed", "All 9 messages arrived; 3 went through the backlog.")
+    assert CANARY not in [queue.name for queue in primary.list_queues()]
+    assert list(EntityHealth.objects.present().values_list("path", flat=True)) == before == ["orders", "payments"]
+
+
 def test_a_missing_canary_fails_the_drill_before_anything_is_done(
     pair: Pair, primary: ServiceBusAdministrationClient, fleet: redis.Redis
 ) -> None:

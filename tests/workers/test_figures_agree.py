@@ -117,14 +117,18 @@ def of_the_pair(seen: Readings) -> None:
     for name, address in (("overview", "/"), ("pair", PAIR)):
         page = seen.page(address)
         seen.found("backlog", name, r"In backlog</dt> <dd> (?:<a [^>]*>)?([\d,]+)", page)
-        seen.found("backlog", f"chart of {name}", r"in the last hour; now ([\d,]+)", page)
+        seen.found("backlog", f"chart of {name}", CHART, page)
         seen.found("dead letters", name, r"Dead-lettered</dt> <dd> (?:<a [^>]*>)?([\d,]+)", page)
         seen.found("headline", name, r"<h1 data-news>([^<]*)</h1>", page)
-        seen.found("detail", name, r"((?:[\d,]+ messages? in the backlog|The backlog is empty)) </p>", page)
+        seen.found("detail", name, r"((?:[\d,]+ messages? in the backlog|The backlog is empty)) ?</p>", page)
         rows = re.findall(r'data-label="In backlog" class="num"> (?:<b>|<span[^>]*>)([\d,]+|—)', page)
         seen.see("backlog", f"rows of {name}", sum(int(row.replace(",", "")) for row in rows if row != "—"))
         seen.found("state of orders", name, r'data-entity="orders" data-status="([^"]*)"', page)
         seen.found("waiting for orders", name, _row_of("orders"), page)
+
+
+CHART = r'(?:UTC, now |<p class="flat">)([\d,]+)'
+"""The present value of a chart, in the name of its drawing or in the sentence that stands instead of one."""
 
 
 def _row_of(entity: str) -> str:
@@ -152,7 +156,7 @@ def of_the_backlog(seen: Readings) -> None:
 def of_the_entity(seen: Readings) -> None:
     page, (row,) = seen.page(ENTITY), seen.json("/api/v1/entities?path=orders")["items"]
     seen.found("waiting for orders", "entity", r"<dt>Waiting</dt> <dd>([\d,]+|—)", page)
-    seen.found("waiting for orders", "chart of entity", r"in the last hour; now ([\d,]+)", page)
+    seen.found("waiting for orders", "chart of entity", CHART, page)
     seen.see("waiting for orders", "API entity", row["backlog_messages"])
     seen.see("state of orders", "API entity", row["status"])
     seen.found("state of orders", "entity", r'class="headline is-([^"]*)"', page)
